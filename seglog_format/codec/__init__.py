@@ -1,0 +1,1 @@
+"""Bytes to model objects and back, without any input or output. Construct's containers end here."""

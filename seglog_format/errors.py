@@ -1,0 +1,102 @@
+"""Errors: one family for the caller, one for the bytes.
+
+``UsageError`` says that the caller asked for something impossible. ``FormatError`` says what is wrong with the
+bytes: it always holds a `Location` and at least one requirement id, and its text reads
+``path:position: field: expected X, found Y [SEG-BAT-004]``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where in which file something stands.
+
+    Attributes:
+        path: file name as the caller knows it; empty for bytes that came from no file.
+        position: byte position in that file, 0 or greater.
+        field: dotted name of the schema field, such as ``header.magic``; empty for a whole entry.
+        size: bytes concerned; 0 where that is not known.
+    """
+
+    path: str = ""
+    position: int = 0
+    field: str = ""
+    size: int = 0
+
+    def shifted(self, size: int) -> Location:
+        """The same file, ``size`` bytes further on."""
+        return replace(self, position=self.position + size)
+
+    def at(self, field: str, position: int = 0, size: int = 0) -> Location:
+        """A field that starts ``position`` bytes after this location."""
+        return replace(self, position=self.position + position, field=field, size=size)
+
+    def __str__(self) -> str:
+        place = f"{self.path or '<bytes>'}:{self.position}"
+        return f"{place}: {self.field}" if self.field else place
+
+
+class SeglogError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class UsageError(SeglogError):
+    """The caller did something wrong: a bad argument, an offset out of range, a path that does not exist."""
+
+
+class OffsetOutOfRangeError(UsageError):
+    """An offset below the log start offset or above the log end offset was asked for (SEG-LKP-004)."""
+
+
+class FormatError(SeglogError):
+    """The bytes do not follow the specification, or cannot be read within the limits that were set.
+
+    Attributes:
+        location: file, position and field.
+        requirements: ids of the requirements that do not hold, the decisive one first.
+        expected: what the requirement asks for, in a few words.
+        found: what stands there instead.
+    """
+
+    def __init__(self, location: Location, *requirements: str, expected: str, found: object) -> None:
+        if not requirements:
+            msg = "a FormatError names at least one requirement"
+            raise TypeError(msg)
+        self.location = location
+        self.requirements = requirements
+        self.expected = expected
+        self.found = str(found)
+        super().__init__(f"{location}: expected {expected}, found {self.found} [{', '.join(requirements)}]")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Rebuild from the parts, so that errors travel between processes."""
+        return _rebuild, (type(self), self.location, self.requirements, self.expected, self.found)
+
+
+def _rebuild(
+    kind: type[FormatError], location: Location, requirements: tuple[str, ...], expected: str, found: str
+) -> FormatError:
+    return kind(location, *requirements, expected=expected, found=found)
+
+
+class CorruptRecordError(FormatError):
+    """A batch, message or record is damaged: checksum, length, count or order do not agree."""
+
+
+class CorruptIndexError(FormatError):
+    """An index, snapshot or checkpoint file is damaged. The log itself may be whole."""
+
+
+class TruncatedError(FormatError):
+    """The bytes end before the structure does."""
+
+
+class UnsupportedVersionError(FormatError):
+    """A version that this specification does not describe. That is not damage."""
+
+
+class RefusedError(FormatError):
+    """Reading on would pass a limit that the caller set. That says nothing about the bytes (SEG-COD-016)."""

@@ -1,0 +1,1 @@
+"""What happens to a log: decisions as pure functions over listings and readers."""

@@ -1,0 +1,1 @@
+"""What lies on disk, read: segments, indexes, partitions, log directories. Nothing here creates or repairs."""

@@ -1,0 +1,413 @@
+"""What the bytes mean: frozen values that every other module passes around.
+
+The model keeps what a byte-exact re-encoding needs: raw attributes with unknown bits, deltas beside the absolute
+values they lead to, stored checksums. Nothing here reads bytes and nothing imports a third-party package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Final
+
+NO_TIMESTAMP: Final = -1
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_PARTITION_LEADER_EPOCH: Final = -1
+
+INT32_MAX: Final = 2**31 - 1
+INT64_MAX: Final = 2**63 - 1
+
+CODEC_MASK: Final = 0x07
+TIMESTAMP_TYPE_BIT: Final = 0x08
+TRANSACTIONAL_BIT: Final = 0x10
+CONTROL_BIT: Final = 0x20
+DELETE_HORIZON_BIT: Final = 0x40
+
+ENTRY_PREFIX_SIZE: Final = 12
+"""Bytes of the offset and size fields that open every entry of a `.log` file."""
+
+
+class CompressionCodec(IntEnum):
+    """Codec ids of attribute bits 0 to 2; 5, 6 and 7 are undefined (SEG-COD-001)."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+    @property
+    def label(self) -> str:
+        """The name that Kafka's configuration uses: ``none``, ``gzip``, ..."""
+        return self.name.lower()
+
+
+class TimestampType(Enum):
+    """Who set the timestamps. Magic 0 has none."""
+
+    NO_TIMESTAMP_TYPE = "NoTimestampType"
+    CREATE_TIME = "CreateTime"
+    LOG_APPEND_TIME = "LogAppendTime"
+
+
+class ControlRecordType(IntEnum):
+    """Types of control records, as numbered since 3.0 (SEG-CTL-008 for the numbers before)."""
+
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class RecordHeader:
+    """One header of a record. Keys may repeat and may be empty; only the value can be null."""
+
+    key: bytes
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of a magic 2 batch.
+
+    Attributes:
+        offset: absolute logical offset.
+        timestamp_ms: milliseconds since 1970, or -1; the batch's maximum where the broker set the time.
+        key: bytes, empty bytes, or None for null.
+        value: the same; None is a tombstone in a compacted topic.
+        headers: in stored order.
+        sequence: producer sequence number, or -1.
+        attributes, timestamp_delta, offset_delta: as stored.
+    """
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[RecordHeader, ...] = ()
+    sequence: int = NO_SEQUENCE
+    attributes: int = 0
+    timestamp_delta: int = 0
+    offset_delta: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One magic 0 or 1 message, taken out of its wrapper where it had one.
+
+    Attributes:
+        offset: absolute logical offset.
+        timestamp_ms: the wrapper's where the broker set the time, else its own; -1 below magic 1.
+        magic: of this message, which may differ from its wrapper's (SEG-MSG-017).
+        crc: as stored.
+        is_valid: size and checksum of this message agree.
+        attributes, stored_offset, stored_timestamp_ms: as stored.
+    """
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    magic: int
+    crc: int
+    is_valid: bool
+    attributes: int = 0
+    stored_offset: int = 0
+    stored_timestamp_ms: int = NO_TIMESTAMP
+
+    @property
+    def headers(self) -> tuple[RecordHeader, ...]:
+        """Messages have no headers."""
+        return ()
+
+    @property
+    def sequence(self) -> int:
+        """Messages have no producer."""
+        return NO_SEQUENCE
+
+
+def add_sequence(sequence: int, increment: int) -> int:
+    """A sequence number ``increment`` further on, wrapping to 0 after 2147483647 (SEG-BAT-017)."""
+    return (sequence + increment) % 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBatchHeader:
+    """The 61 bytes before the records of a magic 2 batch; names and order as in the schema."""
+
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    records_count: int
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of the whole batch, its 12-byte prefix included."""
+        return ENTRY_PREFIX_SIZE + self.batch_length
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record of the original batch, whether or not that record still exists."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        """The first offset after this batch (SEG-BAT-016)."""
+        return self.last_offset + 1
+
+    @property
+    def codec_id(self) -> int:
+        """Attribute bits 0 to 2, also where they name no codec."""
+        return self.attributes & CODEC_MASK
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Attribute bit 3."""
+        log_append = self.attributes & TIMESTAMP_TYPE_BIT
+        return TimestampType.LOG_APPEND_TIME if log_append else TimestampType.CREATE_TIME
+
+    @property
+    def is_transactional(self) -> bool:
+        """Attribute bit 4."""
+        return bool(self.attributes & TRANSACTIONAL_BIT)
+
+    @property
+    def is_control(self) -> bool:
+        """Attribute bit 5."""
+        return bool(self.attributes & CONTROL_BIT)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When tombstones and markers of this batch may go; None unless attribute bit 6 is set (SEG-BAT-013)."""
+        return self.base_timestamp_ms if self.attributes & DELETE_HORIZON_BIT else None
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence number of the last record of the original batch, or -1."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return add_sequence(self.base_sequence, self.last_offset_delta)
+
+    @property
+    def unknown_attribute_bits(self) -> int:
+        """Attribute bits 7 to 15, which no version defines (SEG-BAT-014)."""
+        return self.attributes & 0xFF80
+
+
+@dataclass(frozen=True, slots=True)
+class MessageHeader:
+    """The fixed fields of an outermost magic 0 or 1 message: a plain one, or a compressed wrapper.
+
+    It answers the same questions as `RecordBatchHeader`; what these formats do not have reads as Kafka reads it.
+    """
+
+    offset: int
+    message_size: int
+    crc: int
+    magic: int
+    attributes: int
+    timestamp_ms: int = NO_TIMESTAMP
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of the whole message, its 12-byte prefix included."""
+        return ENTRY_PREFIX_SIZE + self.message_size
+
+    @property
+    def base_offset(self) -> int | None:
+        """The offset of a plain message; None for a wrapper, which has to be decompressed to know it."""
+        return None if self.codec_id else self.offset
+
+    @property
+    def last_offset(self) -> int:
+        """The stored offset: of the message, or of the last message in the wrapper."""
+        return self.offset
+
+    @property
+    def next_offset(self) -> int:
+        """The first offset after this message."""
+        return self.offset + 1
+
+    @property
+    def codec_id(self) -> int:
+        """Attribute bits 0 to 2, also where they name no codec."""
+        return self.attributes & CODEC_MASK
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """None in magic 0; attribute bit 3 in magic 1."""
+        if self.magic == 0:
+            return TimestampType.NO_TIMESTAMP_TYPE
+        log_append = self.attributes & TIMESTAMP_TYPE_BIT
+        return TimestampType.LOG_APPEND_TIME if log_append else TimestampType.CREATE_TIME
+
+    @property
+    def max_timestamp_ms(self) -> int:
+        """The message's or wrapper's own timestamp, -1 in magic 0."""
+        return self.timestamp_ms
+
+    base_timestamp_ms = None
+    records_count = None
+    delete_horizon_ms = None
+    is_transactional = False
+    is_control = False
+    producer_id = NO_PRODUCER_ID
+    producer_epoch = NO_PRODUCER_EPOCH
+    base_sequence = NO_SEQUENCE
+    last_sequence = NO_SEQUENCE
+    partition_leader_epoch = NO_PARTITION_LEADER_EPOCH
+
+    @property
+    def unknown_attribute_bits(self) -> int:
+        """Attribute bits that the message's magic does not define (SEG-MSG-020)."""
+        return self.attributes & (0xF8 if self.magic == 0 else 0xF0)
+
+
+BatchHeader = RecordBatchHeader | MessageHeader
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One entry of a log, found by its size field and not yet decoded.
+
+    Attributes:
+        position: byte position in the file.
+        header: its fixed fields; nothing in them has been checked but size and magic.
+        data: the bytes of the whole entry, prefix included.
+    """
+
+    position: int
+    header: BatchHeader
+    data: memoryview
+
+    @property
+    def end(self) -> int:
+        """Position of the byte after this entry."""
+        return self.position + self.header.size_in_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBatch:
+    """A decoded entry of a log: a magic 2 batch, or an outermost magic 0 or 1 message with what it holds.
+
+    Attributes:
+        position: byte position in the file.
+        header: fixed fields as stored.
+        records: records or messages with absolute offsets, in stored order; may be empty (SEG-BAT-018).
+    """
+
+    position: int
+    header: BatchHeader
+    records: tuple[Record | Message, ...]
+
+    @property
+    def base_offset(self) -> int:
+        """The stored base offset; for a wrapper the offset of its first message."""
+        stored = self.header.base_offset
+        return self.records[0].offset if stored is None else stored
+
+    @property
+    def last_offset(self) -> int:
+        """Last offset that the entry stands for, whether or not that record still exists."""
+        return self.header.last_offset
+
+    @property
+    def next_offset(self) -> int:
+        """The first offset after this entry."""
+        return self.header.next_offset
+
+
+class TailKind(Enum):
+    """What follows the last whole entry of a log."""
+
+    NONE = "nothing"
+    ZEROS = "zeros"
+    TRAILING = "trailing bytes"
+    PARTIAL = "partial entry"
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The bytes after the last whole entry of a log (SEG-LOG-002, SEG-LOG-004, SEG-LOG-005)."""
+
+    kind: TailKind
+    position: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetPosition:
+    """An offset-index entry, absolute: a log offset and a byte position in the `.log` file."""
+
+    offset: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampOffset:
+    """A time-index entry, absolute; also the answer to a timestamp lookup."""
+
+    timestamp_ms: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class AbortedTxn:
+    """A transaction-index entry: one aborted transaction (absolute offsets)."""
+
+    version: int
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerStateEntry:
+    """One producer of a snapshot file; -1 where there is none."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp_ms: int
+    coordinator_epoch: int
+    current_txn_first_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRecord:
+    """A control record's key and value, decoded as far as its type is known.
+
+    Attributes:
+        version: of the key; versions above 0 are read as 0 (SEG-CTL-002).
+        type_id: as stored.
+        type: None where the number is not known (SEG-CTL-003).
+        fields: decoded value, camelCase names as in Kafka's message definitions; empty for an unknown type.
+    """
+
+    version: int
+    type_id: int
+    type: ControlRecordType | None
+    fields: dict[str, object]
+
+    @property
+    def label(self) -> str:
+        """``ABORT``, ``COMMIT``, ..., or ``UNKNOWN``."""
+        return self.type.name if self.type is not None else "UNKNOWN"

@@ -1,0 +1,124 @@
+"""The table of requirements, read from the chapters in `spec/`: the only place where ids are defined.
+
+A requirement stands on a line of its own, followed by its text up to a blank line::
+
+    [SEG-IDX-004]: MUST binds=writer,validator since=0.8.0 check=auto
+    Entries are ordered by strictly increasing relative offset.
+
+The level decides the severity of a finding: a broken MUST is an error, a broken SHOULD a warning, a MAY a note.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from pathlib import Path
+
+from seglog_format.errors import UsageError
+
+DEFINITION = re.compile(r"^\[(SEG-[A-Z]{3}-\d{3})\]: (MUST|SHOULD|MAY)((?: [a-z]+=\S+)*)$")
+
+
+class Severity(Enum):
+    """How much a finding matters. Only errors make ``seglog verify`` exit 1."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+SEVERITIES = {"MUST": Severity.ERROR, "SHOULD": Severity.WARNING, "MAY": Severity.NOTE}
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One numbered rule of the specification.
+
+    Attributes:
+        id: such as ``SEG-IDX-004``; never renumbered, never reused.
+        level: MUST, SHOULD or MAY.
+        binds: whom: writer, reader, validator, recovery.
+        since: first broker version it holds for.
+        check: how it is held: ``auto`` (a check or decoder refuses bytes that break it), ``behaviour`` (a result
+            that tests compare) or ``none`` (the text says why).
+        title: its first sentence.
+        text: the whole paragraph.
+        chapter: stem of the file that defines it, such as ``40-offset-index``.
+    """
+
+    id: str
+    level: str
+    binds: tuple[str, ...]
+    since: str
+    check: str
+    title: str
+    text: str
+    chapter: str
+
+    @property
+    def severity(self) -> Severity:
+        """Severity of a finding that names this requirement."""
+        return SEVERITIES[self.level]
+
+
+def spec_directory() -> Path:
+    """Where the chapters are: inside an installed package, or beside it in a checkout."""
+    package = Path(__file__).resolve().parent
+    installed = package / "_spec"
+    return installed if installed.is_dir() else package.parent / "spec"
+
+
+def parse_chapter(chapter: str, text: str) -> list[Requirement]:
+    """The requirements that one chapter defines, in order."""
+    paragraphs = (block.strip().splitlines() for block in text.split("\n\n"))
+    return [_requirement(chapter, lines) for lines in paragraphs if lines and DEFINITION.match(lines[0])]
+
+
+def _requirement(chapter: str, lines: list[str]) -> Requirement:
+    match = DEFINITION.match(lines[0])
+    assert match is not None
+    identifier, level, attributes = match.groups()
+    given = dict(pair.split("=", 1) for pair in attributes.split())
+    body = " ".join(line.strip() for line in lines[1:])
+    return Requirement(
+        id=identifier,
+        level=level,
+        binds=tuple(given.get("binds", "").split(",")),
+        since=given.get("since", ""),
+        check=given.get("check", ""),
+        title=re.split(r"(?<=[.!?])\s", body, maxsplit=1)[0],
+        text=body,
+        chapter=chapter,
+    )
+
+
+@cache
+def requirements() -> dict[str, Requirement]:
+    """Every requirement by id, in reading order.
+
+    Raises:
+        UsageError: an id is defined twice.
+    """
+    table: dict[str, Requirement] = {}
+    for path in sorted(spec_directory().glob("*.md")):
+        for requirement in parse_chapter(path.stem, path.read_text(encoding="utf-8")):
+            if requirement.id in table:
+                msg = f"{requirement.id} is defined in {table[requirement.id].chapter} and again in {path.stem}"
+                raise UsageError(msg)
+            table[requirement.id] = requirement
+    return table
+
+
+def requirement(identifier: str) -> Requirement:
+    """One requirement.
+
+    Raises:
+        UsageError: there is no such id.
+    """
+    try:
+        return requirements()[identifier]
+    except KeyError:
+        msg = f"no requirement {identifier!r} in spec/"
+        raise UsageError(msg) from None

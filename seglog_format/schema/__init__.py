@@ -1,0 +1,1 @@
+"""Construct declarations, one module per chapter: the executable form of the specification. No file access."""

@@ -1,0 +1,134 @@
+"""What a construct declaration can tell about itself: documentation, requirement ids, layout.
+
+``"magic" / Int8sb * Doc("Version of this entry.", "SEG-BAT-004")`` puts a `Doc` in construct's own docs slot. The
+functions here read it back: `layout` for tables and diagrams, `compiled` for a `struct.Struct` of a fixed-size
+declaration. A declaration is written once and everything else is derived from it.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from construct import Construct, FormatField, Renamed, SizeofError, Struct
+
+
+class Doc(str):
+    """A field's documentation, with the ids of the requirements that define it."""
+
+    requirements: tuple[str, ...]
+    since: str
+
+    def __new__(cls, text: str, *requirements: str, since: str = "0.8.0") -> Doc:
+        """Make a documentation string.
+
+        Args:
+            text: one sentence: meaning, unit, sentinel values.
+            requirements: ids; the first is the one that an error at this field names.
+            since: first broker version that has the field.
+        """
+        doc = super().__new__(cls, text)
+        doc.requirements = requirements
+        doc.since = since
+        return doc
+
+
+class Checked(Renamed):
+    """A field whose value must satisfy a condition; otherwise a `SchemaError` that names the requirement."""
+
+    def __init__(self, subcon: Construct, condition: Any, expected: str, requirement: str) -> None:
+        super().__init__(subcon)
+        self.condition = condition
+        self.expected = expected
+        self.requirement = requirement
+
+    def _parse(self, stream: Any, context: Any, path: str) -> Any:
+        value = self.subcon._parsereport(stream, context, path)  # noqa: SLF001 - construct's extension point
+        if not self.condition(value):
+            raise SchemaError(self.expected, value, self.requirement)
+        return value
+
+
+class SchemaError(Exception):
+    """A value that a declaration does not allow. `codec` turns it into a `FormatError`; users never see it."""
+
+    def __init__(self, expected: str, found: object, requirement: str) -> None:
+        super().__init__(expected, found, requirement)
+        self.expected = expected
+        self.found = found
+        self.requirement = requirement
+
+
+@dataclass(frozen=True, slots=True)
+class FieldLayout:
+    """One row of a layout table.
+
+    Attributes:
+        name: of the field, snake_case.
+        offset: bytes from the start of the structure; None after a field of variable size.
+        size: bytes; None where it varies.
+        type: such as ``int32``, ``varint``, ``bytes``.
+        doc: one sentence.
+        requirements: ids.
+        since: first broker version.
+    """
+
+    name: str
+    offset: int | None
+    size: int | None
+    type: str
+    doc: str
+    requirements: tuple[str, ...]
+    since: str
+
+
+FORMAT_TYPES = {"b": "int8", "h": "int16", "i": "int32", "l": "int32", "q": "int64"}
+FORMAT_TYPES |= {code.upper(): "u" + name for code, name in list(FORMAT_TYPES.items())}
+
+
+def layout(declaration: Struct) -> tuple[FieldLayout, ...]:
+    """The fields of a declaration in stored order, nested ones as one row."""
+    rows = []
+    offset: int | None = 0
+    for field in declaration.subcons:
+        size = _size(field)
+        doc = field.docs if isinstance(field.docs, Doc) else Doc(field.docs)
+        rows.append(FieldLayout(field.name, offset, size, type_name(field), str(doc), doc.requirements, doc.since))
+        offset = None if offset is None or size is None else offset + size
+    return tuple(rows)
+
+
+def _size(field: Construct) -> int | None:
+    try:
+        return int(field.sizeof())
+    except SizeofError:
+        return None
+
+
+def type_name(field: Construct) -> str:
+    """``int32`` for a number, else what the declaration calls itself."""
+    inner = field
+    while isinstance(inner, Renamed):
+        inner = inner.subcon
+    if isinstance(inner, FormatField):
+        return FORMAT_TYPES[inner.fmtstr[-1].lower()] if inner.fmtstr[-1].islower() else FORMAT_TYPES[inner.fmtstr[-1]]
+    return str(getattr(inner, "type_name", type(inner).__name__.lower()))
+
+
+def compiled(declaration: Struct) -> struct.Struct:
+    """A `struct.Struct` for a declaration of fixed-size numbers: the same layout, a hundred times as quick.
+
+    Raises:
+        TypeError: a field is not a fixed-size number.
+    """
+    codes = []
+    for field in declaration.subcons:
+        inner = field
+        while isinstance(inner, Renamed):
+            inner = inner.subcon
+        if not isinstance(inner, FormatField):
+            msg = f"{field.name} is not a fixed-size number"
+            raise TypeError(msg)
+        codes.append(inner.fmtstr[1:])
+    return struct.Struct(">" + "".join(codes))

@@ -1,0 +1,51 @@
+"""Magic 2 record batch header (chapter 30)."""
+
+from construct import Int8sb, Int16sb, Int32sb, Int32ub, Int64sb, Struct
+
+from seglog_format.schema.fields import Doc, compiled
+
+RecordBatchHeader = Struct(
+    "base_offset" / Int64sb * Doc("Offset of the first record of the original batch.", "SEG-BAT-005"),
+    "batch_length" / Int32sb * Doc("Bytes after this field: the whole batch less 12.", "SEG-BAT-002"),
+    "partition_leader_epoch" / Int32sb * Doc("Epoch of the leader that appended the batch; -1 unknown.", "SEG-BAT-021"),
+    "magic" / Int8sb * Doc("Version of this entry: 2. At the same position in every format.", "SEG-BAT-004"),
+    "crc" / Int32ub * Doc("CRC-32C of everything from the attributes to the end of the batch.", "SEG-BAT-003"),
+    "attributes"
+    / Int16sb
+    * Doc(
+        "Bits 0-2 codec, 3 timestamp type (1: LogAppendTime), 4 transactional, 5 control, 6 delete horizon.",
+        "SEG-BAT-014",
+        "SEG-COD-001",
+        "SEG-BAT-011",
+        "SEG-BAT-013",
+    ),
+    "last_offset_delta" / Int32sb * Doc("Last offset of the original batch, less the base offset.", "SEG-BAT-006"),
+    "base_timestamp_ms"
+    / Int64sb
+    * Doc("What timestamp deltas count from; the delete horizon where bit 6 is set; -1 none.", "SEG-BAT-012"),
+    "max_timestamp_ms" / Int64sb * Doc("Largest record timestamp, or the append time; -1 none.", "SEG-BAT-015"),
+    "producer_id" / Int64sb * Doc("Idempotent or transactional producer; -1 none.", "SEG-BAT-020"),
+    "producer_epoch" / Int16sb * Doc("Epoch of that producer; -1 none.", "SEG-BAT-020"),
+    "base_sequence" / Int32sb * Doc("Sequence number of the first record of the original batch; -1 none.", "SEG-BAT-017"),
+    "records_count" / Int32sb * Doc("Records that are stored; 0 in a batch that compaction emptied.", "SEG-BAT-007"),
+)
+
+RECORD_BATCH_HEADER_SIZE = 61
+MAGIC_POSITION = 16
+CRC_POSITION = 17
+ATTRIBUTES_POSITION = 21
+
+assert RecordBatchHeader.sizeof() == RECORD_BATCH_HEADER_SIZE
+
+RECORD_BATCH_HEADER = compiled(RecordBatchHeader)
+
+EntryPrefix = Struct(
+    "offset" / Int64sb * Doc("Base offset (magic 2), or offset of the message or last inner message.", "SEG-LOG-001"),
+    "size" / Int32sb * Doc("Bytes after this field; at least 14.", "SEG-LOG-003"),
+    "crc_or_epoch" / Int32sb * Doc("Magic 0 and 1: checksum. Magic 2: partition leader epoch.", "SEG-LOG-001"),
+    "magic" / Int8sb * Doc("Decides what the rest means.", "SEG-BAT-004"),
+)
+
+ENTRY_PREFIX = compiled(EntryPrefix)
+
+assert ENTRY_PREFIX.size == MAGIC_POSITION + 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from construct import Construct, Subconstruct, stream_read, stream_write
+from construct import Construct, SizeofError, Subconstruct, stream_read, stream_write
 
 from seglog_format.schema.fields import SchemaError
 
@@ -98,4 +98,5 @@ class NullableBytes(Subconstruct):
             stream_write(stream, obj, len(obj), path)
         return obj
 
-
+    def _sizeof(self, context: Any, path: str) -> int:
+        raise SizeofError(path=path)

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Final
+from typing import Final, TypeAlias
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+"""Bytes to read from; nothing keeps or changes them."""
 
 NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1
@@ -278,7 +281,7 @@ class MessageHeader:
         return self.attributes & (0xF8 if self.magic == 0 else 0xF0)
 
 
-BatchHeader = RecordBatchHeader | MessageHeader
+BatchHeader: TypeAlias = RecordBatchHeader | MessageHeader
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from construct import Construct, FormatField, Renamed, SizeofError, Struct
 
 
-class Doc(str):
+class Doc(str):  # noqa: SLOT000 - construct keeps it where a plain str goes
     """A field's documentation, with the ids of the requirements that define it."""
 
     requirements: tuple[str, ...]
     since: str
 
-    def __new__(cls, text: str, *requirements: str, since: str = "0.8.0") -> Doc:
+    def __new__(cls, text: str, *requirements: str, since: str = "0.8.0") -> Self:
         """Make a documentation string.
 
         Args:
@@ -44,7 +44,7 @@ class Checked(Renamed):
         self.requirement = requirement
 
     def _parse(self, stream: Any, context: Any, path: str) -> Any:
-        value = self.subcon._parsereport(stream, context, path)  # noqa: SLF001 - construct's extension point
+        value = self.subcon._parsereport(stream, context, path)
         if not self.condition(value):
             raise SchemaError(self.expected, value, self.requirement)
         return value

@@ -1,9 +1,13 @@
 """Magic 2 record and its headers (chapter 31)."""
 
+from functools import partial
+
 from construct import Array, Int8sb, Struct, Tell, this
 
 from seglog_format.schema.fields import Checked, Doc
 from seglog_format.schema.varint import NullableBytes, Varint32, Varint64
+
+_doc = partial(Doc, since="0.11.0")
 
 
 def _not_negative(value: int) -> bool:
@@ -17,29 +21,27 @@ def _not_null(value: bytes | None) -> bool:
 RecordHeader = Struct(
     "key"
     / Checked(NullableBytes(Varint32), _not_null, "a header key, which cannot be null", "SEG-REC-009")
-    * Doc("Length (varint, 0 or more) and UTF-8 bytes.", "SEG-REC-009", since="0.11.0"),
-    "value"
-    / NullableBytes(Varint32)
-    * Doc("Length (varint; negative: null) and bytes.", "SEG-REC-006", since="0.11.0"),
+    * _doc("Length (varint, 0 or more) and UTF-8 bytes.", "SEG-REC-009"),
+    "value" / NullableBytes(Varint32) * _doc("Length (varint; negative: null) and bytes.", "SEG-REC-006"),
 )
 
 Record = Struct(
     "length"
     / Checked(Varint32, _not_negative, "a record length of 0 or more", "SEG-REC-002")
-    * Doc("Bytes after this field.", "SEG-REC-002", "SEG-REC-001", since="0.11.0"),
+    * _doc("Bytes after this field.", "SEG-REC-002", "SEG-REC-001"),
     "start" / Tell,
-    "attributes" / Int8sb * Doc("0; no bit is defined.", "SEG-REC-003", since="0.11.0"),
-    "timestamp_delta" / Varint64 * Doc("Against the base timestamp; may be negative.", "SEG-BAT-012", since="0.11.0"),
-    "offset_delta" / Varint32 * Doc("Against the base offset.", "SEG-REC-012", since="0.11.0"),
-    "key" / NullableBytes(Varint32) * Doc("Length (varint; negative: null) and bytes.", "SEG-REC-006", since="0.11.0"),
+    "attributes" / Int8sb * _doc("0; no bit is defined.", "SEG-REC-003"),
+    "timestamp_delta" / Varint64 * _doc("Against the base timestamp; may be negative.", "SEG-BAT-012"),
+    "offset_delta" / Varint32 * _doc("Against the base offset.", "SEG-REC-012"),
+    "key" / NullableBytes(Varint32) * _doc("Length (varint; negative: null) and bytes.", "SEG-REC-006"),
     "value"
     / NullableBytes(Varint32)
-    * Doc("Length (varint; negative: null) and bytes. Null is a tombstone.", "SEG-REC-006", since="0.11.0"),
+    * _doc("Length (varint; negative: null) and bytes. Null is a tombstone.", "SEG-REC-006"),
     "headers_count"
     / Checked(Varint32, _not_negative, "a header count of 0 or more", "SEG-REC-008")
-    * Doc("Number of headers.", "SEG-REC-008", since="0.11.0"),
+    * _doc("Number of headers.", "SEG-REC-008"),
     "headers"
     / Array(this.headers_count, RecordHeader)
-    * Doc("Keys may repeat and may be empty; order counts.", "SEG-REC-008", since="0.11.0"),
+    * _doc("Keys may repeat and may be empty; order counts.", "SEG-REC-008"),
     "end" / Tell,
 )

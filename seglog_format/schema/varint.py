@@ -89,11 +89,11 @@ class NullableBytes(Subconstruct):
         super().__init__(length)
 
     def _parse(self, stream: Any, context: Any, path: str) -> bytes | None:
-        size = self.subcon._parsereport(stream, context, path)  # noqa: SLF001 - construct's extension point
+        size = self.subcon._parsereport(stream, context, path)
         return None if size < 0 else bytes(stream_read(stream, size, path))
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
-        self.subcon._build(-1 if obj is None else len(obj), stream, context, path)  # noqa: SLF001 - as above
+        self.subcon._build(-1 if obj is None else len(obj), stream, context, path)
         if obj is not None:
             stream_write(stream, obj, len(obj), path)
         return obj

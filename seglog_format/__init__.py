@@ -1,0 +1,1 @@
+"""The segmented log format of Apache Kafka, written down so exactly that it runs."""

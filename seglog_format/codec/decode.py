@@ -1,0 +1,136 @@
+"""One entry of a log to a `RecordBatch`: checksum, header rules, decompression, records or messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.checksum import crc32, crc32c
+from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
+from seglog_format.codec.framing import frame_at
+from seglog_format.codec.message_set import decode_message_entry
+from seglog_format.codec.record import decode_records
+from seglog_format.errors import CorruptRecordError, Location, TruncatedError
+from seglog_format.model import (
+    INT64_MAX,
+    CompressionCodec,
+    Frame,
+    Record,
+    RecordBatch,
+    RecordBatchHeader,
+    Tail,
+)
+from seglog_format.schema.record_batch import (
+    ATTRIBUTES_POSITION,
+    FIELDS,
+    MAGIC_POSITION,
+    RECORD_BATCH_HEADER_SIZE,
+)
+
+if TYPE_CHECKING:
+    from seglog_format.model import Buffer
+
+MESSAGE_CRC_POSITION: Final = 12
+
+
+def decode_batch(data: Buffer, *, at: Location | None = None, limit: int = DEFAULT_OUTPUT_LIMIT) -> RecordBatch:
+    """Decode the entry at the start of some bytes: a record batch, or a message of magic 0 or 1.
+
+    Args:
+        data: bytes that start with the entry; more may follow.
+        at: where the bytes stand, for errors.
+        limit: bytes that decompression may produce at most.
+
+    Raises:
+        TruncatedError: the bytes end before the entry does.
+        FormatError: the entry is damaged, of an unknown version, or refused at the limit.
+    """
+    where = at or Location()
+    view = memoryview(data).cast("B")
+    frame = frame_at(view, 0, len(view), where.path)
+    if isinstance(frame, Tail):
+        found = f"{frame.size} bytes ({frame.kind.value})"
+        raise TruncatedError(where.at("size", 0, frame.size), "SEG-LOG-004", expected="a whole entry", found=found)
+    return decode_frame(frame, at=where, limit=limit)
+
+
+def decode_frame(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> RecordBatch:
+    """Decode an entry that a walk has found.
+
+    Args:
+        frame: the entry.
+        at: where it stands; its position is the frame's.
+        limit: bytes that decompression may produce at most.
+
+    Raises:
+        FormatError: the entry is damaged or refused.
+    """
+    verify_checksum(frame, at)
+    header = frame.header
+    records = (
+        _decode_records(frame, header, at, limit)
+        if isinstance(header, RecordBatchHeader)
+        else decode_message_entry(frame, at=at, limit=limit)
+    )
+    return RecordBatch(frame.position, header, records)
+
+
+def _decode_records(frame: Frame, header: RecordBatchHeader, at: Location, limit: int) -> tuple[Record, ...]:
+    check_header(header, at)
+    section = at.at("records", RECORD_BATCH_HEADER_SIZE, len(frame.data) - RECORD_BATCH_HEADER_SIZE)
+    stored = frame.data[RECORD_BATCH_HEADER_SIZE:]
+    if header.codec_id == CompressionCodec.NONE:
+        return decode_records(bytes(stored), header, section)
+    if header.records_count == 0 and not stored:
+        return ()
+    data = decompress(header.codec_id, stored, magic=header.magic, at=section, limit=limit)
+    return decode_records(data, header, section.at("decompressed"))
+
+
+def check_header(header: RecordBatchHeader, at: Location) -> None:
+    """Refuse a header from which no offset or count can be taken.
+
+    Raises:
+        CorruptRecordError: SEG-BAT-005, SEG-BAT-006, SEG-BAT-007 or SEG-BAT-009.
+    """
+    base, delta, count = header.base_offset, header.last_offset_delta, header.records_count
+    if base < 0:
+        raise CorruptRecordError(field(at, "base_offset"), "SEG-BAT-005", expected="0 or more", found=base)
+    if delta < 0:
+        raise CorruptRecordError(field(at, "last_offset_delta"), "SEG-BAT-006", expected="0 or more", found=delta)
+    if count < 0:
+        raise CorruptRecordError(field(at, "records_count"), "SEG-BAT-007", expected="0 or more", found=count)
+    if base + delta > INT64_MAX:
+        last = f"{base} + {delta}"
+        raise CorruptRecordError(field(at, "last_offset_delta"), "SEG-BAT-009", expected="below 2^63", found=last)
+
+
+def field(at: Location, name: str) -> Location:
+    """Where a field of a record batch header stands."""
+    row = FIELDS[name]
+    return at.at(name, row.offset or 0, row.size or 0)
+
+
+def computed_crc(frame: Frame) -> int:
+    """The checksum that an entry should carry: CRC-32C in magic 2, CRC-32 below (SEG-BAT-003, SEG-MSG-004)."""
+    if isinstance(frame.header, RecordBatchHeader):
+        return crc32c(frame.data[ATTRIBUTES_POSITION:])
+    return crc32(frame.data[MAGIC_POSITION:])
+
+
+def checksum_is_valid(frame: Frame) -> bool:
+    """Whether stored and computed checksum agree."""
+    return frame.header.crc == computed_crc(frame)
+
+
+def verify_checksum(frame: Frame, at: Location) -> None:
+    """Raise when they do not.
+
+    Raises:
+        CorruptRecordError: SEG-BAT-003 or SEG-MSG-004.
+    """
+    computed, stored = f"{computed_crc(frame):#010x}", f"{frame.header.crc:#010x}"
+    if computed == stored:
+        return
+    if isinstance(frame.header, RecordBatchHeader):
+        raise CorruptRecordError(field(at, "crc"), "SEG-BAT-003", expected=computed, found=stored)
+    raise CorruptRecordError(at.at("crc", MESSAGE_CRC_POSITION, 4), "SEG-MSG-004", expected=computed, found=stored)

@@ -1,0 +1,63 @@
+"""Parsing by declaration, with construct's errors turned into `FormatError` that say where and which requirement."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any, Final
+
+from construct import ConstructError
+
+from seglog_format.errors import CorruptRecordError, FormatError, Location
+from seglog_format.schema.fields import SchemaError
+from seglog_format.schema.tracing import trace
+
+if TYPE_CHECKING:
+    from construct import Construct
+
+CONSTRUCT_ERRORS: Final = (ConstructError, SchemaError)
+
+
+def parse(
+    declaration: Construct,
+    data: bytes | memoryview,
+    at: Location,
+    *,
+    requirement: str,
+    error: type[FormatError] = CorruptRecordError,
+) -> Any:  # noqa: ANN401 - construct's containers are untyped; they end in codec/
+    """Parse one structure at the start of some bytes.
+
+    Args:
+        declaration: from a schema module.
+        data: bytes that start with the structure; more may follow.
+        at: where the bytes stand.
+        requirement: named where the field that is wrong names none itself.
+        error: kind of error to raise.
+
+    Raises:
+        FormatError: of that kind, with the position and name of the field that is wrong.
+    """
+    try:
+        return declaration.parse_stream(io.BytesIO(data))
+    except CONSTRUCT_ERRORS as problem:
+        raise explain(declaration, data, at, problem, requirement=requirement, error=error) from None
+
+
+def explain(
+    declaration: Construct,
+    data: bytes | memoryview,
+    at: Location,
+    problem: Exception,
+    *,
+    requirement: str,
+    error: type[FormatError] = CorruptRecordError,
+) -> FormatError:
+    """The `FormatError` for a parse that failed: parses again with a traced copy to find the field."""
+    failed = trace(declaration, data).failed
+    position, name, ids = (failed.start, failed.name, failed.doc.requirements) if failed else (0, "", ())
+    field = ".".join(part for part in (at.field, name) if part)
+    where = at.at(field, position, len(data) - position)
+    if isinstance(problem, SchemaError):
+        return error(where, problem.requirement, expected=problem.expected, found=problem.found)
+    left = max(len(data) - position, 0)
+    return error(where, *(ids[:1] or (requirement,)), expected="more bytes", found=f"the end after {left}")

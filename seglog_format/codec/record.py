@@ -1,0 +1,101 @@
+"""Records of a magic 2 batch: the decompressed records section to `Record` values (chapter 31)."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from seglog_format.codec.parse import CONSTRUCT_ERRORS, explain
+from seglog_format.errors import CorruptRecordError
+from seglog_format.model import (
+    INT64_MAX,
+    NO_SEQUENCE,
+    Record,
+    RecordBatchHeader,
+    RecordHeader,
+    TimestampType,
+    add_sequence,
+)
+from seglog_format.schema.record import Record as RecordSchema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_format.errors import Location
+
+
+def decode_records(section: bytes, header: RecordBatchHeader, at: Location) -> tuple[Record, ...]:
+    """All records of a batch.
+
+    Args:
+        section: everything after the batch header, decompressed.
+        header: of the batch.
+        at: where the section stands; positions of errors count from there.
+
+    Raises:
+        CorruptRecordError: a record is damaged, or count and section do not agree (SEG-BAT-008).
+    """
+    return tuple(_records(section, header, at))
+
+
+def _records(section: bytes, header: RecordBatchHeader, at: Location) -> Iterator[Record]:
+    stream = io.BytesIO(section)
+    count = header.records_count
+    for index in range(count):
+        start = stream.tell()
+        if start == len(section):
+            end = at.at("records", start)
+            raise CorruptRecordError(end, "SEG-BAT-008", expected=f"{count} records", found=f"the end after {index}")
+        yield _record(stream, section, header, at.at(f"records[{index}]", start))
+    left = len(section) - stream.tell()
+    if left:
+        rest = at.at("records", stream.tell(), left)
+        raise CorruptRecordError(rest, "SEG-BAT-008", expected=f"the end after {count} records", found=f"{left} bytes")
+
+
+def _record(stream: io.BytesIO, section: bytes, header: RecordBatchHeader, at: Location) -> Record:
+    start = stream.tell()
+    try:
+        fields = RecordSchema.parse_stream(stream)
+    except CONSTRUCT_ERRORS as problem:
+        raise explain(RecordSchema, section[start:], at, problem, requirement="SEG-REC-006") from None
+    if fields.end - fields.start != fields.length:
+        found = fields.end - fields.start
+        raise CorruptRecordError(at, "SEG-REC-001", expected=f"fields of {fields.length} bytes", found=found)
+    return _to_record(fields, header, at)
+
+
+def _to_record(fields: Any, header: RecordBatchHeader, at: Location) -> Record:  # noqa: ANN401 - a construct container
+    offset = header.base_offset + fields.offset_delta
+    if not 0 <= offset <= INT64_MAX:
+        raise CorruptRecordError(at, "SEG-REC-014", expected="an offset of 0 to 2^63 - 1", found=offset)
+    return Record(
+        offset=offset,
+        timestamp_ms=record_timestamp(header, fields.timestamp_delta),
+        key=fields.key,
+        value=fields.value,
+        headers=tuple(RecordHeader(pair.key, pair.value) for pair in fields.headers),
+        sequence=record_sequence(header, fields.offset_delta),
+        attributes=fields.attributes,
+        timestamp_delta=fields.timestamp_delta,
+        offset_delta=fields.offset_delta,
+    )
+
+
+def record_timestamp(header: RecordBatchHeader, timestamp_delta: int) -> int:
+    """Milliseconds since 1970: the batch's maximum with LogAppendTime, else base plus delta (SEG-BAT-011, -012)."""
+    if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        return header.max_timestamp_ms
+    return signed_64(header.base_timestamp_ms + timestamp_delta)
+
+
+def signed_64(value: int) -> int:
+    """A sum as 64-bit two's complement, which is how brokers and clients add."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def record_sequence(header: RecordBatchHeader, offset_delta: int) -> int:
+    """Sequence number of a record, or -1 (SEG-REC-015)."""
+    if header.base_sequence == NO_SEQUENCE:
+        return NO_SEQUENCE
+    return add_sequence(header.base_sequence, offset_delta)

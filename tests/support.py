@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import tarfile
 import tempfile
+import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 FIXTURES = REPOSITORY / "fixtures"
-AUTHENTIC = REPOSITORY.parent / "shared" / "authentic"
-"""Every authentic case; beside a checkout only. `FIXTURES` holds a selection of them, always."""
+AUTHENTIC = Path(os.environ.get("SEGLOG_AUTHENTIC", REPOSITORY.parent / "shared" / "authentic"))
+"""Every authentic case, where they are at hand. `FIXTURES` holds a selection of them, always."""
 
 
 @cache
@@ -33,21 +37,69 @@ def _unpacked_root() -> tempfile.TemporaryDirectory[str]:
 
 
 def authentic_names() -> list[str]:
-    """Names such as ``4.3.0/txn`` of every authentic case; empty where they are not at hand."""
-    return sorted(str(path.relative_to(AUTHENTIC))[: -len(".tar.gz")] for path in AUTHENTIC.glob("*/*.tar.gz"))
+    """Names such as ``4.3.0/txn`` of every authentic case: all of them beside a checkout, else the bundled ones."""
+    return sorted(str(path.relative_to(AUTHENTIC))[: -len(".tar.gz")] for path in AUTHENTIC.glob("*/*.tar.gz")) or (
+        bundled_cases()
+    )
+
+
+def bundled_cases() -> list[str]:
+    """Names such as ``4.3.0/txn`` of the authentic cases that the repository holds itself."""
+    found = FIXTURES.glob("kafka-*/*/case.toml")
+    return sorted(f"{path.parent.parent.name.removeprefix('kafka-')}/{path.parent.name}" for path in found)
+
+
+def bundled_directory(name: str) -> Path:
+    """Where `fixtures/` keeps a bundled case: archive, expected lines and ``case.toml``."""
+    return FIXTURES / f"kafka-{name}"
 
 
 @cache
-def authentic(name: str) -> Path:
-    """Directory with the files of one authentic case, unpacked once."""
+def bundled_description(name: str) -> dict[str, Any]:
+    """The ``case.toml`` of a bundled case."""
+    return tomllib.loads((bundled_directory(name) / "case.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _unpacked(archive: Path, name: str) -> Path:
     target = Path(_unpacked_root().name) / name
-    with tarfile.open(AUTHENTIC / f"{name}.tar.gz") as archive:
-        archive.extractall(target, filter="data")
+    with tarfile.open(archive) as files:
+        files.extractall(target, filter="data")
     return target
 
 
 @cache
+def _lines(path: Path) -> list[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def bundled(name: str) -> Path:
+    """Directory with the files of one bundled case, unpacked once; read it, do not change it."""
+    return _unpacked(bundled_directory(name) / "files.tar.gz", name)
+
+
+def bundled_expected(name: str) -> list[dict[str, Any]]:
+    """What Kafka's own classes read from that case."""
+    return _lines(bundled_directory(name) / "expected.jsonl.gz")
+
+
+def authentic(name: str) -> Path:
+    """Directory with the files of one authentic case, unpacked once; the test is skipped where it is not at hand."""
+    if bundled_directory(name).is_dir():
+        return bundled(name)
+    _skip_without(name)
+    return _unpacked(AUTHENTIC / f"{name}.tar.gz", name)
+
+
 def authentic_expected(name: str) -> list[dict[str, Any]]:
     """What Kafka's own classes read from that case."""
-    with gzip.open(AUTHENTIC / f"{name}.expected.jsonl.gz", "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+    if bundled_directory(name).is_dir():
+        return bundled_expected(name)
+    _skip_without(name)
+    return _lines(AUTHENTIC / f"{name}.expected.jsonl.gz")
+
+
+def _skip_without(name: str) -> None:
+    if not (AUTHENTIC / f"{name}.tar.gz").is_file():
+        pytest.skip(f"{name} is not bundled, and the full collection of broker directories is not at {AUTHENTIC}")

@@ -87,6 +87,7 @@ class Record:
         headers: in stored order.
         sequence: producer sequence number, or -1.
         attributes, timestamp_delta, offset_delta: as stored.
+        size_in_bytes: bytes that the record takes, its length field included; 0 where it was not read from bytes.
     """
 
     offset: int
@@ -98,6 +99,7 @@ class Record:
     attributes: int = 0
     timestamp_delta: int = 0
     offset_delta: int = 0
+    size_in_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class Message:
         crc: as stored.
         is_valid: size and checksum of this message agree.
         attributes, stored_offset, stored_timestamp_ms: as stored.
+        size_in_bytes: bytes that the message takes, its 12-byte prefix included; 0 where it was not read from bytes.
     """
 
     offset: int
@@ -123,6 +126,7 @@ class Message:
     attributes: int = 0
     stored_offset: int = 0
     stored_timestamp_ms: int = NO_TIMESTAMP
+    size_in_bytes: int = 0
 
     @property
     def headers(self) -> tuple[RecordHeader, ...]:

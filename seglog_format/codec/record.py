@@ -62,10 +62,10 @@ def _record(stream: io.BytesIO, section: bytes, header: RecordBatchHeader, at: L
     if fields.end - fields.start != fields.length:
         found = fields.end - fields.start
         raise CorruptRecordError(at, "SEG-REC-001", expected=f"fields of {fields.length} bytes", found=found)
-    return _to_record(fields, header, at)
+    return _to_record(fields, header, at, size=stream.tell() - start)
 
 
-def _to_record(fields: Any, header: RecordBatchHeader, at: Location) -> Record:  # noqa: ANN401 - a construct container
+def _to_record(fields: Any, header: RecordBatchHeader, at: Location, *, size: int) -> Record:  # noqa: ANN401 - a construct container
     offset = header.base_offset + fields.offset_delta
     if not 0 <= offset <= INT64_MAX:
         raise CorruptRecordError(at, "SEG-REC-014", expected="an offset of 0 to 2^63 - 1", found=offset)
@@ -79,6 +79,7 @@ def _to_record(fields: Any, header: RecordBatchHeader, at: Location) -> Record: 
         attributes=fields.attributes,
         timestamp_delta=fields.timestamp_delta,
         offset_delta=fields.offset_delta,
+        size_in_bytes=size,
     )
 
 

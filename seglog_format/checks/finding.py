@@ -1,0 +1,96 @@
+"""Findings, and the registry of the functions that yield them.
+
+A check is one small function for one requirement. What it looks at, its *subject*, is the class of its parameter::
+
+    @checks("SEG-LOG-009")
+    def offset_span(entry: Entry) -> Iterator[Problem]: ...
+
+`findings_of` runs every check that is registered for a subject's class.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from seglog_format.errors import FormatError, Location, RefusedError
+from seglog_format.requirements import Severity, requirement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What a check saw: where, what its requirement asks for, and what stands there."""
+
+    location: Location
+    expected: str
+    found: object
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A requirement that some bytes break, or something legal that is worth knowing.
+
+    Attributes:
+        location: file, position, field.
+        severity: error for a MUST, warning for a SHOULD, note for a MAY.
+        requirement: its id.
+        expected: what it asks for, in a few words.
+        found: what stands there instead.
+        message: the requirement's first sentence.
+        count: how often the same note holds in this file, from this position on; 1 for errors and warnings.
+    """
+
+    location: Location
+    severity: Severity
+    requirement: str
+    expected: str
+    found: str
+    message: str
+    count: int = 1
+
+    @classmethod
+    def of(cls, identifier: str, problem: Problem) -> Finding:
+        """The finding for a requirement that a check saw broken."""
+        rule = requirement(identifier)
+        return cls(problem.location, rule.severity, rule.id, problem.expected, str(problem.found), rule.title)
+
+    @classmethod
+    def of_error(cls, error: FormatError) -> Finding:
+        """The finding for an error that a decoder raised.
+
+        A refusal says nothing about the bytes, so it is a warning: they were not checked.
+        """
+        finding = cls.of(error.requirements[0], Problem(error.location, error.expected, error.found))
+        return replace(finding, severity=Severity.WARNING) if isinstance(error, RefusedError) else finding
+
+    def __str__(self) -> str:
+        more = f" ({self.count} times)" if self.count > 1 else ""
+        return f"{self.location}: expected {self.expected}, found {self.found}{more} [{self.requirement}]"
+
+
+CheckFunction = TypeVar("CheckFunction", bound="Callable[[Any], Iterator[Problem]]")
+
+CHECKS: defaultdict[str, list[tuple[str, Callable[[Any], Iterator[Problem]]]]] = defaultdict(list)
+"""Requirement id and function, by the name of the subject's class."""
+
+
+def checks(identifier: str) -> Callable[[CheckFunction], CheckFunction]:
+    """Register a function as the check of one requirement."""
+
+    def register(function: CheckFunction) -> CheckFunction:
+        subject = next(iter(function.__annotations__.values()))
+        CHECKS[subject].append((identifier, function))
+        return function
+
+    return register
+
+
+def findings_of(subject: object) -> Iterator[Finding]:
+    """Everything that the checks for a subject's class find in it."""
+    for identifier, check in CHECKS[type(subject).__name__]:
+        for problem in check(subject):
+            yield Finding.of(identifier, problem)

@@ -1,0 +1,84 @@
+"""Checks of chapter 31: records that could be decoded and still break a rule."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from seglog_format.checks.finding import Problem, checks
+from seglog_format.schema.varint import varint_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_format.checks.entry import Batch
+    from seglog_format.errors import Location
+    from seglog_format.model import Record
+
+
+def _at(batch: Batch, index: int, name: str) -> Location:
+    return batch.at.at(f"records[{index}].{name}")
+
+
+@checks("SEG-REC-003")
+def record_attributes(batch: Batch) -> Iterator[Problem]:
+    """No bit is defined."""
+    for index, record in enumerate(batch.records):
+        if record.attributes:
+            yield Problem(_at(batch, index, "attributes"), "0", record.attributes)
+
+
+@checks("SEG-REC-005")
+def minimal_varints(batch: Batch) -> Iterator[Problem]:
+    """A record that takes more bytes than its values need."""
+    for index, record in enumerate(batch.records):
+        minimal = minimal_size(record)
+        if record.size_in_bytes != minimal:
+            yield Problem(_at(batch, index, "length"), f"a record of {minimal} bytes", record.size_in_bytes)
+
+
+def minimal_size(record: Record) -> int:
+    """Bytes of a record with minimal varints, its length field included."""
+    body = 1 + varint_size(record.timestamp_delta) + varint_size(record.offset_delta)
+    body += _size(record.key) + _size(record.value) + varint_size(len(record.headers))
+    body += sum(_size(header.key) + _size(header.value) for header in record.headers)
+    return varint_size(body) + body
+
+
+def _size(data: bytes | None) -> int:
+    return varint_size(-1) if data is None else varint_size(len(data)) + len(data)
+
+
+@checks("SEG-REC-011")
+def header_keys_are_utf8(batch: Batch) -> Iterator[Problem]:
+    """Clients decode them as text."""
+    for index, record in enumerate(batch.records):
+        for number, header in enumerate(record.headers):
+            if not is_utf8(header.key):
+                yield Problem(_at(batch, index, f"headers[{number}].key"), "UTF-8", header.key[:32].hex())
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether some bytes are UTF-8 text."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+@checks("SEG-REC-013")
+def offset_deltas_increase(batch: Batch) -> Iterator[Problem]:
+    """Within the batch."""
+    for index, (before, record) in enumerate(pairwise(batch.records), start=1):
+        if record.offset_delta <= before.offset_delta:
+            yield Problem(_at(batch, index, "offset_delta"), f"more than {before.offset_delta}", record.offset_delta)
+
+
+@checks("SEG-REC-014")
+def offset_deltas_in_range(batch: Batch) -> Iterator[Problem]:
+    """Against the header, whose last offset moves the log on."""
+    last = batch.header.last_offset_delta
+    for index, record in enumerate(batch.records):
+        if not 0 <= record.offset_delta <= last:
+            yield Problem(_at(batch, index, "offset_delta"), f"0 to {last}", record.offset_delta)

@@ -1,0 +1,83 @@
+"""Checks of chapter 30: what a batch with a right checksum may still get wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog_format.checks.finding import Problem, checks
+from seglog_format.codec.decode import field
+from seglog_format.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TimestampType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_format.checks.entry import Batch
+
+
+@checks("SEG-BAT-014")
+def unknown_attribute_bits(batch: Batch) -> Iterator[Problem]:
+    """Bits 7 to 15."""
+    if batch.header.unknown_attribute_bits:
+        found = f"{batch.header.unknown_attribute_bits:#06x}"
+        yield Problem(field(batch.at, "attributes"), "bits 7 to 15 clear", found)
+
+
+@checks("SEG-BAT-015")
+def max_timestamp(batch: Batch) -> Iterator[Problem]:
+    """Only where the records decide it: CreateTime, and records are left."""
+    header = batch.header
+    if header.timestamp_type is TimestampType.CREATE_TIME and batch.records:
+        largest = max(record.timestamp_ms for record in batch.records)
+        if header.max_timestamp_ms != largest:
+            yield Problem(field(batch.at, "max_timestamp_ms"), str(largest), header.max_timestamp_ms)
+
+
+@checks("SEG-BAT-019")
+def lost_records(batch: Batch) -> Iterator[Problem]:
+    """A sign that the log was compacted."""
+    offsets = batch.header.last_offset_delta + 1
+    if batch.header.records_count < offsets:
+        yield Problem(field(batch.at, "records_count"), f"{offsets} records", batch.header.records_count)
+
+
+@checks("SEG-BAT-020")
+def producer_fields(batch: Batch) -> Iterator[Problem]:
+    """Epoch and sequence mean something together with a producer id only."""
+    header = batch.header
+    if header.producer_id == NO_PRODUCER_ID:
+        if header.producer_epoch != NO_PRODUCER_EPOCH or header.base_sequence != NO_SEQUENCE:
+            found = f"epoch {header.producer_epoch}, base sequence {header.base_sequence}"
+            yield Problem(field(batch.at, "producer_epoch"), "-1 and -1 without a producer id", found)
+    elif header.producer_id < 0 or header.producer_epoch < 0:
+        found = f"producer id {header.producer_id}, epoch {header.producer_epoch}"
+        yield Problem(field(batch.at, "producer_id"), "a producer id and epoch of 0 or more", found)
+
+
+@checks("SEG-BAT-021")
+def leader_epoch(batch: Batch) -> Iterator[Problem]:
+    """-1 stands for an unknown epoch."""
+    if batch.header.partition_leader_epoch < -1:
+        found = batch.header.partition_leader_epoch
+        yield Problem(field(batch.at, "partition_leader_epoch"), "-1 or greater", found)
+
+
+@checks("SEG-BAT-022")
+def transaction_needs_producer(batch: Batch) -> Iterator[Problem]:
+    """Nobody could end a transaction without one."""
+    if batch.header.is_transactional and batch.header.producer_id < 0:
+        yield Problem(field(batch.at, "producer_id"), "0 or more in a transaction", batch.header.producer_id)
+
+
+@checks("SEG-BAT-023")
+def control_not_compressed(batch: Batch) -> Iterator[Problem]:
+    """Brokers never compress control batches."""
+    if batch.header.is_control and batch.header.codec_id:
+        yield Problem(field(batch.at, "attributes"), "codec none in a control batch", batch.header.codec_id)
+
+
+@checks("SEG-BAT-024")
+def data_needs_sequence(batch: Batch) -> Iterator[Problem]:
+    """Control batches carry -1."""
+    header = batch.header
+    if header.producer_id >= 0 and not header.is_control and header.base_sequence < 0:
+        yield Problem(field(batch.at, "base_sequence"), "0 or more with a producer id", header.base_sequence)

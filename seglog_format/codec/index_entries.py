@@ -1,0 +1,115 @@
+"""Slots of the index files: bytes to entries, and where the entries end.
+
+An offset or time index is an array of equal slots without a header. A broker maps it at its full size, so what is
+copied from a running or killed broker ends in slots that hold zeros, or leftovers of entries that were taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar, overload
+
+from seglog_format.errors import Location, UnsupportedVersionError
+from seglog_format.model import AbortedTxn
+from seglog_format.schema.transaction_index import TRANSACTION_INDEX_ENTRY
+
+if TYPE_CHECKING:
+    import struct
+
+EntryT = TypeVar("EntryT")
+
+CHUNK_SIZE: Final = 1 << 16
+ZEROS: Final = bytes(CHUNK_SIZE)
+
+TRANSACTION_INDEX_VERSION: Final = 0
+
+
+class Slots(Sequence[EntryT]):
+    """The first ``count`` slots of an index file, each decoded when it is asked for."""
+
+    def __init__(
+        self, data: memoryview, layout: struct.Struct, decode: Callable[[int, int], EntryT], count: int
+    ) -> None:
+        self._data = data
+        self._layout = layout
+        self._decode = decode
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> EntryT: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[EntryT]: ...
+    def __getitem__(self, index: int | slice) -> EntryT | list[EntryT]:
+        if isinstance(index, slice):
+            return [self._entry(slot) for slot in range(self._count)[index]]
+        return self._entry(range(self._count)[index])
+
+    def _entry(self, slot: int) -> EntryT:
+        return self._decode(*self._layout.unpack_from(self._data, slot * self._layout.size))
+
+    def __iter__(self) -> Iterator[EntryT]:
+        for fields in self._layout.iter_unpack(self._data[: self._count * self._layout.size]):
+            yield self._decode(*fields)
+
+
+def trailing_zero_size(data: memoryview) -> int:
+    """How many zero bytes end the data; quick also where megabytes do."""
+    end = data.nbytes
+    while end:
+        start = max(0, end - CHUNK_SIZE)
+        chunk = bytes(data[start:end])
+        if chunk != ZEROS[: end - start]:
+            return data.nbytes - start - len(chunk.rstrip(b"\0"))
+        end = start
+    return data.nbytes
+
+
+def usable_offset_slots(fields: Iterable[tuple[int, int]]) -> int:
+    """How many slots of an offset index are entries (SEG-IDX-010).
+
+    Args:
+        fields: relative offset and position of each slot, in order.
+    """
+    last_offset = -1
+    count = 0
+    for relative_offset, _ in fields:
+        if relative_offset <= last_offset:
+            break
+        last_offset = relative_offset
+        count += 1
+    return count
+
+
+def usable_time_slots(fields: Iterable[tuple[int, int]]) -> int:
+    """How many slots of a time index are entries (SEG-TIX-009).
+
+    Args:
+        fields: timestamp in milliseconds and relative offset of each slot, in order.
+    """
+    last_timestamp_ms, last_offset = -1, 0
+    count = 0
+    for timestamp_ms, relative_offset in fields:
+        if timestamp_ms <= last_timestamp_ms or relative_offset < last_offset:
+            break
+        last_timestamp_ms, last_offset = timestamp_ms, relative_offset
+        count += 1
+    return count
+
+
+def decode_transaction_index(data: bytes | memoryview, at: Location) -> tuple[AbortedTxn, ...]:
+    """The entries of a transaction index; bytes after the last whole one are passed over (SEG-TXN-001).
+
+    Raises:
+        UnsupportedVersionError: an entry's version is not 0 (SEG-TXN-002).
+    """
+    view = memoryview(data)
+    whole = view[: view.nbytes - view.nbytes % TRANSACTION_INDEX_ENTRY.size]
+    entries = tuple(AbortedTxn(*fields) for fields in TRANSACTION_INDEX_ENTRY.iter_unpack(whole))
+    for slot, entry in enumerate(entries):
+        if entry.version != TRANSACTION_INDEX_VERSION:
+            place = at.at("version", slot * TRANSACTION_INDEX_ENTRY.size, 2)
+            raise UnsupportedVersionError(place, "SEG-TXN-002", expected="version 0", found=entry.version)
+    return entries

@@ -1,0 +1,57 @@
+"""Producer snapshots: bytes to model (chapter 50)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from seglog_format.codec.checksum import crc32c
+from seglog_format.errors import CorruptIndexError, Location, TruncatedError, UnsupportedVersionError
+from seglog_format.model import ProducerStateEntry
+from seglog_format.schema.producer_snapshot import (
+    CHECKED_POSITION,
+    CRC_POSITION,
+    PRODUCER_SNAPSHOT_HEADER,
+    PRODUCER_STATE_ENTRY,
+)
+
+PRODUCER_SNAPSHOT_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedSnapshot:
+    """A snapshot's content: version and checksum as stored, producers in file order."""
+
+    version: int
+    crc: int
+    producers: tuple[ProducerStateEntry, ...]
+
+
+def decode_producer_snapshot(data: bytes | memoryview, at: Location) -> DecodedSnapshot:
+    """Decode one snapshot file.
+
+    Raises:
+        TruncatedError: fewer than 10 bytes (SEG-PSN-003).
+        UnsupportedVersionError: a version other than 1 (SEG-PSN-001).
+        CorruptIndexError: checksum or size do not agree (SEG-PSN-002, SEG-PSN-003).
+    """
+    view = memoryview(data)
+    if view.nbytes < PRODUCER_SNAPSHOT_HEADER.size:
+        raise TruncatedError(at.at("", 0, view.nbytes), "SEG-PSN-003", expected="10 bytes or more", found=view.nbytes)
+    version, crc, count = PRODUCER_SNAPSHOT_HEADER.unpack_from(view)
+    if version != PRODUCER_SNAPSHOT_VERSION:
+        raise UnsupportedVersionError(at.at("version", 0, 2), "SEG-PSN-001", expected="version 1", found=version)
+    computed = crc32c(view[CHECKED_POSITION:])
+    if computed != crc:
+        place = at.at("crc", CRC_POSITION, 4)
+        raise CorruptIndexError(place, "SEG-PSN-002", expected=f"{computed:08x}", found=f"{crc:08x}")
+    return DecodedSnapshot(version, crc, _producers(view, count, at))
+
+
+def _producers(view: memoryview, count: int, at: Location) -> tuple[ProducerStateEntry, ...]:
+    entries = view[PRODUCER_SNAPSHOT_HEADER.size :]
+    if count * PRODUCER_STATE_ENTRY.size != entries.nbytes:
+        place = at.at("count", CHECKED_POSITION, 4)
+        expected = f"a count for {entries.nbytes} bytes of entries"
+        raise CorruptIndexError(place, "SEG-PSN-003", expected=expected, found=count)
+    return tuple(ProducerStateEntry(*fields) for fields in PRODUCER_STATE_ENTRY.iter_unpack(entries))

@@ -1,0 +1,111 @@
+"""The bytes of one file, read-only: mapped into memory, or copied where that is asked for."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+from typing import TYPE_CHECKING, Final, Self
+
+from seglog_format.errors import UsageError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+# A FIFO would block the open call, a terminal would become ours, Windows would translate line ends.
+OPEN_FLAGS: Final = (
+    os.O_RDONLY
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+
+
+class FileBytes:
+    """A file's bytes as a read-only `memoryview`. A context manager.
+
+    Attributes:
+        path: the file, as the caller named it.
+        data: its bytes; may not be used after `close`.
+        is_mapped: whether ``data`` is the file itself (mapped) or a copy of it.
+    """
+
+    def __init__(self, path: str, data: bytes | mmap.mmap) -> None:
+        self.path = path
+        self.data = memoryview(data).toreadonly()
+        self.is_mapped = isinstance(data, mmap.mmap)
+        self._mapping = data if isinstance(data, mmap.mmap) else None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file when it was opened."""
+        return self.data.nbytes
+
+    def close(self) -> None:
+        """Give the file back; a second call does nothing.
+
+        Views that were cut from ``data`` stay valid: as long as one is in use the mapping stays, and goes with it.
+        """
+        mapping, self._mapping = self._mapping, None
+        try:
+            self.data.release()
+            if mapping is not None:
+                mapping.close()
+        except BufferError:
+            return  # someone still holds a view: the last one takes the mapping along
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_bytes(path: str | os.PathLike[str], *, copy: bool = False) -> FileBytes:
+    """Open a regular file for reading.
+
+    The file is mapped, so that only the parts in use are read. A mapped file that its owner cuts short ends the
+    process with SIGBUS as soon as the missing part is touched: give ``copy=True`` for a directory on which a broker
+    is working (it trims indexes when it rolls). Files that cannot be mapped, empty ones among them, are copied.
+
+    Args:
+        path: of a regular file; symbolic links are followed.
+        copy: read the whole file at once instead of mapping it.
+
+    Raises:
+        UsageError: the path does not exist, may not be read, or is not a regular file.
+    """
+    name = os.fspath(path)
+    try:
+        descriptor = os.open(name, OPEN_FLAGS)
+        try:
+            return FileBytes(name, _content(name, descriptor, copy=copy))
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        msg = f"{name}: {error.strerror or error}"
+        raise UsageError(msg) from error
+    except ValueError as error:  # a NUL character in the name
+        msg = f"{name!r}: {error}"
+        raise UsageError(msg) from error
+
+
+def _content(name: str, descriptor: int, *, copy: bool) -> bytes | mmap.mmap:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        msg = f"{name}: not a regular file"
+        raise UsageError(msg)
+    if copy or status.st_size == 0:
+        return _read(descriptor)
+    try:
+        return mmap.mmap(descriptor, status.st_size, access=mmap.ACCESS_READ)
+    except (OSError, ValueError):  # a file system that cannot map, or a file that shrank just now
+        return _read(descriptor)
+
+
+def _read(descriptor: int) -> bytes:
+    with os.fdopen(os.dup(descriptor), "rb") as file:
+        return file.read()

@@ -1,0 +1,55 @@
+"""Producer snapshot files: what a broker knew about its producers at one offset (chapter 50)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from seglog_format.codec.producer_snapshot import decode_producer_snapshot
+from seglog_format.errors import Location
+from seglog_format.log.file_bytes import open_bytes
+
+if TYPE_CHECKING:
+    import os
+
+    from seglog_format.model import ProducerStateEntry
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSnapshot:
+    """The producers of a snapshot file.
+
+    Attributes:
+        version: 1.
+        crc: checksum as stored, 0 to 4294967295.
+        producers: one entry for each producer id, in file order, which means nothing.
+        path: the file; empty for bytes that came from no file.
+    """
+
+    version: int
+    crc: int
+    producers: tuple[ProducerStateEntry, ...]
+    path: str = ""
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a snapshot file.
+
+        Raises:
+            UsageError: the path does not exist or is not a regular file.
+            FormatError: as `from_bytes`. A broker passes over such a file, and so may its reader (SEG-PSN-005).
+        """
+        with open_bytes(path, copy=True) as source:
+            return cls.from_bytes(source.data, source.path)
+
+    @classmethod
+    def from_bytes(cls, data: bytes | bytearray | memoryview, path: str = "") -> Self:
+        """Decode a snapshot; ``path`` only names the bytes in messages.
+
+        Raises:
+            TruncatedError: fewer than 10 bytes (SEG-PSN-003).
+            UnsupportedVersionError: a version other than 1 (SEG-PSN-001).
+            CorruptIndexError: checksum or size do not agree (SEG-PSN-002, SEG-PSN-003).
+        """
+        snapshot = decode_producer_snapshot(memoryview(data), Location(path))
+        return cls(snapshot.version, snapshot.crc, snapshot.producers, path)

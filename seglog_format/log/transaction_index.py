@@ -1,0 +1,85 @@
+"""The transaction index of a segment: which transactions were aborted (chapter 42)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from seglog_format.codec.index_entries import decode_transaction_index
+from seglog_format.errors import Location
+from seglog_format.log.file_bytes import open_bytes
+from seglog_format.schema.transaction_index import TRANSACTION_INDEX_ENTRY
+
+if TYPE_CHECKING:
+    import os
+
+    from seglog_format.model import AbortedTxn
+
+
+@dataclass(frozen=True, slots=True)
+class TxnIndexSearchResult:
+    """What one segment's index knows about a range of offsets.
+
+    Attributes:
+        aborted: aborted transactions that touch the range, in marker order.
+        is_complete: nothing in later segments can add to them.
+    """
+
+    aborted: tuple[AbortedTxn, ...]
+    is_complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionIndex:
+    """A transaction index, decoded whole: it has an entry for each aborted transaction only.
+
+    Attributes:
+        entries: in file order; offsets are absolute.
+        base_offset: of the segment.
+        file_size: bytes of the file.
+        path: the file; empty for bytes that came from no file.
+    """
+
+    entries: tuple[AbortedTxn, ...]
+    base_offset: int
+    file_size: int
+    path: str = ""
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], base_offset: int) -> Self:
+        """Read a transaction index file.
+
+        Raises:
+            UsageError: the path does not exist or is not a regular file.
+            UnsupportedVersionError: an entry's version is not 0 (SEG-TXN-002).
+        """
+        with open_bytes(path, copy=True) as source:
+            return cls.from_bytes(source.data, base_offset, source.path)
+
+    @classmethod
+    def from_bytes(cls, data: bytes | bytearray | memoryview, base_offset: int, path: str = "") -> Self:
+        """Decode a transaction index; ``path`` only names the bytes in messages.
+
+        Raises:
+            UnsupportedVersionError: an entry's version is not 0 (SEG-TXN-002).
+        """
+        view = memoryview(data)
+        return cls(decode_transaction_index(view, Location(path)), base_offset, view.nbytes, path)
+
+    @property
+    def trailing_size(self) -> int:
+        """Bytes after the last whole entry; 0 in a sound file."""
+        return self.file_size % TRANSACTION_INDEX_ENTRY.size
+
+    def aborted(self, from_offset: int, to_offset: int) -> TxnIndexSearchResult:
+        """The aborted transactions that touch the offsets from ``from_offset`` up to, not including, ``to_offset``.
+
+        Where the answer is not complete, go on with the next segment's index (SEG-TXN-007).
+        """
+        found = []
+        for entry in self.entries:
+            if entry.last_offset >= from_offset and entry.first_offset < to_offset:
+                found.append(entry)
+            if entry.last_stable_offset >= to_offset:
+                return TxnIndexSearchResult(tuple(found), is_complete=True)
+        return TxnIndexSearchResult(tuple(found), is_complete=False)

@@ -1,0 +1,23 @@
+"""Time index entry (chapter 41). The file is an array of these, with neither header nor checksum."""
+
+from construct import Int32sb, Int64sb, Struct
+
+from seglog_format.schema.fields import Doc, compiled
+
+TimeIndexEntry = Struct(
+    "timestamp_ms"
+    / Int64sb
+    * Doc("Largest timestamp of the segment so far.", "SEG-TIX-002", "SEG-TIX-004", "SEG-TIX-006", since="0.10.1"),
+    "relative_offset"
+    / Int32sb
+    * Doc(
+        "Offset that stands for that timestamp, less the base offset of the segment.",
+        "SEG-TIX-003",
+        "SEG-TIX-005",
+        since="0.10.1",
+    ),
+)
+
+TIME_INDEX_ENTRY = compiled(TimeIndexEntry)
+
+assert TIME_INDEX_ENTRY.size == TimeIndexEntry.sizeof() == 12

@@ -84,6 +84,24 @@ def bundled_expected(name: str) -> list[dict[str, Any]]:
     return _lines(bundled_directory(name) / "expected.jsonl.gz")
 
 
+def handbook(name: str) -> Path:
+    """Directory with the files of an example from the articles: ``segments`` or ``listing``."""
+    return FIXTURES / "handbook" / name / "files"
+
+
+@cache
+def handbook_lookups(name: str) -> dict[str, Any]:
+    """What lookups in that example answer: by Kafka's rules, and by those of the articles."""
+    lookups: dict[str, Any] = json.loads((FIXTURES / "handbook" / name / "lookups.json").read_text(encoding="utf-8"))
+    return lookups
+
+
+def handbook_expected(name: str) -> list[dict[str, Any]]:
+    """The lines of that example's files."""
+    text = (FIXTURES / "handbook" / name / "expected.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
 def authentic(name: str) -> Path:
     """Directory with the files of one authentic case, unpacked once; the test is skipped where it is not at hand."""
     if bundled_directory(name).is_dir():

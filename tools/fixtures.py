@@ -16,6 +16,8 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import handbook_fixtures
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -144,6 +146,7 @@ def main(arguments: list[str]) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     build = commands.add_parser("build", help="copy the selection and write the manifest")
     build.add_argument("--from", dest="source", type=Path, required=True, metavar="DIR", help="the full collection")
+    commands.add_parser("handbook", help="build the articles' examples and write the manifest")
     commands.add_parser("manifest", help="write the manifest of what is there")
     commands.add_parser("check", help="compare the manifest with the files")
     options = parser.parse_args(arguments)
@@ -153,6 +156,8 @@ def main(arguments: list[str]) -> int:
         return int(bool(found))
     if options.command == "build":
         build_selection(options.source)
+    if options.command in {"build", "handbook"}:
+        handbook_fixtures.build(FIXTURES)
     write_manifest()
     return 0
 

@@ -1,0 +1,101 @@
+# Every target works in a fresh clone on a machine with Python 3.11 or later: what it needs is installed into .venv
+# first, once. `make` alone tells what there is.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install
+CHECKED := seglog_format tests tools
+MEASURED := seglog_format/schema/*,seglog_format/codec/*,seglog_format/checks/*,seglog_format/log/*
+WORKERS ?= 2
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types trace trace-kill hostile docs docs-check docs-serve coverage bench conform ci clean
+
+help: ## tell what there is
+	@echo 'usage: make TARGET'
+	@echo
+	@sed -n 's/^\([a-z-]*\):.*## /  \1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
+
+# -- environment: a stamp file says that .venv holds what pyproject.toml asks for ----------------------------------
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo 'Python 3.11 or later is needed. Name one with: make PYTHON=python3.12 ...' >&2; exit 1; }
+	@echo 'Making a virtual environment in $(VENV)'
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.base: pyproject.toml | $(BIN)/python
+	@echo 'Installing seglog-format and what it needs into $(VENV) (once, about a minute)'
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	@echo 'Installing seglog-format and its development tools into $(VENV) (once, about a minute)'
+	@$(PIP) --editable '.[dev]'
+	@touch $(VENV)/.base $@
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	@echo 'Installing what builds the documentation into $(VENV) (once)'
+	@$(PIP) --editable '.[docs]'
+	@touch $(VENV)/.base $@
+
+# -- look ------------------------------------------------------------------------------------------------------------
+
+demo: $(VENV)/.base ## read log directories that real Kafka brokers wrote, and explain a broken one
+	@$(BIN)/python tools/demo.py $(ARGS)
+
+# -- check -----------------------------------------------------------------------------------------------------------
+
+test: $(VENV)/.dev ## run the tests
+	@$(BIN)/python -m pytest -q -n $(WORKERS) $(ARGS)
+
+lint: $(VENV)/.dev ## style, formatting, and which module may import which
+	@$(BIN)/ruff check $(CHECKED)
+	@$(BIN)/ruff format --check $(CHECKED)
+	@$(BIN)/lint-imports
+
+types: $(VENV)/.dev ## strict types
+	@$(BIN)/mypy
+
+trace: $(VENV)/.dev ## every requirement has its code, its test and its fault
+	@$(BIN)/python tools/trace.py --check $(ARGS)
+
+trace-kill: $(VENV)/.dev ## disable each rule in turn and expect a test on bytes to fail (minutes)
+	@$(BIN)/python tools/trace_kill.py --report reports/trace-kill.json $(ARGS)
+
+hostile: $(VENV)/.dev ## cut and flip the bytes of small fixtures (the full run takes long; a sample: ARGS="--sample 0.05")
+	@$(BIN)/python tools/hostile.py $(ARGS)
+
+coverage: $(VENV)/.dev ## branch coverage of schema, codec, checks and log: 97 % or more
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --cov --cov-branch --cov-report= $(ARGS)
+	@$(BIN)/coverage report --include='$(MEASURED)' --skip-covered --fail-under=97
+
+conform: $(VENV)/.dev ## hold the reference reader against what Kafka reads from the bundled fixtures
+	@$(BIN)/python tools/conform.py $(ARGS)
+
+bench: $(VENV)/.base ## how quick the reference reader is on this machine
+	@$(BIN)/python tools/bench.py $(ARGS)
+
+# -- documentation ---------------------------------------------------------------------------------------------------
+
+docs: $(VENV)/.dev $(VENV)/.docs ## regenerate the generated pages and build the site into site/
+	@$(BIN)/python tools/gen_docs.py
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo 'The site is in site/index.html'
+
+docs-check: $(VENV)/.dev $(VENV)/.docs ## fail when a generated page is out of date or the site does not build
+	@$(BIN)/python tools/gen_docs.py --check
+	@$(BIN)/mkdocs build --strict --quiet
+
+docs-serve: $(VENV)/.dev $(VENV)/.docs ## the site on 127.0.0.1, rebuilt as files change
+	@$(BIN)/mkdocs serve
+
+# -- all ---------------------------------------------------------------------------------------------------------------
+
+ci: ## everything that a change has to pass
+	@bash .ci/run
+
+clean: ## remove what was made here, .venv included
+	rm -rf $(VENV) site demo dist build .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache .hypothesis

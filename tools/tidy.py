@@ -1,0 +1,116 @@
+"""Rules about the source tree that no linter knows. ``python tools/tidy.py`` prints what breaks them.
+
+Each rule is a function that takes the repository's root and yields complaints.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+LARGEST_FILE_BYTES = 5_000_000
+LARGEST_FIXTURES_BYTES = 40_000_000
+LONGEST_MODULE_LINES = 350
+LONGER_MODULES = {
+    "seglog_format/model.py": "the whole vocabulary in one place, and nothing but declarations",
+}
+"""Modules above the limit, each with its reason."""
+
+MACHINE_PATH = re.compile(r"(?<![\w.}])/(?:work|home|root|Users)/\w")
+REGISTRY_HOST = re.compile(r"\b(?:pypi|pythonhosted|npmjs|crates|golang|maven|debian)\.(?:org|com|io|net)\b")
+BARE_TODO = re.compile(r"\b(?:TODO|FIXME|XXX)\b(?!: \w+ \w+ \w+)(?!-)")
+
+PROSE_ONLY = ("00-terms", "A-disagreements", "B-version-history")
+"""Chapters without requirements."""
+SCHEMA_HELPERS = ("__init__", "fields", "tracing", "varint")
+"""Schema modules that describe no structure of their own."""
+
+
+def tracked_files(root: Path) -> list[Path]:
+    """The files that git knows, or every file where there is no git."""
+    command = ["git", "-C", str(root), "ls-files", "-z"]
+    try:
+        listed = subprocess.run(command, capture_output=True, check=True).stdout.decode()
+    except (OSError, subprocess.CalledProcessError):
+        return sorted(path for path in root.rglob("*") if path.is_file() and ".venv" not in path.parts)
+    return [path for name in listed.split("\0") if name and (path := root / name).is_file()]
+
+
+def text_lines(root: Path) -> Iterator[tuple[str, int, str]]:
+    """File, number and text of every line that is text; the licence is not ours to change."""
+    for path in tracked_files(root):
+        name = path.relative_to(root).as_posix()
+        data = path.read_bytes()
+        if b"\0" in data[:8000] or name == "LICENSE" or path.suffix == ".gz":
+            continue
+        for number, line in enumerate(data.decode("utf-8", errors="replace").splitlines(), start=1):
+            yield name, number, line
+
+
+def no_machine_in_text(root: Path) -> Iterator[str]:
+    """No path of one machine, no package registry by name, and no open end without its reason."""
+    patterns = ((MACHINE_PATH, "a path of one machine"), (REGISTRY_HOST, "the host of a registry"))
+    patterns += ((BARE_TODO, "an open end without a reason of three words or more"),)
+    for name, number, line in text_lines(root):
+        for pattern, what in patterns:
+            if pattern.search(line) and not name.endswith("tidy.py"):
+                yield f"{name}:{number}: {what}: {line.strip()[:80]}"
+
+
+def files_are_small(root: Path) -> Iterator[str]:
+    """No file above 5 MB; all fixtures together below 40 MB."""
+    sizes = {path.relative_to(root).as_posix(): path.stat().st_size for path in tracked_files(root)}
+    for name, size in sizes.items():
+        if size > LARGEST_FILE_BYTES:
+            yield f"{name}: {size} bytes"
+    fixtures = sum(size for name, size in sizes.items() if name.startswith("fixtures/"))
+    if fixtures > LARGEST_FIXTURES_BYTES:
+        yield f"fixtures/: {fixtures} bytes"
+
+
+def modules_are_short(root: Path) -> Iterator[str]:
+    """A module that one sitting can take in; a longer one says why."""
+    for path in sorted([*root.glob("seglog_format/**/*.py"), *root.glob("tools/*.py")]):
+        name = path.relative_to(root).as_posix()
+        count = len(path.read_text(encoding="utf-8").splitlines())
+        if count > LONGEST_MODULE_LINES and name not in LONGER_MODULES:
+            yield f"{name}: {count} lines"
+
+
+def stems_agree(root: Path) -> Iterator[str]:
+    """One stem from chapter to schema, test and page, so that a reader finds each from the other."""
+    chapters = {path.stem for path in root.glob("spec/*.md")}
+    stems = {chapter.partition("-")[2].replace("-", "_") for chapter in chapters}
+    for path in sorted(root.glob("seglog_format/schema/*.py")):
+        if path.stem not in SCHEMA_HELPERS and path.stem not in stems:
+            yield f"seglog_format/schema/{path.name}: spec/ has no chapter of that name"
+    for chapter in sorted(chapters - set(PROSE_ONLY)):
+        test = f"tests/test_{chapter.partition('-')[2].replace('-', '_')}.py"
+        if not (root / test).is_file():
+            yield f"spec/{chapter}.md: there is no {test}"
+    for path in sorted(root.glob("tests/faults/*.toml")):
+        if path.stem.replace("_", "-") not in {*chapters, *(stem.replace("_", "-") for stem in stems)}:
+            yield f"tests/faults/{path.name}: spec/ has no chapter of that name"
+
+
+RULES = (no_machine_in_text, files_are_small, modules_are_short, stems_agree)
+
+
+def main() -> int:
+    """Print every complaint."""
+    found = [complaint for rule in RULES for complaint in rule(REPOSITORY)]
+    for complaint in found:
+        print(complaint)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

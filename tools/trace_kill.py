@@ -1,0 +1,214 @@
+"""Disable each rule in turn, in a copy of the package, and expect a test on bytes to fail.
+
+For every requirement that code enforces, the copy loses exactly those statements (see `enforcement`); for every fault
+of tests/faults, one text is replaced. Then the tests marked with that requirement run against the copy. A rule that
+no test misses is a survivor: either the test is not worth its mark, or the rule is not needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+from enforcement import ENFORCING, PACKAGE, REPOSITORY, Fault, disabled, faults, sites
+from marked_tests import marked_tests
+
+from seglog_format.requirements import requirements
+
+RUN_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Breakage:
+    """One way to break one requirement.
+
+    Attributes:
+        requirement: id.
+        kind: ``rule`` (its enforcing statements are taken out) or ``fault`` (a text is replaced).
+        files: changed source text by file below the repository.
+        places: where, in words that stay the same while lines move.
+    """
+
+    requirement: str
+    kind: str
+    files: dict[str, str] = field(hash=False)
+    places: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one breakage: the test that failed, or why none did."""
+
+    breakage: Breakage
+    killed_by: str | None
+    detail: str
+
+
+def breakages() -> list[Breakage]:
+    """Every rule and every fault, in the order of the specification."""
+    order = {identifier: number for number, identifier in enumerate(requirements())}
+    found = [*_rules(), *(_with_fault(fault) for fault in faults())]
+    return sorted(found, key=lambda breakage: (order.get(breakage.requirement, -1), breakage.kind, breakage.places))
+
+
+def _rules() -> list[Breakage]:
+    places = defaultdict(list)
+    for site in sites():
+        if site.form in ENFORCING:
+            places[site.requirement].append(site)
+    return [
+        Breakage(
+            identifier,
+            "rule",
+            {file: disabled(_source(file), identifier) for file in dict.fromkeys(site.file for site in found)},
+            tuple(dict.fromkeys(site.place for site in found)),
+        )
+        for identifier, found in places.items()
+    ]
+
+
+def _with_fault(fault: Fault) -> Breakage:
+    changed = fault.apply(_source(fault.file))
+    return Breakage(fault.requirement, "fault", {fault.file: changed}, (f"{fault.file}: {fault.find.strip()}",))
+
+
+def _source(file: str) -> str:
+    return (REPOSITORY / file).read_text(encoding="utf-8")
+
+
+def attempt(breakage: Breakage, tests: list[str]) -> Outcome:
+    """Break a copy of the package and run the marked tests against it."""
+    if not tests:
+        return Outcome(breakage, None, "no test is marked with it")
+    with tempfile.TemporaryDirectory(prefix="seglog-kill-") as name:
+        root = Path(name)
+        _copy_package(root)
+        for file, text in breakage.files.items():
+            (root / file).write_text(text, encoding="utf-8")
+        return _judge(breakage, root, _run_tests(breakage.requirement, tests, root))
+
+
+def _copy_package(root: Path) -> None:
+    shutil.copytree(PACKAGE, root / PACKAGE.name, ignore=shutil.ignore_patterns("_spec"))
+    shutil.copytree(REPOSITORY / "spec", root / PACKAGE.name / "_spec")
+
+
+def _run_tests(requirement: str, tests: list[str], root: Path) -> str:
+    files = list(dict.fromkeys(test.split("::")[0] for test in tests))
+    command = [sys.executable, "-P", "-m", "pytest", "-q", "-x", "-p", "kill_guard", "--req", requirement, *files]
+    path = os.pathsep.join([str(root), str(REPOSITORY / "tools")])
+    try:
+        run = subprocess.run(
+            command,
+            cwd=REPOSITORY,
+            env=os.environ | {"PYTHONPATH": path, "SEGLOG_COPY": str(root)},
+            capture_output=True,
+            text=True,
+            timeout=RUN_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"no answer within {RUN_SECONDS} seconds"
+    return (run.stdout + run.stderr)[-1500:]
+
+
+def _judge(breakage: Breakage, root: Path, output: str) -> Outcome:
+    path = root / "result.json"
+    if not path.is_file():
+        return Outcome(breakage, None, f"the tests did not run to their end: {output}")
+    result = json.loads(path.read_text(encoding="utf-8"))
+    if not result["copy_imported"]:
+        return Outcome(breakage, None, "the tests did not import the broken copy")
+    if not result["failed"]:
+        return Outcome(breakage, None, f"{result['passed']} marked tests passed: {output[-300:].strip()}")
+    return Outcome(breakage, result["failed"][0]["test"], result["failed"][0]["message"])
+
+
+def sample(found: list[Breakage], share: float, seed: int) -> list[Breakage]:
+    """A seeded choice of that share, at least one, in the original order."""
+    count = max(1, round(len(found) * share))
+    chosen = sorted(random.Random(seed).sample(range(len(found)), count))  # noqa: S311 - a sample, no secret
+    return [found[number] for number in chosen]
+
+
+def report(outcomes: list[Outcome], arguments: argparse.Namespace) -> dict[str, object]:
+    """The result as one JSON object, without names or paths of this machine."""
+    command = "python tools/trace_kill.py"
+    command += f" --sample {arguments.sample} --seed {arguments.seed}" if arguments.sample < 1 else ""
+    rows = [
+        {
+            "requirement": outcome.breakage.requirement,
+            "kind": outcome.breakage.kind,
+            "places": list(outcome.breakage.places),
+            "killedBy": outcome.killed_by,
+        }
+        for outcome in outcomes
+    ]
+    return {
+        "command": command,
+        "versions": {"python": platform.python_version()}
+        | {name: version(name) for name in ("seglog-format", "construct", "hypothesis", "pytest")},
+        "machine": {"system": platform.system(), "architecture": platform.machine(), "cores": os.cpu_count()},
+        "seed": arguments.seed,
+        "broken": len(outcomes),
+        "survived": sum(outcome.killed_by is None for outcome in outcomes),
+        "results": rows,
+    }
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="disable each rule in turn and expect a test on bytes to fail")
+    parser.add_argument("--only", metavar="ID", action="append", help="this requirement or area (SEG-IDX), repeatable")
+    parser.add_argument("--sample", metavar="SHARE", type=float, default=1.0, help="a share of all, such as 0.05")
+    parser.add_argument("--seed", type=int, default=1, help="of the sample")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="runs at the same time")
+    parser.add_argument("--report", type=Path, help="write the result there as JSON")
+    parser.add_argument("--verbose", action="store_true", help="also print what killed each")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run, print survivors, answer whether there were none."""
+    arguments = _arguments()
+    started = time.monotonic()
+    wanted = tuple(arguments.only or [""])
+    candidates = [one for one in breakages() if one.requirement.startswith(wanted)]
+    chosen = sample(candidates, arguments.sample, arguments.seed)
+    tests = marked_tests()
+    outcomes = []
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        for outcome in pool.map(lambda one: attempt(one, tests.get(one.requirement, [])), chosen):
+            outcomes.append(outcome)
+            _tell(outcome, verbose=arguments.verbose)
+    if arguments.report:
+        arguments.report.parent.mkdir(parents=True, exist_ok=True)
+        arguments.report.write_text(json.dumps(report(outcomes, arguments), indent=1) + "\n", encoding="utf-8")
+    survived = sum(outcome.killed_by is None for outcome in outcomes)
+    seconds = time.monotonic() - started
+    print(f"{len(outcomes)} breakages, {len(outcomes) - survived} killed, {survived} survived, {seconds:.0f} s")
+    return 1 if survived else 0
+
+
+def _tell(outcome: Outcome, *, verbose: bool) -> None:
+    one = outcome.breakage
+    if outcome.killed_by is None:
+        print(f"SURVIVED {one.requirement} ({one.kind}) {', '.join(one.places)}\n  {outcome.detail}", flush=True)
+    elif verbose:
+        print(f"killed {one.requirement} ({one.kind}) by {outcome.killed_by}: {outcome.detail}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

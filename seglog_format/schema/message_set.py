@@ -39,6 +39,9 @@ MessageV1Header = Struct(
     "timestamp_ms" / Int64sb * Doc("Milliseconds since 1970; -1 none.", "SEG-MSG-002", "SEG-MSG-021", since="0.10.0"),
 )
 
+BytesLength = Struct("length" / Int32sb * Doc("Bytes that follow; negative: null.", "SEG-MSG-007"))
+"""What stands before a key and before a value."""
+
 _KEY = (
     "key"
     / NullableBytes(Int32sb)
@@ -61,12 +64,15 @@ MessageV1 = Struct(*MessageV1Header.subcons, _KEY, _VALUE)
 
 MESSAGE_V0_HEADER_SIZE = 18
 MESSAGE_V1_HEADER_SIZE = 26
+SIZE_POSITION = 8
+ATTRIBUTES_POSITION = 17
 
 assert MessageV0Header.sizeof() == MESSAGE_V0_HEADER_SIZE
 assert MessageV1Header.sizeof() == MESSAGE_V1_HEADER_SIZE
 
 MESSAGE_V0_HEADER = compiled(MessageV0Header)
 MESSAGE_V1_HEADER = compiled(MessageV1Header)
+BYTES_LENGTH = compiled(BytesLength)
 
 MESSAGES = {0: MessageV0, 1: MessageV1}
 """The declaration of a whole message, by magic."""

@@ -1,0 +1,236 @@
+"""Magic 0 and 1: from the bytes of one entry to its messages (chapter 33).
+
+An entry is a plain message, or a wrapper whose value is a compressed row of messages. What a message means inside a
+wrapper depends on the wrapper: its magic says what the offsets count from, its timestamp type who set the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seglog_format.codec.checksum import crc32
+from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
+from seglog_format.errors import CorruptRecordError, Location
+from seglog_format.model import (
+    ENTRY_PREFIX_SIZE,
+    INT64_MAX,
+    NO_TIMESTAMP,
+    CompressionCodec,
+    Frame,
+    Message,
+    MessageHeader,
+    TimestampType,
+)
+from seglog_format.schema.message_set import (
+    ATTRIBUTES_POSITION,
+    BYTES_LENGTH,
+    MESSAGE_HEADERS,
+    MESSAGE_MIN_SIZES,
+    SIZE_POSITION,
+)
+from seglog_format.schema.record_batch import MAGIC_POSITION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEntry:
+    """An outermost message with everything that a validator asks about it.
+
+    Attributes:
+        messages: the message itself, or those inside the wrapper, in stored order.
+        key: of the outermost message; a wrapper's is None as Kafka writes it (SEG-MSG-023).
+        trailing_size: bytes after the value of the outermost message (SEG-MSG-006).
+        inner_trailing_sizes: the same of each message inside a wrapper; empty for a plain message.
+        dropped_size: bytes of a last message in the wrapper that is cut short (SEG-MSG-019).
+    """
+
+    messages: tuple[Message, ...]
+    key: bytes | None
+    trailing_size: int
+    inner_trailing_sizes: tuple[int, ...] = ()
+    dropped_size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A message as it stands, before its wrapper has had a say."""
+
+    header: MessageHeader
+    key: bytes | None
+    value: bytes | None
+    trailing_size: int
+    is_valid: bool
+
+
+def decode_message_entry(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> tuple[Message, ...]:
+    """The messages of one magic 0 or 1 entry, with absolute offsets.
+
+    The checksum of the outermost message is the caller's business; that of a message inside a wrapper is reported in
+    `Message.is_valid` (SEG-MSG-016).
+
+    Args:
+        frame: an entry whose header is a `MessageHeader`.
+        at: where the entry starts.
+        limit: most bytes that a wrapper may decompress to.
+
+    Raises:
+        CorruptRecordError: the entry, or a message inside it, breaks a rule of chapter 33 or 34.
+        RefusedError: the wrapper holds more than ``limit`` bytes.
+    """
+    return read_message_entry(frame, at=at, limit=limit).messages
+
+
+def read_message_entry(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> MessageEntry:
+    """Like `decode_message_entry`, with what was passed over on the way.
+
+    Args:
+        frame: an entry whose header is a `MessageHeader`.
+        at: where the entry starts.
+        limit: most bytes that a wrapper may decompress to.
+
+    Raises:
+        CorruptRecordError: the entry, or a message inside it, breaks a rule of chapter 33 or 34.
+        RefusedError: the wrapper holds more than ``limit`` bytes.
+    """
+    outer = _stored(frame.data, at)
+    _check_offset(outer.header.offset, at)
+    if outer.header.codec_id == CompressionCodec.NONE:
+        message = _message(outer, outer.header.offset, outer.header.timestamp_ms)
+        return MessageEntry((message,), outer.key, outer.trailing_size)
+    data = memoryview(_decompressed(outer, at, limit))
+    entries = list(_inner_entries(data, at.at("messages")))
+    if not entries:
+        found = f"{len(data)} bytes without one"
+        raise CorruptRecordError(at.at("messages"), "SEG-MSG-009", expected="at least one whole message", found=found)
+    inner = [_inner_message(entry, at.at(f"messages[{index}]")) for index, entry in enumerate(entries)]
+    return MessageEntry(
+        tuple(_unwrapped(outer.header, inner, at)),
+        outer.key,
+        outer.trailing_size,
+        tuple(one.trailing_size for one in inner),
+        len(data) - sum(map(len, entries)),
+    )
+
+
+def _field(at: Location, name: str, position: int = 0, size: int = 0) -> Location:
+    """A field of a message: by its position in the file, or by name alone where it came out of a wrapper."""
+    return at.at(f"{at.field}.{name}") if at.field else at.at(name, position, size)
+
+
+def _stored(data: memoryview, at: Location) -> _Stored:
+    """One message; ``data`` is at least as long as the fixed fields of magic 0."""
+    size = len(data) - ENTRY_PREFIX_SIZE
+    magic = data[MAGIC_POSITION]
+    if magic not in MESSAGE_HEADERS:
+        place = _field(at, "magic", MAGIC_POSITION, 1)
+        raise CorruptRecordError(place, "SEG-MSG-026", expected="0 or 1", found=magic)
+    if size < MESSAGE_MIN_SIZES[magic]:
+        place, least = _field(at, "message_size", 8, 4), f"at least {MESSAGE_MIN_SIZES[magic]}"
+        raise CorruptRecordError(place, "SEG-MSG-003", expected=least, found=size)
+    fixed = MESSAGE_HEADERS[magic]
+    header = MessageHeader(*fixed.unpack_from(data))
+    key, position = _nullable_bytes(data, fixed.size, at, "key")
+    value, end = _nullable_bytes(data, position, at, "value")
+    return _Stored(header, key, value, len(data) - end, crc32(data[MAGIC_POSITION:]) == header.crc)
+
+
+def _nullable_bytes(data: memoryview, position: int, at: Location, name: str) -> tuple[bytes | None, int]:
+    """Bytes behind their length, and where they end."""
+    start = position + BYTES_LENGTH.size
+    if start > len(data):
+        place, left = _field(at, name, position), f"{len(data) - position} bytes"
+        raise CorruptRecordError(place, "SEG-MSG-005", expected="a length of 4 bytes", found=left)
+    (size,) = BYTES_LENGTH.unpack_from(data, position)
+    if size < 0:
+        return None, start
+    if size > len(data) - start:
+        place, most = _field(at, name, position, BYTES_LENGTH.size), f"at most the {len(data) - start} bytes left"
+        raise CorruptRecordError(place, "SEG-MSG-005", expected=most, found=size)
+    return bytes(data[start : start + size]), start + size
+
+
+def _decompressed(wrapper: _Stored, at: Location, limit: int) -> bytes:
+    codec_id, magic = wrapper.header.codec_id, wrapper.header.magic
+    if codec_id == CompressionCodec.ZSTD:
+        place = at.at("attributes", ATTRIBUTES_POSITION, 1)
+        raise CorruptRecordError(place, "SEG-MSG-018", expected="gzip, snappy or lz4", found="zstd")
+    position = wrapper.header.size_in_bytes - wrapper.trailing_size - len(wrapper.value or b"")
+    place = at.at("value", position, len(wrapper.value or b""))
+    if wrapper.value is None:
+        raise CorruptRecordError(place, "SEG-MSG-009", expected="compressed messages", found="null")
+    return decompress(codec_id, wrapper.value, magic=magic, at=place, limit=limit)
+
+
+def _inner_entries(data: memoryview, at: Location) -> Iterator[memoryview]:
+    """The whole entries of decompressed data; one that is cut short at the end is left out (SEG-MSG-019)."""
+    start = 0
+    while len(data) - start >= ENTRY_PREFIX_SIZE:
+        (size,) = BYTES_LENGTH.unpack_from(data, start + SIZE_POSITION)
+        if size < MESSAGE_MIN_SIZES[0]:
+            place, least = _field(at, "message_size"), f"at least {MESSAGE_MIN_SIZES[0]}"
+            raise CorruptRecordError(place, "SEG-MSG-003", expected=least, found=size)
+        end = start + ENTRY_PREFIX_SIZE + size
+        if end > len(data):
+            return
+        yield data[start:end]
+        start = end
+
+
+def _inner_message(data: memoryview, at: Location) -> _Stored:
+    message = _stored(data, at)
+    if message.header.codec_id != CompressionCodec.NONE:
+        codec = f"codec {message.header.codec_id}"
+        raise CorruptRecordError(_field(at, "attributes"), "SEG-MSG-010", expected="no compression", found=codec)
+    return message
+
+
+def _unwrapped(wrapper: MessageHeader, inner: list[_Stored], at: Location) -> Iterator[Message]:
+    """The messages of a wrapper with absolute offsets and the timestamps that they read as."""
+    base = _base_offset(wrapper, inner[-1].header.offset, at)
+    for index, one in enumerate(inner):
+        offset = base + one.header.offset
+        _check_offset(offset, at.at(f"messages[{index}]"))
+        yield _message(one, offset, _timestamp_ms(wrapper, one.header))
+
+
+def _base_offset(wrapper: MessageHeader, last: int, at: Location) -> int:
+    """What the offsets inside count from: 0 where they are absolute (SEG-MSG-011, SEG-MSG-012, SEG-MSG-013)."""
+    if wrapper.magic == 0 or wrapper.offset == 0:
+        return 0
+    if wrapper.offset < last:
+        least = f"0, or at least the last relative offset inside, {last}"
+        raise CorruptRecordError(at.at("offset", 0, 8), "SEG-MSG-014", expected=least, found=wrapper.offset)
+    return wrapper.offset - last
+
+
+def _timestamp_ms(wrapper: MessageHeader, inner: MessageHeader) -> int:
+    """The timestamp that a message in a wrapper reads as (SEG-MSG-008, SEG-MSG-015)."""
+    if inner.magic == 0:
+        return NO_TIMESTAMP
+    return wrapper.timestamp_ms if wrapper.timestamp_type is TimestampType.LOG_APPEND_TIME else inner.timestamp_ms
+
+
+def _check_offset(offset: int, at: Location) -> None:
+    if not 0 <= offset <= INT64_MAX:
+        expected = f"an offset from 0 to {INT64_MAX}"
+        raise CorruptRecordError(_field(at, "offset", 0, 8), "SEG-MSG-025", expected=expected, found=offset)
+
+
+def _message(stored: _Stored, offset: int, timestamp_ms: int) -> Message:
+    header = stored.header
+    return Message(
+        offset=offset,
+        timestamp_ms=timestamp_ms,
+        key=stored.key,
+        value=stored.value,
+        magic=header.magic,
+        crc=header.crc,
+        is_valid=stored.is_valid,
+        attributes=header.attributes,
+        stored_offset=header.offset,
+        stored_timestamp_ms=header.timestamp_ms,
+        size_in_bytes=header.size_in_bytes,
+    )

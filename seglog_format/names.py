@@ -1,0 +1,350 @@
+"""File and directory names: what they say, and how they are written (chapters 10 and 11).
+
+Everything here is a pure function of a name. Parsing takes what a broker would parse, which is more than a broker
+writes: any number of digits, of any script. What is odd stays visible in the result (`FileName.digits`,
+`PartitionDirectoryName.digits`), so that a validator can point at it. Names come from hostile places: they may hold
+line breaks, control characters or undecodable bytes, and never appear unescaped in an error (`printable`).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from seglog_format.errors import FormatError, Location, UsageError
+
+NO_OFFSET: Final = -1
+"""Stands for the offset or epoch of a file whose name holds none."""
+
+OFFSET_DIGITS: Final = 20
+EPOCH_DIGITS: Final = 10
+MAX_OFFSET: Final = 2**63 - 1
+MAX_PARTITION: Final = 2**31 - 1
+MAX_NAME_SIZE: Final = 255
+MAX_TOPIC_SIZE: Final = 249
+
+METADATA_TOPIC: Final = "__cluster_metadata"
+REMOTE_INDEX_CACHE: Final = "remote-log-index-cache"
+
+STATES: Final = ("delete", "future", "stray")
+"""What may follow the unique part of a directory name."""
+
+TEMPORARY_SUFFIXES: Final = (".deleted", ".cleaned", ".swap", ".part", ".tmp")
+
+_UNPARSED_SUFFIXES = frozenset({".deleted", ".part", ".tmp"})
+_NUMBER = re.compile(r"[+-]?\d+")
+_TOPIC = re.compile(rf"[a-zA-Z0-9._-]{{1,{MAX_TOPIC_SIZE}}}")
+_UNIQUE = re.compile(r"[0-9a-f]{32}")
+_WHITE_SPACE = re.compile(r"[ \t\n\x0b\f\r]")
+"""What brokers call white space; Python's own ``\\s`` knows far more."""
+
+_SNAPSHOT = re.compile(rf"(\d{{{OFFSET_DIGITS}}})-(\d{{{EPOCH_DIGITS}}})(-[^.]*)?")
+
+assert len(str(MAX_OFFSET)) == OFFSET_DIGITS - 1
+assert len(str(MAX_PARTITION)) == EPOCH_DIGITS
+
+
+class FileKind(Enum):
+    """What a file of a log directory or partition directory is; the value is its fixed name, or how its name ends."""
+
+    LOG = ".log"
+    OFFSET_INDEX = ".index"
+    TIME_INDEX = ".timeindex"
+    TRANSACTION_INDEX = ".txnindex"
+    PRODUCER_SNAPSHOT = ".snapshot"
+    METADATA_SNAPSHOT = ".checkpoint"
+    BOOTSTRAP_SNAPSHOT = "bootstrap.checkpoint"
+    LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+    PARTITION_METADATA = "partition.metadata"
+    QUORUM_STATE = "quorum-state"
+    RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
+    LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
+    REPLICATION_OFFSET_CHECKPOINT = "replication-offset-checkpoint"
+    CLEANER_OFFSET_CHECKPOINT = "cleaner-offset-checkpoint"
+    META_PROPERTIES = "meta.properties"
+    CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+    LOCK = ".lock"
+
+
+INDEX_KINDS: Final = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
+NUMBERED_KINDS: Final = (FileKind.LOG, *INDEX_KINDS, FileKind.PRODUCER_SNAPSHOT)
+"""Kinds whose names are an offset and a suffix."""
+
+OFFSET_CHECKPOINT_KINDS: Final = (
+    FileKind.RECOVERY_POINT_CHECKPOINT,
+    FileKind.LOG_START_OFFSET_CHECKPOINT,
+    FileKind.REPLICATION_OFFSET_CHECKPOINT,
+    FileKind.CLEANER_OFFSET_CHECKPOINT,
+)
+
+_NUMBERED = {kind.value: kind for kind in NUMBERED_KINDS}
+_FIXED = {
+    kind.value: kind for kind in FileKind if kind not in NUMBERED_KINDS and kind is not FileKind.METADATA_SNAPSHOT
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FileName:
+    """A file name that means something.
+
+    Attributes:
+        base_offset: the offset in the name: a segment's base offset, the offset that a producer snapshot stops short
+            of, or a metadata snapshot's end offset; `NO_OFFSET` for a fixed name.
+        kind: what the file holds.
+        suffix: what a broker appended while it replaces or removes the file: ``.deleted``, ``.cleaned``, ``.swap``,
+            ``.part`` or ``.tmp``; empty for a file in use.
+        digits: the offset as written, sign and all; empty for a fixed name.
+        epoch: of a metadata snapshot, else `NO_OFFSET`.
+    """
+
+    base_offset: int
+    kind: FileKind
+    suffix: str = ""
+    digits: str = ""
+    epoch: int = NO_OFFSET
+
+    @property
+    def has_twenty_digits(self) -> bool:
+        """The offset is written in exactly 20 digits of any script (SEG-PDR-005)."""
+        return len(self.digits) == OFFSET_DIGITS and self.digits.isdecimal()
+
+    @property
+    def has_ascii_digits(self) -> bool:
+        """The offset is written in ASCII (SEG-PDR-006); a sign does not count."""
+        return self.digits.isascii()
+
+    @property
+    def is_canonical(self) -> bool:
+        """The name is the one that a broker would open for this offset; always so for a fixed name."""
+        return not self.digits or (self.has_twenty_digits and self.has_ascii_digits)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDirectoryName:
+    """The name of a partition directory.
+
+    Attributes:
+        topic: everything before the last dash; may itself hold dashes. Cut short where `is_topic_cut` says so.
+        partition: 0 to 2147483647.
+        unique: what keeps several renamed directories of one partition apart, usually 32 hexadecimal digits; empty
+            for a partition in use.
+        state: ``delete``, ``future`` or ``stray``; empty for a partition in use.
+        digits: the partition as written.
+    """
+
+    topic: str
+    partition: int
+    unique: str = ""
+    state: str = ""
+    digits: str = ""
+
+    def __str__(self) -> str:
+        renamed = f".{self.unique}-{self.state}" if self.state else ""
+        return f"{self.topic}-{self.digits or self.partition}{renamed}"
+
+    @property
+    def topic_partition(self) -> tuple[str, int]:
+        """What identifies the partition on a broker."""
+        return self.topic, self.partition
+
+    @property
+    def is_topic_cut(self) -> bool:
+        """The name is as long as names may be, so that the topic has probably lost its end."""
+        return self.state in {"delete", "stray"} and len(str(self)) == MAX_NAME_SIZE
+
+    @property
+    def has_plain_partition(self) -> bool:
+        """The partition is written as a broker would: ASCII digits, no sign, no leading zeros (SEG-PDR-017)."""
+        return self.digits in {"", str(self.partition)}
+
+
+def printable(text: str, limit: int = MAX_NAME_SIZE) -> str:
+    r"""A name or value that is safe to show: what cannot be printed becomes ``\n``, ``\x1b``, ``\udc80`` and so on.
+
+    Args:
+        text: any string, surrogates from undecodable bytes included.
+        limit: characters of ``text`` to show before an ellipsis.
+    """
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text[:limit])
+    return shown if len(text) <= limit else shown + "…"
+
+
+def is_decimal(text: str) -> bool:
+    """Whether the text is a decimal number as chapter 00 defines it, however large.
+
+    That is an optional sign and one or more decimal digits of any script in the Basic Multilingual Plane: what a
+    broker's own number parser takes. Spaces and underscores are no part of it.
+    """
+    return bool(_NUMBER.fullmatch(text)) and (text.isascii() or max(text) <= "\uffff")
+
+
+def parse_decimal(text: str, *, bits: int) -> int | None:
+    """The value of a decimal number; None where the text is no number, or does not fit the width.
+
+    Args:
+        text: any string, of any length.
+        bits: width of the signed integer: 32 or 64.
+    """
+    if not is_decimal(text):
+        return None
+    digits = (
+        "".join(str(unicodedata.decimal(c)) for c in text.lstrip("+-")) if not text.isascii() else text.lstrip("+-")
+    )
+    significant = digits.lstrip("0") or "0"
+    if len(significant) > len(str(MAX_OFFSET)):
+        return None
+    value = -int(significant) if text[0] == "-" else int(significant)
+    return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
+
+
+def is_legal_topic(topic: str) -> bool:
+    """Whether a broker would create a topic of this name (SEG-PDR-002)."""
+    return bool(_TOPIC.fullmatch(topic)) and topic not in {".", ".."}
+
+
+def is_usual_unique(unique: str) -> bool:
+    """Whether the unique part of a directory name looks as brokers write it (SEG-PDR-004)."""
+    return bool(_UNIQUE.fullmatch(unique))
+
+
+def parse_partition_directory(name: str, *, path: str = "") -> PartitionDirectoryName:
+    """What the name of a partition directory says.
+
+    Args:
+        name: without its parent directories.
+        path: how an error calls the directory; the name unless given.
+
+    Raises:
+        FormatError: a broker would not start with a directory of that name (SEG-PDR-001, SEG-PDR-003).
+    """
+    at = Location(path or printable(name))
+    plain, unique, state = _split_state(name)
+    if state and (not plain or not unique or _WHITE_SPACE.search(name)):
+        expected = f"<topic>-<partition>.<unique>-{state}"
+        raise FormatError(at.at("name"), "SEG-PDR-003", expected=expected, found=printable(name))
+    topic, _, digits = plain.rpartition("-")
+    if not topic or not digits:
+        raise FormatError(at.at("name"), "SEG-PDR-001", expected="<topic>-<partition>", found=printable(name))
+    partition = parse_decimal(digits, bits=32)
+    if partition is None:
+        expected = f"a partition of 0 to {MAX_PARTITION}"
+        raise FormatError(at.at("partition"), "SEG-PDR-001", expected=expected, found=printable(digits))
+    return PartitionDirectoryName(topic, partition, unique, state, digits)
+
+
+def _split_state(name: str) -> tuple[str, str, str]:
+    """Plain name, unique part and state; the last full stop parts the first two."""
+    for state in STATES:
+        if name.endswith("-" + state):
+            plain, _, unique = name[: -len(state) - 1].rpartition(".")
+            return plain, unique, state
+    return name, "", ""
+
+
+def parse_file_name(name: str, *, path: str = "") -> FileName | None:
+    """What a file name says; None where it says nothing, and the file is to be left alone (SEG-PDR-011).
+
+    Args:
+        name: without its parent directories.
+        path: how an error calls the file; the name unless given.
+
+    Raises:
+        FormatError: the name ends as that of a segment file or snapshot does, and the rest of it is not an offset
+            (SEG-PDR-005, SEG-PDR-015) or not one that can exist (SEG-PDR-007).
+    """
+    plain, suffix = _split_suffix(name)
+    if plain in _FIXED:
+        return FileName(NO_OFFSET, _FIXED[plain], suffix)
+    try:
+        return _parse_numbered(plain, suffix, Location(path or printable(name)))
+    except FormatError:
+        # Brokers remove or overlook such files without a look at the offset.
+        if suffix in _UNPARSED_SUFFIXES:
+            return None
+        raise
+
+
+def _split_suffix(name: str) -> tuple[str, str]:
+    for suffix in TEMPORARY_SUFFIXES:
+        if name.endswith(suffix):
+            return name[: -len(suffix)], suffix
+    return name, ""
+
+
+def _parse_numbered(plain: str, suffix: str, at: Location) -> FileName | None:
+    digits, dot, extension = plain.rpartition(".")
+    if kind := _NUMBERED.get(dot + extension):
+        if not is_decimal(digits):
+            expected = f"{OFFSET_DIGITS} digits before {kind.value}"
+            raise FormatError(at.at("base_offset"), "SEG-PDR-005", expected=expected, found=printable(digits) or "none")
+        return FileName(_offset(digits, at), kind, suffix, digits)
+    if dot + extension == FileKind.METADATA_SNAPSHOT.value and digits[:1].isdecimal():
+        return _parse_snapshot(digits, suffix, at)
+    return None
+
+
+def _parse_snapshot(stem: str, suffix: str, at: Location) -> FileName:
+    match = _SNAPSHOT.fullmatch(stem)
+    # Only a snapshot that is still being written has something random after its epoch.
+    epoch = parse_decimal(match[2], bits=32) if match and (not match[3] or suffix == ".part") else None
+    if match is None or epoch is None:
+        expected = f"{OFFSET_DIGITS} digits, '-', {EPOCH_DIGITS} digits"
+        raise FormatError(at.at("name"), "SEG-PDR-015", expected=expected, found=printable(stem))
+    return FileName(_offset(match[1], at), FileKind.METADATA_SNAPSHOT, suffix, match[1], epoch)
+
+
+def _offset(digits: str, at: Location) -> int:
+    offset = parse_decimal(digits, bits=64)
+    if offset is None or offset < 0:
+        expected = f"an offset of 0 to {MAX_OFFSET}"
+        raise FormatError(at.at("base_offset"), "SEG-PDR-007", expected=expected, found=printable(digits))
+    return offset
+
+
+def segment_file_name(base_offset: int, kind: FileKind, suffix: str = "") -> str:
+    """The one name under which a broker opens this file: 20 ASCII digits and the kind's ending (SEG-PDR-005).
+
+    Args:
+        base_offset: 0 to 9223372036854775807.
+        kind: one of `NUMBERED_KINDS`.
+        suffix: one of `TEMPORARY_SUFFIXES`, or nothing.
+
+    Raises:
+        UsageError: the offset is out of range, or the kind is not numbered.
+    """
+    _require(kind in NUMBERED_KINDS, f"a {kind.name} is not named by an offset")
+    _require(0 <= base_offset <= MAX_OFFSET, f"base offset {base_offset} is not from 0 to {MAX_OFFSET}")
+    return f"{base_offset:0{OFFSET_DIGITS}d}{kind.value}{suffix}"
+
+
+def metadata_snapshot_file_name(end_offset: int, epoch: int, suffix: str = "") -> str:
+    """The name of a metadata snapshot (SEG-PDR-015).
+
+    Raises:
+        UsageError: offset or epoch are out of range.
+    """
+    _require(0 <= end_offset <= MAX_OFFSET, f"end offset {end_offset} is not from 0 to {MAX_OFFSET}")
+    _require(0 <= epoch <= MAX_PARTITION, f"epoch {epoch} is not from 0 to {MAX_PARTITION}")
+    return f"{end_offset:0{OFFSET_DIGITS}d}-{epoch:0{EPOCH_DIGITS}d}{FileKind.METADATA_SNAPSHOT.value}{suffix}"
+
+
+def partition_directory_name(topic: str, partition: int, unique: str = "", state: str = "") -> str:
+    """The name of a partition directory, its topic cut short where brokers do so (SEG-PDR-001, SEG-PDR-003).
+
+    Raises:
+        UsageError: no topic, a partition out of range, or an unknown state.
+    """
+    _require(bool(topic), "a topic has a name")
+    _require(0 <= partition <= MAX_PARTITION, f"partition {partition} is not from 0 to {MAX_PARTITION}")
+    _require(state in ("", *STATES) and bool(state) == bool(unique), f"no state {state!r} with unique part {unique!r}")
+    end = f"-{partition}" + (f".{unique}-{state}" if state else "")
+    room = MAX_NAME_SIZE - len(end) if state in {"delete", "stray"} else len(topic)
+    return topic[:room] + end
+
+
+def _require(condition: bool, message: str) -> None:  # noqa: FBT001 - reads like an assertion
+    if not condition:
+        raise UsageError(message)

@@ -80,10 +80,12 @@ OFFSET_CHECKPOINT_KINDS: Final = (
     FileKind.CLEANER_OFFSET_CHECKPOINT,
 )
 
-_NUMBERED = {kind.value: kind for kind in NUMBERED_KINDS}
-_FIXED = {
+FIXED_NAMES: Final = {
     kind.value: kind for kind in FileKind if kind not in NUMBERED_KINDS and kind is not FileKind.METADATA_SNAPSHOT
 }
+"""Kinds by name, for the files whose names hold no offset."""
+
+_NUMBERED = {kind.value: kind for kind in NUMBERED_KINDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,8 +258,8 @@ def parse_file_name(name: str, *, path: str = "") -> FileName | None:
             (SEG-PDR-005, SEG-PDR-015) or not one that can exist (SEG-PDR-007).
     """
     plain, suffix = _split_suffix(name)
-    if plain in _FIXED:
-        return FileName(NO_OFFSET, _FIXED[plain], suffix)
+    if plain in FIXED_NAMES:
+        return FileName(NO_OFFSET, FIXED_NAMES[plain], suffix)
     try:
         return _parse_numbered(plain, suffix, Location(path or printable(name)))
     except FormatError:

@@ -1,0 +1,426 @@
+"""What stands in a partition directory or log directory, before any file is opened (chapters 10 and 11).
+
+A listing groups the files of each segment and decides which files count at all: files that a broker has renamed for
+removal are no part of the log, and the output of an interrupted replacement either takes the place of the files that
+it covers or is left out (SEG-PDR-009, SEG-PDR-010). Nothing is renamed or removed here.
+
+Only regular files inside the directory given are listed. A symbolic link counts where it leads to a regular file in
+the same directory; anything else is reported among the `skipped` entries and never opened.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from seglog_format.codec.framing import walk
+from seglog_format.errors import FormatError, UsageError
+from seglog_format.log.file_bytes import open_bytes
+from seglog_format.names import (
+    FIXED_NAMES,
+    INDEX_KINDS,
+    NUMBERED_KINDS,
+    REMOTE_INDEX_CACHE,
+    FileKind,
+    FileName,
+    PartitionDirectoryName,
+    parse_file_name,
+    parse_partition_directory,
+    printable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    NextOffset: TypeAlias = Callable[[str], int]
+
+SWAP: Final = ".swap"
+CLEANED: Final = ".cleaned"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """A file and what its name says."""
+
+    path: Path
+    name: FileName
+
+    @property
+    def base_offset(self) -> int:
+        """The offset in the name."""
+        return self.name.base_offset
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFiles:
+    """The files of one segment. Only the log is always there."""
+
+    base_offset: int
+    log: Path
+    offset_index: Path | None = None
+    time_index: Path | None = None
+    transaction_index: Path | None = None
+    snapshot: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedEntry:
+    """A directory entry that is not read: not a regular file, or a link that leads out of the directory."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """Which of the files of a partition directory count (SEG-PDR-009, SEG-PDR-010).
+
+    Attributes:
+        used: by offset and kind, the name of the one file that counts.
+        shadowed: names that mean a file which another name already stands for, such as ``0.log``.
+        set_aside: names of files that are no part of the log: removed, unfinished, or replaced.
+        fixed: names of files whose names hold no offset, and of metadata snapshots.
+        misnamed: errors of names that end as a segment file's does but hold no usable offset.
+        others: names that mean nothing here (SEG-PDR-011).
+    """
+
+    used: dict[tuple[int, FileKind], str]
+    shadowed: tuple[str, ...]
+    set_aside: tuple[str, ...]
+    fixed: tuple[str, ...]
+    misnamed: tuple[FormatError, ...]
+    others: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionListing:
+    """The files of a partition directory.
+
+    Attributes:
+        path: the directory.
+        name: what its name says; None where that is not the name of a partition directory.
+        segments: by ascending base offset. May be empty (SEG-PDR-016).
+        orphans: index files that belong to no log, ascending (SEG-PDR-008).
+        snapshots: producer snapshots, ascending; one need not belong to a segment.
+        metadata_snapshots: of a metadata partition, ascending.
+        text_files: checkpoints and the like, by kind.
+        shadowed: files of which a broker would open another one of the same meaning.
+        set_aside: files that are removed, unfinished or replaced (SEG-PDR-009, SEG-PDR-010).
+        misnamed: names that a broker would fail on.
+        others: files that mean nothing here (SEG-PDR-011).
+        skipped: entries that are not read.
+    """
+
+    path: Path
+    name: PartitionDirectoryName | None
+    segments: tuple[SegmentFiles, ...]
+    orphans: tuple[NamedFile, ...]
+    snapshots: tuple[NamedFile, ...]
+    metadata_snapshots: tuple[NamedFile, ...]
+    text_files: dict[FileKind, Path]
+    shadowed: tuple[Path, ...]
+    set_aside: tuple[Path, ...]
+    misnamed: tuple[FormatError, ...]
+    others: tuple[Path, ...]
+    skipped: tuple[SkippedEntry, ...]
+    base_offsets: tuple[int, ...]
+
+    def segment_for(self, offset: int) -> SegmentFiles | None:
+        """The segment with the greatest base offset that is not above ``offset``; None below the first."""
+        place = bisect_right(self.base_offsets, offset)
+        return self.segments[place - 1] if place else None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionEntry:
+    """A partition directory of a log directory."""
+
+    path: Path
+    name: PartitionDirectoryName
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectoryListing:
+    """What a log directory holds.
+
+    Attributes:
+        path: the directory.
+        partitions: by topic, partition and name; renamed ones included.
+        special: directories that are no partitions and may be there.
+        misnamed: errors of directories on whose names a broker would fail (SEG-LDR-001).
+        root_files: checkpoints and the like, by kind.
+        others: files that mean nothing here; brokers overlook them too.
+        skipped: entries that are not read.
+        has_clean_shutdown: the directory was closed cleanly (SEG-LDR-003).
+    """
+
+    path: Path
+    partitions: tuple[PartitionEntry, ...]
+    special: tuple[Path, ...]
+    misnamed: tuple[FormatError, ...]
+    root_files: dict[FileKind, Path]
+    others: tuple[Path, ...]
+    skipped: tuple[SkippedEntry, ...]
+
+    @property
+    def has_clean_shutdown(self) -> bool:
+        """Whether the clean-shutdown file is there, whatever it holds."""
+        return FileKind.CLEAN_SHUTDOWN in self.root_files
+
+
+@dataclass(slots=True)
+class _Sorted:
+    """Names of a partition directory by what they are."""
+
+    numbered: list[tuple[str, FileName]] = field(default_factory=list)
+    fixed: list[str] = field(default_factory=list)
+    misnamed: list[FormatError] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+
+
+def _sort(names: Iterable[str], directory: str) -> _Sorted:
+    result = _Sorted()
+    for name in sorted(names):
+        try:
+            parsed = parse_file_name(name, path=_shown(directory, name))
+        except FormatError as error:
+            result.misnamed.append(error)
+            continue
+        if parsed is None:
+            result.others.append(name)
+        elif parsed.kind in NUMBERED_KINDS:
+            result.numbered.append((name, parsed))
+        else:
+            result.fixed.append(name)
+    return result
+
+
+def resolve(names: Iterable[str], next_offset_of: NextOffset, *, directory: str = "") -> Resolution:
+    """Decide which files of a partition directory count (SEG-PDR-009, SEG-PDR-010).
+
+    The unfinished output of a replacement (``.cleaned``) never counts. Finished output (``.swap``) counts unless an
+    unfinished file of the same or a lower base offset shows that the replacement as a whole was not complete. Then
+    it stands for everything from its first base offset up to the next offset of its last log.
+
+    Args:
+        names: of the regular files in the directory.
+        next_offset_of: gives the first offset after the last whole entry of the ``.log.swap`` file of that name.
+        directory: how errors call the directory.
+    """
+    groups = _sort(names, directory)
+    swaps = _complete_swaps(groups.numbered)
+    covered = _covered(swaps, next_offset_of)
+    plain = [
+        (name, parsed) for name, parsed in groups.numbered if not parsed.suffix and parsed.base_offset not in covered
+    ]
+    used, shadowed = _preferred(plain)
+    used |= _preferred(swaps)[0]
+    standing = {*used.values(), *shadowed}
+    return Resolution(
+        used=used,
+        shadowed=tuple(shadowed),
+        set_aside=tuple(name for name, _ in groups.numbered if name not in standing),
+        fixed=tuple(groups.fixed),
+        misnamed=tuple(groups.misnamed),
+        others=tuple(groups.others),
+    )
+
+
+def _complete_swaps(numbered: list[tuple[str, FileName]]) -> list[tuple[str, FileName]]:
+    unfinished = min((parsed.base_offset for _, parsed in numbered if parsed.suffix == CLEANED), default=None)
+    return [
+        (name, parsed)
+        for name, parsed in numbered
+        if parsed.suffix == SWAP and (unfinished is None or parsed.base_offset < unfinished)
+    ]
+
+
+def _covered(swaps: list[tuple[str, FileName]], next_offset_of: NextOffset) -> range:
+    logs = [(name, parsed.base_offset) for name, parsed in swaps if parsed.kind is FileKind.LOG]
+    if not logs:
+        return range(0)
+    return range(min(base for _, base in logs), max(next_offset_of(name) for name, _ in logs))
+
+
+def _preferred(
+    plain: list[tuple[str, FileName]],
+) -> tuple[dict[tuple[int, FileKind], str], list[str]]:
+    """One name for each offset and kind: the canonical one where there is one, else the first in name order."""
+    used: dict[tuple[int, FileKind], str] = {}
+    shadowed = []
+    for name, parsed in sorted(plain, key=lambda pair: not pair[1].is_canonical):
+        key = parsed.base_offset, parsed.kind
+        if key in used:
+            shadowed.append(name)
+        else:
+            used[key] = name
+    return used, shadowed
+
+
+def list_partition(path: str | os.PathLike[str]) -> PartitionListing:
+    """List the files of a partition directory.
+
+    Only a ``.log.swap`` file is opened, to see how far it reaches.
+
+    Args:
+        path: any directory; its name need not be that of a partition directory.
+
+    Raises:
+        UsageError: the path is not a directory or cannot be read.
+    """
+    directory = Path(path)
+    names, inner, skipped = _scan(directory)
+    skipped += tuple(SkippedEntry(name, "a directory") for name in inner)
+    files = resolve(names, lambda name: _next_offset(directory / name), directory=str(directory))
+    return _grouped(directory, files, skipped)
+
+
+def _grouped(directory: Path, files: Resolution, skipped: tuple[SkippedEntry, ...]) -> PartitionListing:
+    segments = tuple(_segments(directory, files.used))
+    bases = tuple(segment.base_offset for segment in segments)
+    fixed = [_named(directory, name) for name in files.fixed]
+    current = [file for file in fixed if not file.name.suffix]
+    snapshots = [file for file in current if file.name.kind is FileKind.METADATA_SNAPSHOT]
+    set_aside = [file.path for file in fixed if file.name.suffix]
+    return PartitionListing(
+        path=directory,
+        name=_partition_name(directory),
+        segments=segments,
+        orphans=_of_kinds(directory, files.used, INDEX_KINDS, without=frozenset(bases)),
+        snapshots=_of_kinds(directory, files.used, (FileKind.PRODUCER_SNAPSHOT,)),
+        metadata_snapshots=tuple(sorted(snapshots, key=lambda file: (file.base_offset, file.name.epoch))),
+        text_files={file.name.kind: file.path for file in current if file not in snapshots},
+        shadowed=_paths(directory, files.shadowed),
+        set_aside=(*_paths(directory, files.set_aside), *set_aside),
+        misnamed=files.misnamed,
+        others=_paths(directory, files.others),
+        skipped=skipped,
+        base_offsets=bases,
+    )
+
+
+def _segments(directory: Path, used: dict[tuple[int, FileKind], str]) -> Iterator[SegmentFiles]:
+    for base_offset in sorted(offset for offset, kind in used if kind is FileKind.LOG):
+        log, *companions = (used.get((base_offset, kind)) for kind in NUMBERED_KINDS)
+        assert log is not None
+        yield SegmentFiles(base_offset, directory / log, *(directory / name if name else None for name in companions))
+
+
+def _of_kinds(
+    directory: Path,
+    used: dict[tuple[int, FileKind], str],
+    kinds: tuple[FileKind, ...],
+    without: frozenset[int] = frozenset(),
+) -> tuple[NamedFile, ...]:
+    names = sorted((offset, name) for (offset, kind), name in used.items() if kind in kinds and offset not in without)
+    return tuple(_named(directory, name) for _, name in names)
+
+
+def _named(directory: Path, name: str) -> NamedFile:
+    parsed = parse_file_name(name)
+    assert parsed is not None
+    return NamedFile(directory / name, parsed)
+
+
+def _paths(directory: Path, names: Iterable[str]) -> tuple[Path, ...]:
+    return tuple(directory / name for name in names)
+
+
+def _partition_name(directory: Path) -> PartitionDirectoryName | None:
+    try:
+        return parse_partition_directory(directory.absolute().name)
+    except FormatError:
+        return None
+
+
+def _next_offset(path: Path) -> int:
+    """First offset after the last whole entry; damage ends the log there. An empty one reaches nowhere."""
+    reached = 0
+    with open_bytes(path) as file, suppress(FormatError):
+        for frame in walk(file.data, path=str(path)):
+            reached = max(reached, frame.header.next_offset)
+    return reached
+
+
+def list_log_directory(path: str | os.PathLike[str]) -> LogDirectoryListing:
+    """List the partition directories and root files of a log directory. No file is opened.
+
+    Args:
+        path: any directory.
+
+    Raises:
+        UsageError: the path is not a directory or cannot be read.
+    """
+    directory = Path(path)
+    names, directories, skipped = _scan(directory)
+    partitions, misnamed = _partitions(directory, [name for name in directories if name != REMOTE_INDEX_CACHE])
+    root_files, others = _root_files(directory, names)
+    return LogDirectoryListing(
+        path=directory,
+        partitions=tuple(sorted(partitions, key=lambda entry: (*entry.name.topic_partition, entry.path.name))),
+        special=tuple(directory / name for name in directories if name == REMOTE_INDEX_CACHE),
+        misnamed=tuple(misnamed),
+        root_files=root_files,
+        others=others,
+        skipped=skipped,
+    )
+
+
+def _partitions(directory: Path, names: list[str]) -> tuple[list[PartitionEntry], list[FormatError]]:
+    partitions, misnamed = [], []
+    for name in names:
+        try:
+            parsed = parse_partition_directory(name, path=_shown(str(directory), name))
+        except FormatError as error:
+            misnamed.append(error)
+        else:
+            partitions.append(PartitionEntry(directory / name, parsed))
+    return partitions, misnamed
+
+
+def _root_files(directory: Path, names: list[str]) -> tuple[dict[FileKind, Path], tuple[Path, ...]]:
+    known: dict[FileKind, Path] = {}
+    others = []
+    for name in names:
+        kind = FIXED_NAMES.get(name)
+        if kind is None:
+            others.append(directory / name)
+        else:
+            known[kind] = directory / name
+    return known, tuple(others)
+
+
+def _shown(directory: str, name: str) -> str:
+    return os.path.join(directory, printable(name)) if directory else ""  # noqa: PTH118 - quicker than pathlib
+
+
+def _scan(directory: Path) -> tuple[list[str], list[str], tuple[SkippedEntry, ...]]:
+    """Names of regular files, names of directories, and what is neither; each in name order."""
+    files, directories, skipped = [], [], []
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if entry.is_symlink() and not _stays_inside(directory, entry):
+                    skipped.append(SkippedEntry(entry.name, "a link that leads out of the directory, or nowhere"))
+                elif entry.is_file():
+                    files.append(entry.name)
+                elif entry.is_dir():
+                    directories.append(entry.name)
+                else:
+                    skipped.append(SkippedEntry(entry.name, "neither a regular file nor a directory"))
+    except (OSError, ValueError) as error:
+        msg = f"{printable(str(directory))}: {getattr(error, 'strerror', None) or error}"
+        raise UsageError(msg) from error
+    return sorted(files), sorted(directories), tuple(sorted(skipped, key=lambda entry: entry.name))
+
+
+def _stays_inside(directory: Path, entry: os.DirEntry[str]) -> bool:
+    try:
+        target = Path(entry.path).resolve(strict=True)
+    except (OSError, RuntimeError):  # nowhere, or round in circles
+        return False
+    return directory.resolve() in target.parents

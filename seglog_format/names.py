@@ -170,6 +170,8 @@ def printable(text: str, limit: int = MAX_NAME_SIZE) -> str:
         text: any string, surrogates from undecodable bytes included.
         limit: characters of ``text`` to show before an ellipsis.
     """
+    if len(text) <= limit and text.isprintable():
+        return text
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text[:limit])
     return shown if len(text) <= limit else shown + "…"
 
@@ -212,17 +214,16 @@ def is_usual_unique(unique: str) -> bool:
     return bool(_UNIQUE.fullmatch(unique))
 
 
-def parse_partition_directory(name: str, *, path: str = "") -> PartitionDirectoryName:
+def parse_partition_directory(name: str) -> PartitionDirectoryName:
     """What the name of a partition directory says.
 
     Args:
         name: without its parent directories.
-        path: how an error calls the directory; the name unless given.
 
     Raises:
         FormatError: a broker would not start with a directory of that name (SEG-PDR-001, SEG-PDR-003).
     """
-    at = Location(path or printable(name))
+    at = Location(printable(name))
     plain, unique, state = _split_state(name)
     if state and (not plain or not unique or _WHITE_SPACE.search(name)):
         expected = f"<topic>-<partition>.<unique>-{state}"
@@ -246,12 +247,11 @@ def _split_state(name: str) -> tuple[str, str, str]:
     return name, "", ""
 
 
-def parse_file_name(name: str, *, path: str = "") -> FileName | None:
+def parse_file_name(name: str) -> FileName | None:
     """What a file name says; None where it says nothing, and the file is to be left alone (SEG-PDR-011).
 
     Args:
         name: without its parent directories.
-        path: how an error calls the file; the name unless given.
 
     Raises:
         FormatError: the name ends as that of a segment file or snapshot does, and the rest of it is not an offset
@@ -261,7 +261,7 @@ def parse_file_name(name: str, *, path: str = "") -> FileName | None:
     if plain in FIXED_NAMES:
         return FileName(NO_OFFSET, FIXED_NAMES[plain], suffix)
     try:
-        return _parse_numbered(plain, suffix, Location(path or printable(name)))
+        return _parse_numbered(plain, suffix, Location(printable(name)))
     except FormatError:
         # Brokers remove or overlook such files without a look at the offset.
         if suffix in _UNPARSED_SUFFIXES:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -80,18 +80,18 @@ class Resolution:
     """Which of the files of a partition directory count (SEG-PDR-009, SEG-PDR-010).
 
     Attributes:
+        meanings: what each name says, for every name that says something, in name order.
         used: by offset and kind, the name of the one file that counts.
         shadowed: names that mean a file which another name already stands for, such as ``0.log``.
-        set_aside: names of files that are no part of the log: removed, unfinished, or replaced.
-        fixed: names of files whose names hold no offset, and of metadata snapshots.
+        set_aside: names of files that are removed, unfinished, or replaced.
         misnamed: errors of names that end as a segment file's does but hold no usable offset.
         others: names that mean nothing here (SEG-PDR-011).
     """
 
+    meanings: dict[str, FileName]
     used: dict[tuple[int, FileKind], str]
     shadowed: tuple[str, ...]
     set_aside: tuple[str, ...]
-    fixed: tuple[str, ...]
     misnamed: tuple[FormatError, ...]
     others: tuple[str, ...]
 
@@ -104,13 +104,15 @@ class PartitionListing:
         path: the directory.
         name: what its name says; None where that is not the name of a partition directory.
         segments: by ascending base offset. May be empty (SEG-PDR-016).
+        base_offsets: of the segments.
         orphans: index files that belong to no log, ascending (SEG-PDR-008).
         snapshots: producer snapshots, ascending; one need not belong to a segment.
         metadata_snapshots: of a metadata partition, ascending.
         text_files: checkpoints and the like, by kind.
+        files: every file whose name means something, in name order, those of the next two included.
         shadowed: files of which a broker would open another one of the same meaning.
         set_aside: files that are removed, unfinished or replaced (SEG-PDR-009, SEG-PDR-010).
-        misnamed: names that a broker would fail on.
+        misnamed: errors of names that a broker would fail on.
         others: files that mean nothing here (SEG-PDR-011).
         skipped: entries that are not read.
     """
@@ -118,16 +120,17 @@ class PartitionListing:
     path: Path
     name: PartitionDirectoryName | None
     segments: tuple[SegmentFiles, ...]
+    base_offsets: tuple[int, ...]
     orphans: tuple[NamedFile, ...]
     snapshots: tuple[NamedFile, ...]
     metadata_snapshots: tuple[NamedFile, ...]
     text_files: dict[FileKind, Path]
-    shadowed: tuple[Path, ...]
-    set_aside: tuple[Path, ...]
+    files: tuple[NamedFile, ...]
+    shadowed: tuple[NamedFile, ...]
+    set_aside: tuple[NamedFile, ...]
     misnamed: tuple[FormatError, ...]
     others: tuple[Path, ...]
     skipped: tuple[SkippedEntry, ...]
-    base_offsets: tuple[int, ...]
 
     def segment_for(self, offset: int) -> SegmentFiles | None:
         """The segment with the greatest base offset that is not above ``offset``; None below the first."""
@@ -172,33 +175,6 @@ class LogDirectoryListing:
         return FileKind.CLEAN_SHUTDOWN in self.root_files
 
 
-@dataclass(slots=True)
-class _Sorted:
-    """Names of a partition directory by what they are."""
-
-    numbered: list[tuple[str, FileName]] = field(default_factory=list)
-    fixed: list[str] = field(default_factory=list)
-    misnamed: list[FormatError] = field(default_factory=list)
-    others: list[str] = field(default_factory=list)
-
-
-def _sort(names: Iterable[str], directory: str) -> _Sorted:
-    result = _Sorted()
-    for name in sorted(names):
-        try:
-            parsed = parse_file_name(name, path=_shown(directory, name))
-        except FormatError as error:
-            result.misnamed.append(error)
-            continue
-        if parsed is None:
-            result.others.append(name)
-        elif parsed.kind in NUMBERED_KINDS:
-            result.numbered.append((name, parsed))
-        else:
-            result.fixed.append(name)
-    return result
-
-
 def resolve(names: Iterable[str], next_offset_of: NextOffset, *, directory: str = "") -> Resolution:
     """Decide which files of a partition directory count (SEG-PDR-009, SEG-PDR-010).
 
@@ -211,23 +187,50 @@ def resolve(names: Iterable[str], next_offset_of: NextOffset, *, directory: str 
         next_offset_of: gives the first offset after the last whole entry of the ``.log.swap`` file of that name.
         directory: how errors call the directory.
     """
-    groups = _sort(names, directory)
-    swaps = _complete_swaps(groups.numbered)
+    meanings, misnamed, others = _understood(names, directory)
+    numbered = [(name, meaning) for name, meaning in meanings.items() if meaning.kind in NUMBERED_KINDS]
+    swaps = _complete_swaps(numbered)
     covered = _covered(swaps, next_offset_of)
-    plain = [
-        (name, parsed) for name, parsed in groups.numbered if not parsed.suffix and parsed.base_offset not in covered
-    ]
+    plain = [(name, file) for name, file in numbered if not file.suffix and file.base_offset not in covered]
     used, shadowed = _preferred(plain)
     used |= _preferred(swaps)[0]
     standing = {*used.values(), *shadowed}
     return Resolution(
+        meanings=meanings,
         used=used,
-        shadowed=tuple(shadowed),
-        set_aside=tuple(name for name, _ in groups.numbered if name not in standing),
-        fixed=tuple(groups.fixed),
-        misnamed=tuple(groups.misnamed),
-        others=tuple(groups.others),
+        shadowed=shadowed,
+        set_aside=tuple(
+            name
+            for name, meaning in meanings.items()
+            if name not in standing and (meaning.suffix or meaning.kind in NUMBERED_KINDS)
+        ),
+        misnamed=misnamed,
+        others=others,
     )
+
+
+def _understood(
+    names: Iterable[str], directory: str
+) -> tuple[dict[str, FileName], tuple[FormatError, ...], tuple[str, ...]]:
+    """Names that say something, errors of those that say it wrongly, and all other names."""
+    meanings, misnamed, others = {}, [], []
+    for name in sorted(names):
+        try:
+            meaning = parse_file_name(name)
+        except FormatError as error:
+            misnamed.append(_relocated(error, directory))
+            continue
+        if meaning is None:
+            others.append(name)
+        else:
+            meanings[name] = meaning
+    return meanings, tuple(misnamed), tuple(others)
+
+
+def _relocated(error: FormatError, directory: str) -> FormatError:
+    """The same error with the directory before the name."""
+    location = replace(error.location, path=os.path.join(directory, error.location.path))  # noqa: PTH118 - may be empty
+    return FormatError(location, *error.requirements, expected=error.expected, found=error.found)
 
 
 def _complete_swaps(numbered: list[tuple[str, FileName]]) -> list[tuple[str, FileName]]:
@@ -246,19 +249,13 @@ def _covered(swaps: list[tuple[str, FileName]], next_offset_of: NextOffset) -> r
     return range(min(base for _, base in logs), max(next_offset_of(name) for name, _ in logs))
 
 
-def _preferred(
-    plain: list[tuple[str, FileName]],
-) -> tuple[dict[tuple[int, FileKind], str], list[str]]:
+def _preferred(files: list[tuple[str, FileName]]) -> tuple[dict[tuple[int, FileKind], str], tuple[str, ...]]:
     """One name for each offset and kind: the canonical one where there is one, else the first in name order."""
     used: dict[tuple[int, FileKind], str] = {}
-    shadowed = []
-    for name, parsed in sorted(plain, key=lambda pair: not pair[1].is_canonical):
-        key = parsed.base_offset, parsed.kind
-        if key in used:
-            shadowed.append(name)
-        else:
-            used[key] = name
-    return used, shadowed
+    for name, meaning in sorted(files, key=lambda pair: not pair[1].is_canonical):
+        used.setdefault((meaning.base_offset, meaning.kind), name)
+    chosen = set(used.values())
+    return used, tuple(name for name, _ in files if name not in chosen)
 
 
 def list_partition(path: str | os.PathLike[str]) -> PartitionListing:
@@ -279,55 +276,46 @@ def list_partition(path: str | os.PathLike[str]) -> PartitionListing:
     return _grouped(directory, files, skipped)
 
 
-def _grouped(directory: Path, files: Resolution, skipped: tuple[SkippedEntry, ...]) -> PartitionListing:
-    segments = tuple(_segments(directory, files.used))
+def _grouped(directory: Path, resolved: Resolution, skipped: tuple[SkippedEntry, ...]) -> PartitionListing:
+    files = {name: NamedFile(directory / name, meaning) for name, meaning in resolved.meanings.items()}
+    set_aside = tuple(files[name] for name in resolved.set_aside)
+    segments = tuple(_segments(files, resolved.used))
     bases = tuple(segment.base_offset for segment in segments)
-    fixed = [_named(directory, name) for name in files.fixed]
-    current = [file for file in fixed if not file.name.suffix]
-    snapshots = [file for file in current if file.name.kind is FileKind.METADATA_SNAPSHOT]
-    set_aside = [file.path for file in fixed if file.name.suffix]
+    fixed = [file for file in files.values() if file.name.kind not in NUMBERED_KINDS and not file.name.suffix]
     return PartitionListing(
         path=directory,
         name=_partition_name(directory),
         segments=segments,
-        orphans=_of_kinds(directory, files.used, INDEX_KINDS, without=frozenset(bases)),
-        snapshots=_of_kinds(directory, files.used, (FileKind.PRODUCER_SNAPSHOT,)),
-        metadata_snapshots=tuple(sorted(snapshots, key=lambda file: (file.base_offset, file.name.epoch))),
-        text_files={file.name.kind: file.path for file in current if file not in snapshots},
-        shadowed=_paths(directory, files.shadowed),
-        set_aside=(*_paths(directory, files.set_aside), *set_aside),
-        misnamed=files.misnamed,
-        others=_paths(directory, files.others),
-        skipped=skipped,
         base_offsets=bases,
+        orphans=_of_kinds(files, resolved.used, INDEX_KINDS, without=frozenset(bases)),
+        snapshots=_of_kinds(files, resolved.used, (FileKind.PRODUCER_SNAPSHOT,)),
+        metadata_snapshots=tuple(file for file in fixed if file.name.kind is FileKind.METADATA_SNAPSHOT),
+        text_files={file.name.kind: file.path for file in fixed if file.name.kind is not FileKind.METADATA_SNAPSHOT},
+        files=tuple(files.values()),
+        shadowed=tuple(files[name] for name in resolved.shadowed),
+        set_aside=set_aside,
+        misnamed=resolved.misnamed,
+        others=tuple(directory / name for name in resolved.others),
+        skipped=skipped,
     )
 
 
-def _segments(directory: Path, used: dict[tuple[int, FileKind], str]) -> Iterator[SegmentFiles]:
+def _segments(files: dict[str, NamedFile], used: dict[tuple[int, FileKind], str]) -> Iterator[SegmentFiles]:
     for base_offset in sorted(offset for offset, kind in used if kind is FileKind.LOG):
-        log, *companions = (used.get((base_offset, kind)) for kind in NUMBERED_KINDS)
+        names = (used.get((base_offset, kind)) for kind in NUMBERED_KINDS)
+        log, *companions = (files[name].path if name else None for name in names)
         assert log is not None
-        yield SegmentFiles(base_offset, directory / log, *(directory / name if name else None for name in companions))
+        yield SegmentFiles(base_offset, log, *companions)
 
 
 def _of_kinds(
-    directory: Path,
+    files: dict[str, NamedFile],
     used: dict[tuple[int, FileKind], str],
     kinds: tuple[FileKind, ...],
     without: frozenset[int] = frozenset(),
 ) -> tuple[NamedFile, ...]:
     names = sorted((offset, name) for (offset, kind), name in used.items() if kind in kinds and offset not in without)
-    return tuple(_named(directory, name) for _, name in names)
-
-
-def _named(directory: Path, name: str) -> NamedFile:
-    parsed = parse_file_name(name)
-    assert parsed is not None
-    return NamedFile(directory / name, parsed)
-
-
-def _paths(directory: Path, names: Iterable[str]) -> tuple[Path, ...]:
-    return tuple(directory / name for name in names)
+    return tuple(files[name] for _, name in names)
 
 
 def _partition_name(directory: Path) -> PartitionDirectoryName | None:
@@ -374,9 +362,9 @@ def _partitions(directory: Path, names: list[str]) -> tuple[list[PartitionEntry]
     partitions, misnamed = [], []
     for name in names:
         try:
-            parsed = parse_partition_directory(name, path=_shown(str(directory), name))
+            parsed = parse_partition_directory(name)
         except FormatError as error:
-            misnamed.append(error)
+            misnamed.append(_relocated(error, str(directory)))
         else:
             partitions.append(PartitionEntry(directory / name, parsed))
     return partitions, misnamed
@@ -392,10 +380,6 @@ def _root_files(directory: Path, names: list[str]) -> tuple[dict[FileKind, Path]
         else:
             known[kind] = directory / name
     return known, tuple(others)
-
-
-def _shown(directory: str, name: str) -> str:
-    return os.path.join(directory, printable(name)) if directory else ""  # noqa: PTH118 - quicker than pathlib
 
 
 def _scan(directory: Path) -> tuple[list[str], list[str], tuple[SkippedEntry, ...]]:

@@ -16,7 +16,7 @@ import google_crc32c
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import bundled, bundled_expected, handbook, handbook_lookups, vector
+from support import REPOSITORY, bundled, bundled_expected, handbook, handbook_lookups, vector
 
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.handbook import (
@@ -470,3 +470,14 @@ def test_any_bytes_are_a_message_or_a_format_error(data: bytes) -> None:
     for read in (read_as_article_a, read_as_article_d, read_as_article_e):
         with suppress(FormatError):
             read(data)
+
+
+def test_the_chapter_shows_a_message_of_the_example() -> None:
+    chapter = (REPOSITORY / "spec" / "90-handbook-dialect.md").read_text(encoding="utf-8")
+    block = chapter.split("```hex valid kind=batch\n")[1].split("```")[0]
+    shown = bytes.fromhex("".join(line.split(";")[0] for line in block.splitlines()))
+    log = handbook("segments") / "report_push-0" / "00000000000000368769.log"
+    assert shown == log.read_bytes()[1407:1508]
+    found = read_as_article_e(shown)
+    assert (found.offset, found.key, found.payload[:4]) == (368775, None, b"\0\0\0\x4b")
+    assert read_as_article_d(shown).payload == b""

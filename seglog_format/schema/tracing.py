@@ -10,7 +10,7 @@ import io
 from dataclasses import dataclass, field
 from typing import Any
 
-from construct import Construct, ConstructError, Container, Renamed, Subconstruct
+from construct import Array, Construct, ConstructError, Container, GreedyRange, Renamed, RepeatUntil, Subconstruct
 
 from seglog_format.schema.fields import Doc, SchemaError
 
@@ -126,7 +126,7 @@ def _copy(node: Construct, recorder: _Recorder) -> Construct:
     if isinstance(getattr(node, "cases", None), dict):
         twin.cases = {key: _copy(child, recorder) for key, child in node.cases.items()}
         twin.default = _copy(node.default, recorder)
-    if type(node).__name__ in {"Array", "GreedyRange", "RepeatUntil"}:
+    if isinstance(node, Array | GreedyRange | RepeatUntil):
         twin.subcon = _Element(twin.subcon, recorder)
     if isinstance(node, Renamed) and node.name and node.docs:
         return _Traced(twin, recorder)

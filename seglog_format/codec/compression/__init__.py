@@ -1,0 +1,91 @@
+"""Decompression within a limit (chapter 34).
+
+The raw codings are left to libraries. What frames them is read here: libraries differ in which cut, lengthened or
+joined streams they let pass, and none of them stops where a broker's reader stops. A length that the data claims is
+held against what so few bytes can decode to, and against the limit, before anything is allocated for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, assert_never
+
+from seglog_format.codec.compression import gzip, lz4, snappy, zstd
+from seglog_format.codec.compression.output import Output, inside
+from seglog_format.errors import CorruptRecordError, RefusedError
+from seglog_format.model import CompressionCodec
+
+if TYPE_CHECKING:
+    from seglog_format.errors import Location
+    from seglog_format.model import Buffer
+
+DEFAULT_OUTPUT_LIMIT: Final = 256 * 2**20
+"""Bytes that one batch or wrapper may decompress to, unless the caller says otherwise."""
+
+
+def decompress(codec_id: int, data: Buffer, *, magic: int, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> bytes:
+    """Decompress a records section of magic 2, or the value of a wrapper of magic 0 or 1.
+
+    Args:
+        codec_id: attribute bits 0 to 2, 0 to 7.
+        data: the compressed bytes, nothing else.
+        magic: of the batch or wrapper: 0, 1 or 2.
+        at: where the compressed bytes start.
+        limit: bytes that may come out at most; exactly that many is fine.
+
+    Raises:
+        CorruptRecordError: the data is no complete stream of that codec; names the requirement.
+        RefusedError: the data decompresses to more than the limit (SEG-COD-016).
+    """
+    output, _ = _expand(codec_id, data, magic, at, limit)
+    return output.content()
+
+
+def trailing_size(codec_id: int, data: Buffer, *, magic: int, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> int:
+    """Bytes at the end of the data that decompression passes over (SEG-COD-011, SEG-COD-018, SEG-COD-019).
+
+    Arguments and errors are those of `decompress`.
+    """
+    _, used = _expand(codec_id, data, magic, at, limit)
+    return memoryview(data).nbytes - used
+
+
+def codec_of(codec_id: int, *, magic: int, at: Location) -> CompressionCodec:
+    """The codec that attribute bits 0 to 2 name.
+
+    Raises:
+        CorruptRecordError: they name none (SEG-COD-001), or one that this magic does not have (SEG-COD-020).
+    """
+    if codec_id not in set(CompressionCodec):
+        raise CorruptRecordError(inside(at, "codec"), "SEG-COD-001", expected="a codec of 0 to 4", found=codec_id)
+    codec = CompressionCodec(codec_id)
+    if codec is CompressionCodec.ZSTD and magic < 2:  # noqa: PLR2004 - the number itself is the rule
+        raise CorruptRecordError(inside(at, "codec"), "SEG-COD-020", expected="no zstd", found=f"zstd in magic {magic}")
+    return codec
+
+
+def _expand(codec_id: int, data: Buffer, magic: int, at: Location, limit: int) -> tuple[Output, int]:
+    """The decompressed bytes, and how many of the compressed ones they took."""
+    output = Output(limit, at)
+    codec = codec_of(codec_id, magic=magic, at=at)
+    try:
+        return output, _expand_into(output, codec, memoryview(data).cast("B"), magic, at)
+    except MemoryError:
+        expected = f"memory for {limit} decompressed bytes"
+        raise RefusedError(at, "SEG-COD-016", expected=expected, found="not enough") from None
+
+
+def _expand_into(output: Output, codec: CompressionCodec, data: memoryview, magic: int, at: Location) -> int:
+    match codec:
+        case CompressionCodec.NONE:
+            output.append(data)
+            return len(data)
+        case CompressionCodec.GZIP:
+            return gzip.expand(data, output, at)
+        case CompressionCodec.SNAPPY:
+            return snappy.expand(data, output, at)
+        case CompressionCodec.LZ4:
+            return lz4.expand(data, output, at, verify_header=magic > 0)
+        case CompressionCodec.ZSTD:
+            return zstd.expand(data, output, at)
+        case _:
+            assert_never(codec)

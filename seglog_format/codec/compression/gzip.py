@@ -1,0 +1,170 @@
+"""gzip: members one after the other (SEG-COD-002, SEG-COD-017, SEG-COD-018).
+
+Libraries disagree about what may follow a member, so headers and trailers are read here and only the deflate coding
+between them is a library's.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_format.codec.checksum import crc32
+from seglog_format.codec.compression.output import LIBRARY_ERRORS, PIECE_SIZE, inside
+from seglog_format.codec.parse import parse
+from seglog_format.errors import CorruptRecordError
+from seglog_format.schema.compression import (
+    GZIP_COMMENT,
+    GZIP_EXTRA,
+    GZIP_HEADER_CHECKSUM,
+    GZIP_NAME,
+    GzipMemberHeader,
+    GzipMemberTrailer,
+)
+
+_deflate: Any
+try:
+    from isal import isal_zlib as _deflate
+except ImportError:  # there is no wheel for every processor
+    _deflate = zlib
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_format.codec.compression.output import Output
+    from seglog_format.errors import Location
+
+HEADER_SIZE: Final[int] = GzipMemberHeader.sizeof()
+TRAILER_SIZE: Final[int] = GzipMemberTrailer.sizeof()
+
+FEED_SIZE: Final = 2**16
+"""Compressed bytes given to the library at a time: what it does not take, it copies."""
+
+RAW_DEFLATE: Final = -15
+ERRORS: Final[tuple[type[Exception], ...]] = (*LIBRARY_ERRORS, zlib.error, _deflate.error)
+
+
+def expand(data: memoryview, output: Output, at: Location) -> int:
+    """Decompress every member.
+
+    Args:
+        data: compressed bytes.
+        output: takes the decompressed ones.
+        at: where the data starts.
+
+    Returns:
+        Bytes read; the rest starts no further member and is passed over.
+
+    Raises:
+        CorruptRecordError: a member is damaged or cut short (SEG-COD-002).
+        RefusedError: the output is full (SEG-COD-016).
+    """
+    position = _expand_member(data, 0, output, at)
+    while _member_follows(data, position, at):
+        position = _expand_member(data, position, output, at)
+    return position
+
+
+def _member_follows(data: memoryview, position: int, at: Location) -> bool:
+    """Whether a further member starts here, decided as Java's reader does."""
+    if len(data) - position <= HEADER_SIZE + TRAILER_SIZE:
+        return False
+    try:
+        _header_end(data, position, at)
+    except CorruptRecordError:
+        return False
+    return True
+
+
+def _expand_member(data: memoryview, start: int, output: Output, at: Location) -> int:
+    body = _Inflation(data, _header_end(data, start, at))
+    crc, size = 0, 0
+    try:
+        for piece in body.pieces():
+            crc, size = crc32(piece, crc), size + len(piece)
+            output.append(piece)
+    except ERRORS as problem:
+        where = inside(at, "gzip.data", start)
+        raise CorruptRecordError(where, "SEG-COD-002", expected="deflated data", found=problem) from None
+    if not body.complete:
+        where = inside(at, "gzip.data", len(data))
+        raise CorruptRecordError(where, "SEG-COD-002", expected="more deflated data", found="the end")
+    _verify_trailer(data, body.position, crc, size, at)
+    return body.position + TRAILER_SIZE
+
+
+def _verify_trailer(data: memoryview, position: int, crc: int, size: int, at: Location) -> None:
+    where = inside(at, "gzip.trailer", position, TRAILER_SIZE)
+    stored = parse(GzipMemberTrailer, data[position : position + TRAILER_SIZE], where, requirement="SEG-COD-002")
+    if (stored.crc, stored.size) != (crc, size % 2**32):
+        expected = f"CRC {crc:#010x} and size {size}"
+        found = f"{stored.crc:#010x} and {stored.size}"
+        raise CorruptRecordError(where, "SEG-COD-002", expected=expected, found=found)
+
+
+class _Inflation:
+    """Raw deflate data, decoded in pieces; afterwards, where it ended."""
+
+    def __init__(self, data: memoryview, position: int) -> None:
+        self._data = data
+        self._inflater: Any = _deflate.decompressobj(RAW_DEFLATE)
+        self._fed = position
+
+    def pieces(self) -> Iterator[bytes]:
+        """Decoded pieces; they end with the deflated data or with the bytes."""
+        pending: bytes | memoryview = b""
+        while not self._inflater.eof:
+            pending = pending or self._feed()
+            piece = self._inflater.decompress(pending, PIECE_SIZE)
+            if not piece and not pending:
+                return
+            pending = self._inflater.unconsumed_tail
+            yield piece
+
+    def _feed(self) -> memoryview:
+        start = self._fed
+        self._fed = min(start + FEED_SIZE, len(self._data))
+        return self._data[start : self._fed]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the last deflate block has been seen."""
+        return bool(self._inflater.eof)
+
+    @property
+    def position(self) -> int:
+        """The byte after the last one that belongs to the deflated data."""
+        return self._fed - len(self._inflater.unused_data)
+
+
+def _header_end(data: memoryview, start: int, at: Location) -> int:
+    """Position after a member's header, with the optional fields that its flags announce."""
+    where = inside(at, "gzip", start)
+    header = parse(GzipMemberHeader, data[start : start + HEADER_SIZE], where, requirement="SEG-COD-002")
+    end = start + HEADER_SIZE
+    if header.flags & GZIP_EXTRA:
+        end += 2 + int.from_bytes(data[end : end + 2], "little")
+    for flag in (GZIP_NAME, GZIP_COMMENT):
+        if header.flags & flag:
+            end = _text_end(data, end)
+    if header.flags & GZIP_HEADER_CHECKSUM:
+        _verify_header(data, start, end, at)
+        end += 2
+    if end > len(data):
+        place = inside(at, "gzip.header", start, len(data) - start)
+        raise CorruptRecordError(place, "SEG-COD-002", expected="a complete header", found="the end")
+    return end
+
+
+def _text_end(data: memoryview, start: int) -> int:
+    """Position after a text that ends with a zero byte; past the data where it has none."""
+    zero = bytes(data[start:]).find(0)
+    return start + zero + 1 if zero >= 0 else len(data) + 1
+
+
+def _verify_header(data: memoryview, start: int, end: int, at: Location) -> None:
+    computed = crc32(data[start:end]) & 0xFFFF
+    stored = int.from_bytes(data[end : end + 2], "little")
+    if stored != computed:
+        where = inside(at, "gzip.header_checksum", end, 2)
+        raise CorruptRecordError(where, "SEG-COD-002", expected=f"{computed:#06x}", found=f"{stored:#06x}")

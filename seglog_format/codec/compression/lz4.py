@@ -1,0 +1,125 @@
+"""lz4: one frame of independent blocks (SEG-COD-006 to SEG-COD-013, SEG-COD-024)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import lz4.block
+import xxhash
+
+from seglog_format.codec.compression.output import LIBRARY_ERRORS, inside
+from seglog_format.codec.parse import parse
+from seglog_format.errors import CorruptRecordError
+from seglog_format.schema.compression import (
+    LZ4_BLOCK_CHECKSUM,
+    LZ4_CONTENT_CHECKSUM,
+    LZ4_CONTENT_SIZE,
+    LZ4_DESCRIPTOR_POSITION,
+    LZ4_MAX_HEADER_SIZE,
+    LZ4_STORED,
+    Lz4BlockHeader,
+    Lz4FrameHeader,
+)
+
+if TYPE_CHECKING:
+    from seglog_format.codec.compression.output import Output
+    from seglog_format.errors import Location
+
+BLOCK_HEADER_SIZE: Final[int] = Lz4BlockHeader.sizeof()
+CHECKSUM_SIZE: Final = 4
+
+MAX_EXPANSION: Final = 255
+"""More than a block can grow: one byte stands for 255 at most."""
+
+ERRORS: Final = (*LIBRARY_ERRORS, lz4.block.LZ4BlockError)
+
+
+def expand(data: memoryview, output: Output, at: Location, *, verify_header: bool) -> int:
+    """Decompress one frame.
+
+    Args:
+        data: compressed bytes.
+        output: takes the decompressed ones.
+        at: where the data starts.
+        verify_header: hold the header to its checksum, as from magic 1 on.
+
+    Returns:
+        Bytes read; what follows the frame is passed over.
+
+    Raises:
+        CorruptRecordError: the frame is damaged, cut short or of a kind that brokers do not read.
+        RefusedError: the output is full (SEG-COD-016).
+    """
+    where = inside(at, "lz4")
+    header = parse(Lz4FrameHeader, data[:LZ4_MAX_HEADER_SIZE], where, requirement="SEG-COD-006")
+    position = LZ4_MAX_HEADER_SIZE if header.flags & LZ4_CONTENT_SIZE else LZ4_MAX_HEADER_SIZE - 8
+    if verify_header:
+        _verify_header(data[LZ4_DESCRIPTOR_POSITION : position - 1], header.header_checksum, at)
+    frame = _Frame(data, header, at)
+    while block_size := frame.block_size_at(position):
+        position = frame.expand_block(position, block_size, output)
+    return frame.end(position)
+
+
+def _verify_header(descriptor: memoryview, stored: int, at: Location) -> None:
+    computed = xxhash.xxh32_intdigest(descriptor) >> 8 & 0xFF
+    if stored != computed:
+        where = inside(at, "lz4.header_checksum", LZ4_DESCRIPTOR_POSITION + len(descriptor), 1)
+        raise CorruptRecordError(where, "SEG-COD-007", expected=f"{computed:#04x}", found=f"{stored:#04x}")
+
+
+class _Frame:
+    """A frame whose header has been read."""
+
+    def __init__(self, data: memoryview, header: Any, at: Location) -> None:  # noqa: ANN401 - a construct container
+        self._data = data
+        self._at = at
+        self._has_block_checksums = bool(header.flags & LZ4_BLOCK_CHECKSUM)
+        self._has_content_checksum = bool(header.flags & LZ4_CONTENT_CHECKSUM)
+        self._max_block_size = 1 << (8 + 2 * (header.block_descriptor >> 4))
+
+    def block_size_at(self, position: int) -> int:
+        """The size field of the block at a position; 0, stored or not, is the end mark (SEG-COD-024)."""
+        field = self._data[position : position + BLOCK_HEADER_SIZE]
+        if len(field) < BLOCK_HEADER_SIZE:
+            where = inside(self._at, "lz4.block_size", position, len(field))
+            raise CorruptRecordError(where, "SEG-COD-010", expected="a block or the end mark", found="the end")
+        size = int.from_bytes(field, "little")
+        return 0 if size == LZ4_STORED else size
+
+    def expand_block(self, position: int, size_field: int, output: Output) -> int:
+        """Decompress one block and return the position after it."""
+        start = position + BLOCK_HEADER_SIZE
+        size = size_field & ~LZ4_STORED
+        where = inside(self._at, "lz4.block", start, size)
+        if size > min(self._max_block_size, len(self._data) - start):
+            expected = f"at most {self._max_block_size} bytes, {len(self._data) - start} are left"
+            raise CorruptRecordError(where, "SEG-COD-009", expected=expected, found=size)
+        block = self._data[start : start + size]
+        if self._has_block_checksums:
+            self._verify_block(block, start + size)
+        output.append(block if size_field & LZ4_STORED else self._decode(block, where))
+        return start + size + CHECKSUM_SIZE * self._has_block_checksums
+
+    def _decode(self, block: memoryview, where: Location) -> bytes:
+        room = min(self._max_block_size, len(block) * MAX_EXPANSION)
+        try:
+            return bytes(lz4.block.decompress(block, uncompressed_size=room))
+        except ERRORS as problem:
+            expected = f"a block that decodes to at most {self._max_block_size} bytes"
+            raise CorruptRecordError(where, "SEG-COD-009", expected=expected, found=problem) from None
+
+    def _verify_block(self, block: memoryview, position: int) -> None:
+        computed = xxhash.xxh32_digest(block)[::-1]
+        stored = self._data[position : position + CHECKSUM_SIZE]
+        if stored != computed:
+            where = inside(self._at, "lz4.block_checksum", position, CHECKSUM_SIZE)
+            raise CorruptRecordError(where, "SEG-COD-012", expected=computed.hex(), found=stored.hex())
+
+    def end(self, position: int) -> int:
+        """Position after the end mark, and after the content checksum where there is one."""
+        end = position + BLOCK_HEADER_SIZE + CHECKSUM_SIZE * self._has_content_checksum
+        if end > len(self._data):
+            where = inside(self._at, "lz4.content_checksum", position + BLOCK_HEADER_SIZE)
+            raise CorruptRecordError(where, "SEG-COD-010", expected="a content checksum", found="the end")
+        return end

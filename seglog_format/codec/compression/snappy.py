@@ -1,0 +1,99 @@
+"""snappy: xerial blocks behind a header, or one bare block (SEG-COD-003 to SEG-COD-005, SEG-COD-019)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import cramjam
+
+from seglog_format.codec.compression.output import LIBRARY_ERRORS, inside
+from seglog_format.errors import CorruptRecordError
+from seglog_format.schema.compression import XERIAL_MAGIC, XerialBlock, XerialHeader
+
+if TYPE_CHECKING:
+    from seglog_format.codec.compression.output import Output
+    from seglog_format.errors import Location
+
+HEADER_SIZE: Final[int] = XerialHeader.sizeof()
+BLOCK_HEADER_SIZE: Final[int] = XerialBlock.sizeof()
+
+MAX_EXPANSION: Final = 22
+"""More than a block can grow: its densest element is three bytes that stand for 64."""
+
+ERRORS: Final = (*LIBRARY_ERRORS, cramjam.DecompressionError)
+
+
+def expand(data: memoryview, output: Output, at: Location) -> int:
+    """Decompress xerial blocks or one bare block.
+
+    Args:
+        data: compressed bytes.
+        output: takes the decompressed ones.
+        at: where the data starts.
+
+    Returns:
+        Bytes read; the rest is too short for a block length and passed over.
+
+    Raises:
+        CorruptRecordError: a block is damaged or cut short (SEG-COD-003, SEG-COD-004).
+        RefusedError: the output is full (SEG-COD-016).
+    """
+    if _header_stands_at(data, 0):
+        return _expand_blocks(data, output, at)
+    if not _expand_block(data, output):
+        where = inside(at, "snappy.block", 0, len(data))
+        raise CorruptRecordError(where, "SEG-COD-004", expected="one raw snappy block", found="no such block")
+    return len(data)
+
+
+def _header_stands_at(data: memoryview, position: int) -> bool:
+    return data[position : position + len(XERIAL_MAGIC)] == XERIAL_MAGIC
+
+
+def _expand_blocks(data: memoryview, output: Output, at: Location) -> int:
+    if len(data) < HEADER_SIZE + BLOCK_HEADER_SIZE:
+        where = inside(at, "snappy.block", len(data))
+        raise CorruptRecordError(where, "SEG-COD-003", expected="a block after the header", found="the end")
+    position = HEADER_SIZE
+    while len(data) - position >= BLOCK_HEADER_SIZE:
+        if _header_stands_at(data, position):
+            position = _repeated_header_end(data, position, at)
+        else:
+            position = _block_end(data, position, output, at)
+    return position
+
+
+def _repeated_header_end(data: memoryview, position: int, at: Location) -> int:
+    if len(data) - position < HEADER_SIZE:
+        where = inside(at, "snappy.header", position, len(data) - position)
+        raise CorruptRecordError(where, "SEG-COD-003", expected="a header of 16 bytes", found="the end")
+    return position + HEADER_SIZE
+
+
+def _block_end(data: memoryview, position: int, output: Output, at: Location) -> int:
+    start = position + BLOCK_HEADER_SIZE
+    size = int.from_bytes(data[position:start], "big", signed=True)
+    if not 0 <= size <= len(data) - start:
+        where = inside(at, "snappy.block_size", position, BLOCK_HEADER_SIZE)
+        raise CorruptRecordError(where, "SEG-COD-003", expected=f"0 to {len(data) - start}", found=size)
+    if not _expand_block(data[start : start + size], output):
+        where = inside(at, "snappy.block", start, size)
+        raise CorruptRecordError(where, "SEG-COD-003", expected="a raw snappy block", found="no such block")
+    return start + size
+
+
+def _expand_block(block: memoryview, output: Output) -> bool:
+    """Decompress one raw block; False if it is none.
+
+    A block starts with its decompressed size, which is not believed before it is known to be possible.
+    """
+    try:
+        claimed = cramjam.snappy.decompress_raw_len(block)
+        if not len(block) or claimed > len(block) * MAX_EXPANSION:
+            return False
+        output.reserve(claimed)
+        content = cramjam.snappy.decompress_raw(block)
+    except ERRORS:
+        return False
+    output.append(memoryview(content))
+    return True

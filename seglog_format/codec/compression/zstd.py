@@ -1,0 +1,206 @@
+"""zstd: frames one after the other (SEG-COD-014, SEG-COD-015, SEG-COD-021 to SEG-COD-023).
+
+The library believes a frame header: it allocates the window that a frame of ten bytes claims, and some of its
+functions the content size. So the block headers are walked first. They tell whether the frame is complete, and how
+much it can decode to at most; the library then gets a header that claims no more than that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_format.codec.compression.output import LIBRARY_ERRORS, PIECE_SIZE, inside
+from seglog_format.codec.parse import parse
+from seglog_format.errors import CorruptRecordError
+from seglog_format.schema.compression import (
+    ZSTD_CHECKSUM,
+    ZSTD_LAST_BLOCK,
+    ZSTD_MAX_BLOCK_SIZE,
+    ZSTD_MAX_HEADER_SIZE,
+    ZSTD_SKIPPABLE_MAGIC,
+    ZSTD_SKIPPABLE_MASK,
+    ZstdBlockHeader,
+    ZstdFrameHeader,
+    ZstdSkippableHeader,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_format.codec.compression.output import Output
+    from seglog_format.errors import Location
+
+BLOCK_HEADER_SIZE: Final[int] = ZstdBlockHeader.sizeof()
+SKIPPABLE_HEADER_SIZE: Final[int] = ZstdSkippableHeader.sizeof()
+CHECKSUM_SIZE: Final = 4
+
+MAX_WINDOW_SIZE: Final = 2**27
+MIN_WINDOW_LOG: Final = 10
+WINDOW_POSITION: Final = 5
+
+REPEATED_BYTE: Final = 1
+COMPRESSED: Final = 2
+RESERVED: Final = 3
+
+
+def expand(data: memoryview, output: Output, at: Location) -> int:
+    """Decompress every frame.
+
+    Args:
+        data: compressed bytes.
+        output: takes the decompressed ones.
+        at: where the data starts.
+
+    Returns:
+        Bytes read, which is all.
+
+    Raises:
+        CorruptRecordError: a frame is damaged, cut short, or needs what brokers do not have.
+        RefusedError: the output is full (SEG-COD-016).
+    """
+    if not len(data):
+        raise CorruptRecordError(inside(at, "zstd"), "SEG-COD-014", expected="a frame", found="no bytes")
+    position = 0
+    while position < len(data):
+        position = _frame_end(data, position, output, at)
+    return position
+
+
+def _frame_end(data: memoryview, start: int, output: Output, at: Location) -> int:
+    magic = int.from_bytes(data[start : start + 4], "little")
+    if magic & ZSTD_SKIPPABLE_MASK == ZSTD_SKIPPABLE_MAGIC:
+        return _skippable_end(data, start, at)
+    frame = _walk(data, start, at)
+    _verify_header(frame, output, at)
+    _decode(data, frame, output, at)
+    return frame.end
+
+
+def _skippable_end(data: memoryview, start: int, at: Location) -> int:
+    where = inside(at, "zstd", start)
+    header = parse(ZstdSkippableHeader, data[start : start + SKIPPABLE_HEADER_SIZE], where, requirement="SEG-COD-023")
+    end = start + SKIPPABLE_HEADER_SIZE + int(header.size)
+    if end > len(data):
+        raise CorruptRecordError(where, "SEG-COD-023", expected=f"{header.size} bytes", found=f"{len(data) - start}")
+    return end
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """A frame that is complete.
+
+    Attributes:
+        start, end: positions of its first byte and of the byte after it.
+        window_size: as claimed.
+        content_size: as claimed, or None.
+        dictionary_id: 0 for none.
+        bound: no more than so many bytes can come out.
+    """
+
+    start: int
+    end: int
+    window_size: int
+    content_size: int | None
+    dictionary_id: int
+    bound: int
+
+
+def _walk(data: memoryview, start: int, at: Location) -> _Frame:
+    where = inside(at, "zstd", start)
+    head = data[start : start + ZSTD_MAX_HEADER_SIZE]
+    header = parse(ZstdFrameHeader, head, where, requirement="SEG-COD-014")
+    content_size = _content_size(header)
+    window_size = content_size if header.window is None else _window_size(header.window)
+    assert window_size is not None  # a single segment has a content size
+    end, bound = _walk_blocks(data, start + header.size_in_bytes, min(window_size, ZSTD_MAX_BLOCK_SIZE), at)
+    end += CHECKSUM_SIZE if header.descriptor & ZSTD_CHECKSUM else 0
+    if end > len(data):
+        raise CorruptRecordError(where, "SEG-COD-014", expected="a complete frame", found="the end of the data")
+    return _Frame(start, end, window_size, content_size, header.dictionary_id or 0, bound)
+
+
+def _content_size(header: Any) -> int | None:  # noqa: ANN401 - a construct container
+    """Decompressed size as claimed; stored in two bytes, it is 256 less."""
+    if header.content_size is None:
+        return None
+    return int(header.content_size) + (256 if header.descriptor >> 6 == 1 else 0)
+
+
+def _window_size(descriptor: int) -> int:
+    base: int = 1 << (MIN_WINDOW_LOG + (descriptor >> 3))
+    return base + base // 8 * (descriptor & 7)
+
+
+def _walk_blocks(data: memoryview, position: int, max_size: int, at: Location) -> tuple[int, int]:
+    """Position after the last block, and how many bytes can come out at most."""
+    last, bound = False, 0
+    while not last and position < len(data):
+        fields = int.from_bytes(data[position : position + BLOCK_HEADER_SIZE], "little")
+        last, kind, size = bool(fields & ZSTD_LAST_BLOCK), fields >> 1 & 3, fields >> 3
+        if kind == RESERVED or size > max_size:
+            where = inside(at, "zstd.block", position, size)
+            expected = f"a known block type and at most {max_size} bytes"
+            raise CorruptRecordError(where, "SEG-COD-014", expected=expected, found=f"type {kind}, {size} bytes")
+        position += BLOCK_HEADER_SIZE + (1 if kind == REPEATED_BYTE else size)
+        bound += max_size if kind == COMPRESSED else size
+    if not last:
+        where = inside(at, "zstd.block", len(data))
+        raise CorruptRecordError(where, "SEG-COD-014", expected="another block", found="the end of the data")
+    return position, bound
+
+
+def _verify_header(frame: _Frame, output: Output, at: Location) -> None:
+    """Hold what the header claims against the rules, the possible and the limit, in that order."""
+    where = inside(at, "zstd", frame.start, frame.end - frame.start)
+    if frame.dictionary_id:
+        raise CorruptRecordError(where, "SEG-COD-021", expected="no dictionary", found=frame.dictionary_id)
+    if frame.content_size is not None and frame.content_size > frame.bound:
+        expected = f"a content size of at most {frame.bound}"
+        raise CorruptRecordError(where, "SEG-COD-014", expected=expected, found=frame.content_size)
+    output.reserve(frame.content_size or 0)
+    if frame.window_size > MAX_WINDOW_SIZE:
+        expected = f"a window of at most {MAX_WINDOW_SIZE}"
+        raise CorruptRecordError(where, "SEG-COD-022", expected=expected, found=frame.window_size)
+
+
+def _decode(data: memoryview, frame: _Frame, output: Output, at: Location) -> None:
+    stored = _with_modest_window(data[frame.start : frame.end], frame)
+    piece_size = min(PIECE_SIZE, frame.bound + 1)
+    try:
+        if frame.bound > output.room:
+            _measure(stored, piece_size, output)
+        for piece in _pieces(stored, piece_size):
+            output.append(piece)
+    except (*LIBRARY_ERRORS, _library().ZstdError) as problem:
+        where = inside(at, "zstd", frame.start, frame.end - frame.start)
+        raise CorruptRecordError(where, "SEG-COD-014", expected="zstd blocks", found=problem) from None
+
+
+def _with_modest_window(stored: memoryview, frame: _Frame) -> memoryview:
+    """The frame with the smallest window that all its content fits in: the library allocates what it reads there."""
+    if frame.window_size <= max(frame.bound, 1 << MIN_WINDOW_LOG):
+        return stored
+    window_log = max((frame.bound - 1).bit_length(), MIN_WINDOW_LOG)
+    descriptor = (window_log - MIN_WINDOW_LOG) << 3
+    return memoryview(b"".join((stored[:WINDOW_POSITION], bytes([descriptor]), stored[WINDOW_POSITION + 1 :])))
+
+
+def _measure(stored: memoryview, piece_size: int, output: Output) -> None:
+    """Decode without keeping anything: a frame that will not fit is not held beside the library's own window."""
+    size = 0
+    for piece in _pieces(stored, piece_size):
+        size += len(piece)
+        output.reserve(size)
+
+
+def _pieces(stored: memoryview, piece_size: int) -> Iterator[bytes]:
+    reader = _library().ZstdDecompressor(max_window_size=MAX_WINDOW_SIZE).stream_reader(stored)
+    while piece := reader.read(piece_size):
+        yield piece
+
+
+def _library() -> Any:  # noqa: ANN401 - a module
+    """Zstandard, imported where it is needed: that takes ten times as long as the other libraries."""
+    return import_module("zstandard")

@@ -1,0 +1,128 @@
+"""``make demo``: a short tour on directories that real brokers wrote.
+
+Every command is printed before its output, so that a reader can type it; the output is cut to what fits a screen.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import demo_data
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+TARGET = Path("demo")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One command of the tour: why it is shown, and how many lines of its output."""
+
+    why: str
+    command: str
+    lines: int = 12
+
+
+TOUR = (
+    Step(
+        "A log directory that Kafka 4.3.0 wrote: one partition a line.",
+        "seglog ls demo/kafka-4.3.0",
+    ),
+    Step(
+        "One partition of it: segments named by the offset they start with.",
+        "seglog ls demo/kafka-4.3.0/segs-0",
+    ),
+    Step(
+        "The oldest format in the collection: messages written by Kafka 0.8.2 have no timestamps.",
+        "seglog dump demo/kafka-0.8.2.2/codec-snappy-0 --to 4",
+    ),
+    Step(
+        "The newest: a transaction, with the marker that aborts it.",
+        "seglog dump demo/kafka-4.3.0/txn-0 --from 0 --to 10",
+    ),
+    Step(
+        "Where is offset 140? The file list, one index entry, a short scan.",
+        "seglog lookup --explain demo/kafka-4.3.0/segs-0 140",
+    ),
+    Step(
+        "Everything in order? Every file of a log directory against the numbered rules of the specification.",
+        "seglog verify demo/kafka-4.3.0",
+    ),
+    Step(
+        "Now a broken one: its broker was killed while it wrote, and one bit was flipped afterwards.",
+        "seglog verify demo/broken",
+        lines=30,
+    ),
+    Step(
+        "What would a broker keep when it starts on this directory?",
+        "seglog recover demo/broken",
+        lines=30,
+    ),
+    Step(
+        "What does such a rule say?",
+        "seglog explain SEG-BAT-003",
+    ),
+)
+
+FAREWELL = """
+That was all real data: the directories are in demo/. Try next:
+
+  source .venv/bin/activate
+  seglog inspect demo/kafka-4.3.0/headers-0/00000000000000000000.log    every field beside its bytes
+  seglog dump --decode demo/kafka-4.3.0/__consumer_offsets-0            Kafka's own topics, decoded
+  seglog dump --json demo/kafka-1.1.1/mixed-segs-0                      the same data for programs
+  seglog verify /path/to/your/log/directory                             yours; nothing is ever written
+  seglog --help
+
+How it works: docs/index.md. The rules themselves: spec/.
+"""
+
+
+def main() -> int:
+    """Take the tour.
+
+    Returns:
+        The exit status: 1 when a command of the tour could not do its work.
+    """
+    os.chdir(REPOSITORY)
+    print("Unpacking directories that Kafka 0.8.2, 0.10.2, 1.1, 2.8, 3.9 and 4.3 wrote, into demo/", flush=True)
+    demo_data.unpack(TARGET)
+    failed = [step.command for step in TOUR if not show(step)]
+    print(FAREWELL)
+    for command in failed:
+        print(f"This command failed: {command}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def show(step: Step) -> bool:
+    """Print a command and the head of its output.
+
+    Returns:
+        Whether it did its work; findings (exit status 1) are an answer, too.
+    """
+    print(f"\n# {step.why}\n$ {step.command}", flush=True)
+    program = Path(sys.executable).with_name("seglog")
+    run = subprocess.run(
+        [program, *shlex.split(step.command)[1:]],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+    width = shutil.get_terminal_size((120, 24)).columns
+    printed = run.stdout.splitlines()
+    for line in printed[: step.lines]:
+        print(line if len(line) <= width else f"{line[: width - 3]}...")
+    if len(printed) > step.lines:
+        print(f"... {len(printed) - step.lines} more lines")
+    return run.returncode in (0, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

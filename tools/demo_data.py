@@ -1,0 +1,48 @@
+"""Unpack bundled fixtures into ``demo/``: one log directory for each broker version, and one that is broken.
+
+The packed files are those that the brokers wrote. Nothing here is made up or changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tarfile
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+FIXTURES = REPOSITORY / "fixtures"
+BROKEN = "kafka-2.8.2/crash-flip"
+"""A broker was killed while it wrote, and one bit of the log's last segment was flipped afterwards."""
+LEFT_OUT = ("crash-", "root")
+
+
+def unpack(target: Path) -> Path:
+    """Make ``target`` hold the demonstration data; nothing is done when it does already.
+
+    Returns:
+        The target.
+    """
+    stamp = target / ".unpacked"
+    state = hashlib.sha256((FIXTURES / "manifest.json").read_bytes()).hexdigest()
+    if not stamp.is_file() or stamp.read_text(encoding="utf-8") != state:
+        shutil.rmtree(target, ignore_errors=True)
+        _unpack_all(target)
+        stamp.write_text(state, encoding="utf-8")
+    return target
+
+
+def _unpack_all(target: Path) -> None:
+    for case in sorted(FIXTURES.glob("kafka-*/*/files.tar.gz")):
+        version, name = case.parent.parent.name, case.parent.name
+        if not name.startswith(LEFT_OUT):
+            _extract(case, target / version)
+    _extract(FIXTURES / BROKEN / "files.tar.gz", target / "unpacking")
+    (target / "unpacking" / "before").rename(target / "broken")
+    shutil.rmtree(target / "unpacking")
+
+
+def _extract(archive: Path, target: Path) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(archive) as files:
+        files.extractall(target, filter="data")

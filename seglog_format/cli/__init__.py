@@ -1,0 +1,7 @@
+"""The command line: ``seglog``. One thin module per command; rendering stands apart in ``render*`` modules."""
+
+from __future__ import annotations
+
+from seglog_format.cli.main import main
+
+__all__ = ["main"]

@@ -1,0 +1,100 @@
+"""``seglog dump``: what stands in the files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from seglog_format.cli.main import FINDINGS, UNREADABLE
+from seglog_format.cli.options import json_option, limit_option, path_argument
+from seglog_format.cli.output import diagnose, progress, write_json, write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from seglog_format.lines import LineOptions
+
+    Line = dict[str, Any]
+
+EPILOG = """\b
+Examples:
+  seglog dump my-topic-0 --from 1000 --to 1010
+  seglog dump --json --bytes base64 my-topic-0/00000000000000000000.log
+  seglog dump --decode __consumer_offsets-7"""
+
+
+@click.command(epilog=EPILOG)
+@path_argument
+@json_option
+@click.option("--from", "from_offset", type=int, metavar="OFFSET", help="First offset to print.")
+@click.option("--to", "to_offset", type=int, metavar="OFFSET", help="Stop before this offset.")
+@click.option("--no-records", "records", is_flag=True, flag_value=False, default=True, help="Print batches only.")
+@click.option("--decode", is_flag=True, help="Decode the records of Kafka's own topics, and control records.")
+@click.option("--raw", is_flag=True, help="Also print each record's attributes and deltas as stored.")
+@click.option(
+    "--bytes",
+    "bytes_as",
+    type=click.Choice(["utf8", "hex", "base64"]),
+    default="utf8",
+    show_default=True,
+    help="How to print keys, values and headers.",
+)
+@click.option("--digest-over", type=int, metavar="N", help="Print size and SHA-256 of bytes longer than N.")
+@limit_option
+def command(path: Path, *, as_json: bool, **choices: Any) -> int:  # noqa: ANN401 - click passes what the options gave
+    """Print what stands in the files at PATH: batches, records, index entries, snapshots, checkpoints.
+
+    With --from or --to, only batches and records are printed, those of files on their way out left aside. A damaged
+    batch is named and passed over; the exit status is 1 then.
+    """
+    from seglog_format.lines import LineOptions
+
+    status = 0
+    render = write_json if as_json else _TextWriter()
+    for line in _lines(path, LineOptions(**choices)):
+        render(line)
+        status = max(status, _status(line))
+    return status
+
+
+def _lines(path: Path, options: LineOptions) -> Iterator[Line]:
+    from seglog_format.lines import lines_of_source, sources_of
+
+    sources = [source for source in sources_of(path) if options.wants(source)]
+    sizes = [source.size for source in sources]
+    done = 0
+    with progress("Reading", sum(sizes)) as advance:
+        for source, size in zip(sources, sizes, strict=True):
+            for line in lines_of_source(source, options):
+                if line["type"] == "batch":
+                    advance(done + line["position"])
+                yield line
+            done += size
+            advance(done)
+
+
+def _status(line: Line) -> int:
+    """What a line means for the exit status; a file that cannot be read is also told on standard error."""
+    if line["type"] == "file" and "error" in line:
+        diagnose(f"{line['file']}: {line['error']}")
+        return UNREADABLE
+    damaged = line.get("invalid") or line.get("error") or line.get("isValid") is False
+    return FINDINGS if damaged else 0
+
+
+class _TextWriter:
+    """Writes lines as text, those of each file below its name."""
+
+    def __init__(self) -> None:
+        self.file = ""
+
+    def __call__(self, line: Line) -> None:
+        from seglog_format.cli.render_dump import file_heading, text_of
+
+        if line["file"] != self.file and line["type"] != "file":
+            write_text(file_heading(line))
+        self.file = line["file"]
+        for text in text_of(line):
+            write_text(text)

@@ -1,0 +1,130 @@
+"""Where the command line starts and ends: the group, and what every error becomes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from typing import Final, NoReturn
+
+import click
+
+from seglog_format.cli.lazy import LazyGroup, PipeClosedError
+from seglog_format.cli.version import VERSION
+from seglog_format.errors import FormatError, UsageError
+
+FINDINGS: Final = 1
+USAGE: Final = 2
+UNREADABLE: Final = 3
+INTERRUPTED: Final = 130
+PIPE_CLOSED: Final = 141
+"""What a shell reports for a program that a closed pipe has ended."""
+
+EPILOG: Final = (
+    "A PATH is a file, a partition directory or a log directory. Data goes to standard output, everything else to"
+    " standard error. Exit status: 0 fine, 1 something was found, 2 wrong usage, 3 unreadable."
+)
+
+
+@click.group(
+    cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(VERSION, prog_name="seglog", message="%(prog)s %(version)s", help="Print the version.")
+def seglog() -> None:
+    """Read, check and explain the log segments of Apache Kafka, without a broker.
+
+    \b
+    Start with:
+      seglog ls /var/lib/kafka/data
+      seglog verify /var/lib/kafka/data/my-topic-0
+      seglog inspect 00000000000000000000.log
+    """  # noqa: D301 - click's mark for text that keeps its lines
+
+
+def main(args: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit.
+
+    Args:
+        args: arguments instead of those of the process.
+    """
+    sys.exit(run(args))
+
+
+def run(args: list[str] | None = None) -> int:
+    """Run the command line.
+
+    Returns:
+        The exit status: 0 fine, 1 findings, 2 usage, 3 unreadable.
+    """
+    _see_to_streams()
+    try:
+        status = _outcome(args)
+        sys.stdout.flush()
+    except (BrokenPipeError, PipeClosedError):
+        _silence_standard_output()
+        return PIPE_CLOSED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except OSError as error:
+        _silence_standard_output()
+        return _complain(_reason(error), UNREADABLE)
+    return status
+
+
+def _see_to_streams() -> None:
+    """A closed standard stream becomes a sink; what an encoding cannot print is escaped."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - open until the process ends
+    if sys.stderr is None:
+        sys.stderr = sys.stdout
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _outcome(args: list[str] | None) -> int:
+    try:
+        status = seglog.main(args, prog_name="seglog", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        return INTERRUPTED
+    except UsageError as error:
+        return _complain(str(error), _usage_status(error))
+    except FormatError as error:
+        return _complain(str(error), UNREADABLE)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return _complain(_reason(error), UNREADABLE)
+    return status if isinstance(status, int) else 0
+
+
+def _usage_status(error: UsageError) -> int:
+    """A path that exists and cannot be opened is unreadable; that it does not exist is the caller's mistake."""
+    cause = error.__cause__
+    unreadable = isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError | NotADirectoryError)
+    return UNREADABLE if unreadable else USAGE
+
+
+def _reason(error: OSError) -> str:
+    name = os.fspath(error.filename) if error.filename is not None else ""
+    return f"{name}: {error.strerror}" if name else error.strerror or str(error)
+
+
+def _complain(message: str, status: int) -> int:
+    from seglog_format.cli.render import printable
+
+    click.echo(f"seglog: {printable(message)}", err=True)
+    return status
+
+
+def _silence_standard_output() -> None:
+    """Nobody reads any more: what is still buffered must not raise again when the interpreter exits."""
+    with contextlib.suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)

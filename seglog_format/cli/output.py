@@ -1,0 +1,60 @@
+"""Standard output for data, standard error for everything else."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from seglog_format.cli.render import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
+"""Escapes everything outside ASCII: no byte of a file reaches a terminal as it is, and any encoding can print it."""
+
+
+def write_json(value: dict[str, Any]) -> None:
+    """One object on one line of standard output."""
+    sys.stdout.write(_ENCODER.encode(value) + "\n")
+
+
+def json_text(value: object) -> str:
+    """The same object as text."""
+    return _ENCODER.encode(value)
+
+
+def write_text(text: str) -> None:
+    """One line of standard output; the caller has made it `printable`."""
+    sys.stdout.write(text + "\n")
+
+
+def diagnose(message: str) -> None:
+    """One line of standard error."""
+    click.echo(f"seglog: {printable(message)}", err=True)
+
+
+@contextmanager
+def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar, on a terminal that shows nothing else.
+
+    Args:
+        label: what is going on.
+        total: at which value it is done, in any unit.
+
+    Yields:
+        A function that takes how far the work is.
+    """
+    if not sys.stderr.isatty() or sys.stdout.isatty():
+        yield _ignore
+        return
+    with click.progressbar(length=max(total, 1), label=label, file=sys.stderr, show_eta=True) as bar:
+        yield lambda done: bar.update(done - bar.pos)
+
+
+def _ignore(_done: int) -> None:
+    return

@@ -1,0 +1,95 @@
+"""The one JSON vocabulary: what stands in a file, a partition directory or a log directory, as one object per line.
+
+Names are Kafka's, in camelCase; numbers are JSON numbers, also those of 64 bits. Lines of one file stand together, in
+file order, and files in the order of their paths. ``seglog dump --json`` prints these objects and no others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
+from seglog_format.errors import UsageError
+from seglog_format.lines.logs import log_lines
+from seglog_format.lines.options import LineOptions
+from seglog_format.lines.side_files import SIDE_FILE_LINES, file_line
+from seglog_format.lines.sources import Source, SourceKind, sources_of
+from seglog_format.log.file_bytes import open_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from seglog_format.lines.options import BytesAs, Line
+    from seglog_format.log.file_bytes import FileBytes
+
+__all__ = ["LineOptions", "Source", "SourceKind", "lines_of", "lines_of_source", "sources_of"]
+
+
+def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
+    path: str | Path,
+    *,
+    bytes_as: BytesAs = "utf8",
+    digest_over: int | None = None,
+    raw: bool = False,
+    decode: bool = False,
+    records: bool = True,
+    from_offset: int | None = None,
+    to_offset: int | None = None,
+    limit: int = DEFAULT_OUTPUT_LIMIT,
+) -> Iterator[Line]:
+    """Everything that stands in some files, as objects of the JSON vocabulary.
+
+    Args:
+        path: a file, a partition directory or a log directory.
+        bytes_as: how keys, values and headers are written: ``utf8`` (text, or ``{"hex": ...}`` where the bytes are
+            no UTF-8), ``hex`` or ``base64``.
+        digest_over: bytes strings longer than this become ``{"bytes": n, "sha256": hex}``; None never.
+        raw: records also say their attributes and deltas as stored.
+        decode: records of Kafka's own topics and control records also carry ``decoded``.
+        records: whether to look into batches; without, only headers and checksums are read.
+        from_offset: with this or ``to_offset``, only the batches and records of logs are given, from this offset on.
+        to_offset: the first offset that is not given any more.
+        limit: bytes that one batch may decompress to; beyond, it is ``refused``, which says nothing about its bytes.
+
+    Yields:
+        Dictionaries with ``type`` and ``file``. Damage shows in them (``isValid``, ``invalid``, ``error``) and never
+        raises; a file that cannot be opened is a ``file`` object with ``error``.
+
+    Raises:
+        UsageError: there is no such path.
+        OSError: the path itself cannot be read.
+    """
+    options = LineOptions(
+        bytes_as=bytes_as,
+        digest_over=digest_over,
+        raw=raw,
+        decode=decode,
+        records=records,
+        from_offset=from_offset,
+        to_offset=to_offset,
+        limit=limit,
+    )
+    for source in sources_of(path):
+        if options.wants(source):
+            yield from lines_of_source(source, options)
+
+
+def lines_of_source(source: Source, options: LineOptions) -> Iterator[Line]:
+    """The lines of one file."""
+    try:
+        with open_bytes(source.path) as content:
+            yield from _lines(source, content, options)
+    except (OSError, UsageError) as error:
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+        reason = getattr(cause, "strerror", None) or str(cause)
+        yield {"type": "file", "file": source.name, "bytes": None, "sha256": None, "error": reason}
+
+
+def _lines(source: Source, content: FileBytes, options: LineOptions) -> Iterator[Line]:
+    if not options.is_window:
+        yield file_line(source, content.data)
+    if source.kind is SourceKind.LOG:
+        yield from log_lines(source, content.data, options)
+    else:
+        yield from SIDE_FILE_LINES[source.kind](source, content.data)

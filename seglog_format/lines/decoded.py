@@ -1,0 +1,33 @@
+"""Records of Kafka's own topics, decoded on request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog_format.errors import FormatError
+from seglog_format.names import METADATA_TOPIC, FileKind, parse_partition_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seglog_format.lines.sources import Source
+
+    ApplicationDecoder = Callable[[bytes | None, bytes | None], dict[str, object] | None]
+
+
+def topic_of(source: Source) -> str:
+    """The topic that a file belongs to, by the name of its directory; metadata snapshots are known by their own."""
+    if FileKind.METADATA_SNAPSHOT.value in source.path.name:
+        return METADATA_TOPIC
+    try:
+        return parse_partition_directory(source.directory).topic
+    except FormatError:
+        return ""
+
+
+def application_decoder(source: Source) -> ApplicationDecoder:
+    """A function that decodes key and value of one record; None for topics that Kafka does not own."""
+    from seglog_format.codec.application_records import decode_application_record
+
+    topic = topic_of(source)
+    return lambda key, value: decode_application_record(topic, key, value)

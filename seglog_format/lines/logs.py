@@ -1,0 +1,127 @@
+"""Lines of a `.log` file, and of a metadata snapshot, which is one: batches, their records, and where the log ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog_format.codec.decode import checksum_is_valid, decode_frame, verify_checksum
+from seglog_format.codec.framing import MAX_TRAILING_SIZE, walk
+from seglog_format.errors import FormatError, Location, RefusedError
+from seglog_format.lines.records import RecordLines
+from seglog_format.model import CompressionCodec, RecordBatch, TailKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_format.lines.options import Line, LineOptions
+    from seglog_format.lines.sources import Source
+    from seglog_format.model import BatchHeader, Frame, Tail
+
+
+def log_lines(source: Source, data: memoryview, options: LineOptions) -> Iterator[Line]:
+    """Batches with their records, and a last line that says where and why the walk ended."""
+    frames = walk(data, path=source.name)
+    record_lines = RecordLines(source, options)
+    batches = records = 0
+    error: str | None = None
+    try:
+        for frame in frames:
+            batches += 1
+            for line in _frame_lines(frame, source.name, options, record_lines):
+                records += line["type"] == "record"
+                yield line
+    except FormatError as problem:
+        error = str(problem)
+    error = error or _zeros(frames.tail)
+    if options.is_window and error is None:
+        return
+    yield {
+        "type": "logEnd",
+        "file": source.name,
+        "batches": batches,
+        "records": records if options.records and not options.is_window else None,
+        "scannedBytes": frames.position,
+        "fileBytes": len(data),
+        "error": error,
+    }
+
+
+def _zeros(tail: Tail) -> str | None:
+    """Zeros that Kafka's reader would look at are an entry of size 0 to it, and it stops with an error there."""
+    if tail.kind is not TailKind.ZEROS or tail.size <= MAX_TRAILING_SIZE:
+        return None
+    return f"the log ends in {tail.size} zero bytes at position {tail.position} [SEG-LOG-005]"
+
+
+def _frame_lines(frame: Frame, name: str, options: LineOptions, record_lines: RecordLines) -> Iterator[Line]:
+    base_offset = frame.header.base_offset
+    known = frame.header.last_offset if base_offset is None else base_offset
+    if not options.overlaps(known, frame.header.next_offset) and base_offset is not None:
+        return
+    line = batch_line(name, frame.position, frame.header)
+    try:
+        batch = _decoded(frame, Location(name, frame.position), options)
+    except FormatError as problem:
+        yield _damaged(line, frame, problem)
+        return
+    if batch is None:
+        yield line
+        return
+    line["baseOffset"] = batch.base_offset
+    if options.overlaps(batch.base_offset, batch.next_offset):
+        yield line
+        yield from record_lines.of(batch)
+
+
+def _decoded(frame: Frame, at: Location, options: LineOptions) -> RecordBatch | None:
+    if options.records:
+        return decode_frame(frame, at=at, limit=options.limit)
+    verify_checksum(frame, at)
+    return None
+
+
+def _damaged(line: Line, frame: Frame, problem: FormatError) -> Line:
+    """The line of a batch whose records cannot be read."""
+    if isinstance(problem, RefusedError):
+        return line | {"refused": str(problem)}
+    damaged = line | {"isValid": checksum_is_valid(frame), "invalid": str(problem)}
+    if frame.header.magic < 2:  # noqa: PLR2004 - magic numbers are what they are
+        del damaged["baseOffset"]
+    return damaged
+
+
+def codec_name(codec_id: int) -> str:
+    """``none``, ``gzip``, ..., or ``undefined-5`` for an id that no codec has."""
+    try:
+        return CompressionCodec(codec_id).label
+    except ValueError:
+        return f"undefined-{codec_id}"
+
+
+def batch_line(name: str, position: int, header: BatchHeader) -> Line:
+    """The line of a batch as its header has it, taken to be valid."""
+    return {
+        "type": "batch",
+        "file": name,
+        "position": position,
+        "sizeInBytes": header.size_in_bytes,
+        "magic": header.magic,
+        "baseOffset": header.base_offset,
+        "lastOffset": header.last_offset,
+        "nextOffset": header.next_offset,
+        "crc": header.crc,
+        "codec": codec_name(header.codec_id),
+        "timestampType": header.timestamp_type.value,
+        "baseTimestamp": header.base_timestamp_ms,
+        "maxTimestamp": header.max_timestamp_ms,
+        "deleteHorizonMs": header.delete_horizon_ms,
+        "recordsCount": header.records_count,
+        "producerId": header.producer_id,
+        "producerEpoch": header.producer_epoch,
+        "baseSequence": header.base_sequence,
+        "lastSequence": header.last_sequence,
+        "isTransactional": header.is_transactional,
+        "isControl": header.is_control,
+        "partitionLeaderEpoch": header.partition_leader_epoch,
+        "isValid": True,
+    }

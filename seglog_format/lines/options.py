@@ -1,0 +1,50 @@
+"""What a caller may ask of the lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
+from seglog_format.lines.sources import SourceKind
+
+if TYPE_CHECKING:
+    from seglog_format.lines.sources import Source
+
+BytesAs: TypeAlias = Literal["utf8", "hex", "base64"]
+Line: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineOptions:
+    """The keyword arguments of `lines_of`, in one value."""
+
+    bytes_as: BytesAs = "utf8"
+    digest_over: int | None = None
+    raw: bool = False
+    decode: bool = False
+    records: bool = True
+    from_offset: int | None = None
+    to_offset: int | None = None
+    limit: int = DEFAULT_OUTPUT_LIMIT
+
+    @property
+    def is_window(self) -> bool:
+        """Whether only some offsets are wanted, and so nothing but batches and records."""
+        return self.from_offset is not None or self.to_offset is not None
+
+    def wants(self, source: Source) -> bool:
+        """Whether a file can hold anything that was asked for."""
+        if not self.is_window:
+            return True
+        if source.kind is not SourceKind.LOG or not source.is_live:
+            return False
+        ends_below = source.next_base_offset is not None and source.next_base_offset <= (self.from_offset or 0)
+        starts_above = self.to_offset is not None and source.base_offset >= self.to_offset
+        return not ends_below and not starts_above
+
+    def overlaps(self, base_offset: int, next_offset: int) -> bool:
+        """Whether some offset from ``base_offset`` up to but excluding ``next_offset`` is wanted."""
+        below = self.to_offset is not None and base_offset >= self.to_offset
+        above = self.from_offset is not None and next_offset <= self.from_offset
+        return not below and not above

@@ -1,0 +1,81 @@
+"""Lines of the records of one batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog_format.codec.control_record import decode_control_record
+from seglog_format.errors import FormatError, Location
+from seglog_format.lines.decoded import application_decoder
+from seglog_format.lines.values import byte_writer
+from seglog_format.model import NO_PRODUCER_ID, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_format.lines.options import Line, LineOptions
+    from seglog_format.lines.sources import Source
+    from seglog_format.model import BatchHeader, Record, RecordBatch
+
+
+class RecordLines:
+    """Turns decoded batches of one file into lines."""
+
+    def __init__(self, source: Source, options: LineOptions) -> None:
+        self.name = source.name
+        self.options = options
+        self.write = byte_writer(options)
+        self.decode = application_decoder(source) if options.decode else None
+
+    def of(self, batch: RecordBatch) -> Iterator[Line]:
+        """The records of a batch that are within the offsets asked for."""
+        header, position = batch.header, batch.position
+        wanted = self.options.overlaps
+        for record in batch.records:
+            if wanted(record.offset, record.offset + 1):
+                yield self._line(record, header, position)
+
+    def _line(self, record: Record | Message, header: BatchHeader, position: int) -> Line:
+        line: Line = {
+            "type": "record",
+            "file": self.name,
+            "position": position,
+            "offset": record.offset,
+            "timestamp": record.timestamp_ms,
+            "key": self.write(record.key),
+            "value": self.write(record.value),
+        }
+        if record.headers:
+            line["headers"] = [[self.write(pair.key), self.write(pair.value)] for pair in record.headers]
+        if isinstance(record, Message):
+            line |= {"innerMagic": record.magic, "crc": record.crc, "isValid": record.is_valid}
+        if header.producer_id != NO_PRODUCER_ID:
+            line["sequence"] = record.sequence
+        if header.is_control:
+            line |= self._control(record, position)
+        elif self.decode is not None:
+            line["decoded"] = self.decode(record.key, record.value)
+        return line | _raw(record) if self.options.raw else line
+
+    def _control(self, record: Record | Message, position: int) -> Line:
+        try:
+            control = decode_control_record(record.key, record.value, Location(self.name, position))
+        except FormatError as problem:
+            return {"control": None, "invalid": str(problem)}
+        line: Line = {"control": control.label}
+        if "coordinatorEpoch" in control.fields:
+            line["coordinatorEpoch"] = control.fields["coordinatorEpoch"]
+        if self.options.decode:
+            line["decoded"] = {"type": control.label, "version": control.version, **control.fields}
+        return line
+
+
+def _raw(record: Record | Message) -> Line:
+    """What is stored, beside what it means."""
+    if isinstance(record, Message):
+        return {"timestampDelta": None, "offsetDelta": None, "attributes": record.attributes}
+    return {
+        "timestampDelta": record.timestamp_delta,
+        "offsetDelta": record.offset_delta,
+        "attributes": record.attributes,
+    }

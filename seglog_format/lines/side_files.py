@@ -1,0 +1,131 @@
+"""Lines of everything that is no log: indexes, producer snapshots, text files."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.errors import FormatError
+from seglog_format.lines.sources import SourceKind
+from seglog_format.log.offset_index import OffsetIndex
+from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.log.time_index import TimeIndex
+from seglog_format.log.transaction_index import TransactionIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from seglog_format.lines.options import Line
+    from seglog_format.lines.sources import Source
+    from seglog_format.model import AbortedTxn, ProducerStateEntry
+
+MAX_TEXT_SIZE: Final = 1 << 20
+"""Bytes; a larger file of unknown kind is named, but not shown."""
+
+
+def file_line(source: Source, data: memoryview) -> Line:
+    """Size and SHA-256 of a file."""
+    return {
+        "type": "file",
+        "file": source.name,
+        "bytes": len(data),
+        "sha256": hashlib.sha256(data).hexdigest(),
+    }
+
+
+def offset_index_lines(source: Source, data: memoryview) -> Iterator[Line]:
+    """All entries before the zeros at the end, whether or not a reader would use them."""
+    index = OffsetIndex.from_bytes(data, source.base_offset, source.name)
+    entries = [[entry.offset, entry.position] for entry in index.raw_entries()]
+    yield _index_line("offsetIndex", source, index, entries)
+
+
+def time_index_lines(source: Source, data: memoryview) -> Iterator[Line]:
+    """All entries before the zeros at the end, whether or not a reader would use them."""
+    index = TimeIndex.from_bytes(data, source.base_offset, source.name)
+    entries = [[entry.timestamp_ms, entry.offset] for entry in index.raw_entries()]
+    yield _index_line("timeIndex", source, index, entries)
+
+
+def _index_line(kind: str, source: Source, index: OffsetIndex | TimeIndex, entries: list[list[int]]) -> Line:
+    return {
+        "type": kind,
+        "file": source.name,
+        "fileBytes": index.file_size,
+        "entryCount": index.slot_count,
+        "trailingZeroEntries": index.trailing_zero_count,
+        "entries": entries,
+    }
+
+
+def transaction_index_lines(source: Source, data: memoryview) -> Iterator[Line]:
+    """Aborted transactions, or the error of a file that cannot be read."""
+    line: Line = {"type": "transactionIndex", "file": source.name}
+    try:
+        index = TransactionIndex.from_bytes(data, source.base_offset, source.name)
+    except FormatError as problem:
+        yield line | {"aborted": [], "error": str(problem)}
+    else:
+        yield line | {"aborted": [_aborted(entry) for entry in index.entries]}
+
+
+def _aborted(entry: AbortedTxn) -> Line:
+    return {
+        "version": entry.version,
+        "producerId": entry.producer_id,
+        "firstOffset": entry.first_offset,
+        "lastOffset": entry.last_offset,
+        "lastStableOffset": entry.last_stable_offset,
+    }
+
+
+def producer_snapshot_lines(source: Source, data: memoryview) -> Iterator[Line]:
+    """Producers in stored order, or the error of a file that cannot be read."""
+    line: Line = {"type": "producerSnapshot", "file": source.name}
+    try:
+        snapshot = ProducerSnapshot.from_bytes(data, path=source.name)
+    except FormatError as problem:
+        yield line | {"error": str(problem)}
+    else:
+        yield line | {"producers": [_producer(entry) for entry in snapshot.producers]}
+
+
+def _producer(entry: ProducerStateEntry) -> Line:
+    return {
+        "producerId": entry.producer_id,
+        "producerEpoch": entry.producer_epoch,
+        "coordinatorEpoch": entry.coordinator_epoch,
+        "lastTimestamp": entry.timestamp_ms,
+        "currentTxnFirstOffset": None if entry.current_txn_first_offset < 0 else entry.current_txn_first_offset,
+        "batches": [] if entry.last_offset < 0 else [_last_batch(entry)],
+    }
+
+
+def _last_batch(entry: ProducerStateEntry) -> Line:
+    return {
+        "lastSequence": entry.last_sequence,
+        "lastOffset": entry.last_offset,
+        "offsetDelta": entry.offset_delta,
+        "timestamp": entry.timestamp_ms,
+    }
+
+
+def text_lines(source: Source, data: memoryview) -> Iterator[Line]:
+    """The content of a small file that is UTF-8 text; nothing for others."""
+    if len(data) > MAX_TEXT_SIZE:
+        return
+    try:
+        text = bytes(data).decode()
+    except UnicodeDecodeError:
+        return
+    if "\0" not in text:
+        yield {"type": "text", "file": source.name, "text": text}
+
+
+SIDE_FILE_LINES: Final[dict[SourceKind, Callable[[Source, memoryview], Iterator[Line]]]] = {
+    SourceKind.OFFSET_INDEX: offset_index_lines,
+    SourceKind.TIME_INDEX: time_index_lines,
+    SourceKind.TRANSACTION_INDEX: transaction_index_lines,
+    SourceKind.PRODUCER_SNAPSHOT: producer_snapshot_lines,
+    SourceKind.OTHER: text_lines,
+}

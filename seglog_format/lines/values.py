@@ -1,0 +1,53 @@
+"""Bytes as JSON values."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seglog_format.lines.options import LineOptions
+
+    ByteWriter = Callable[[bytes | None], object]
+
+
+def as_utf8(value: bytes) -> object:
+    """Text where the bytes are UTF-8, else an object with their hex digits."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"hex": value.hex()}
+
+
+def as_base64(value: bytes) -> object:
+    """Base64 with padding."""
+    return b64encode(value).decode("ascii")
+
+
+def as_hex(value: bytes) -> object:
+    """Lower-case hex digits."""
+    return value.hex()
+
+
+def as_digest(value: bytes) -> object:
+    """Only how many bytes there are, and their SHA-256."""
+    return {"bytes": len(value), "sha256": hashlib.sha256(value).hexdigest()}
+
+
+WRITERS: Final = {"utf8": as_utf8, "hex": as_hex, "base64": as_base64}
+
+
+def byte_writer(options: LineOptions) -> ByteWriter:
+    """The function that turns keys, values and headers into JSON values; null stays null, empty stays empty."""
+    write = WRITERS[options.bytes_as]
+    limit = options.digest_over
+
+    def written(value: bytes | None) -> object:
+        if value is None:
+            return None
+        return as_digest(value) if limit is not None and len(value) > limit else write(value)
+
+    return written

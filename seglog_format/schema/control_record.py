@@ -87,52 +87,38 @@ _KRAFT_VOTER = structure(
     Field("kRaftVersionFeature", _KRAFT_VERSION_FEATURE, "Quorum versions that the voter supports."),
 )
 
-LEADER_CHANGE = MessageDefinition(
+
+def _kraft_value(name: str, *fields: Field, broker: str, latest: int = 0) -> MessageDefinition:
+    return MessageDefinition(name, (_VERSION, *fields), latest=latest, requirement="SEG-CTL-006", broker=broker)
+
+
+LEADER_CHANGE = _kraft_value(
     "LeaderChangeMessage",
+    Field("leaderId", INT32, "Node id of the new leader."),
+    Field("voters", array(_VOTER), "Voters of the quorum in this epoch."),
+    Field("grantingVoters", array(_VOTER), "Voters that voted for the leader."),
+    broker="3.0.0",
     latest=1,
-    flexible_since=0,
-    requirement="SEG-CTL-006",
-    broker="3.0.0",
-    fields=(
-        _VERSION,
-        Field("leaderId", INT32, "Node id of the new leader."),
-        Field("voters", array(_VOTER), "Voters of the quorum in this epoch."),
-        Field("grantingVoters", array(_VOTER), "Voters that voted for the leader."),
-    ),
 )
 
-SNAPSHOT_HEADER = MessageDefinition(
+SNAPSHOT_HEADER = _kraft_value(
     "SnapshotHeaderRecord",
-    latest=0,
-    flexible_since=0,
-    requirement="SEG-CTL-006",
+    Field("lastContainedLogTimestamp", INT64, "Append time (ms) of the last record that the snapshot covers."),
     broker="3.0.0",
-    fields=(
-        _VERSION,
-        Field("lastContainedLogTimestamp", INT64, "Append time (ms) of the last record that the snapshot covers."),
-    ),
 )
 
-SNAPSHOT_FOOTER = MessageDefinition(
-    "SnapshotFooterRecord", latest=0, flexible_since=0, requirement="SEG-CTL-006", broker="3.0.0", fields=(_VERSION,)
-)
+SNAPSHOT_FOOTER = _kraft_value("SnapshotFooterRecord", broker="3.0.0")
 
-KRAFT_VERSION = MessageDefinition(
+KRAFT_VERSION = _kraft_value(
     "KRaftVersionRecord",
-    latest=0,
-    flexible_since=0,
-    requirement="SEG-CTL-006",
+    Field("kRaftVersion", INT16, "Quorum version in force from here on."),
     broker="3.8.0",
-    fields=(_VERSION, Field("kRaftVersion", INT16, "Quorum version in force from here on.")),
 )
 
-KRAFT_VOTERS = MessageDefinition(
+KRAFT_VOTERS = _kraft_value(
     "VotersRecord",
-    latest=0,
-    flexible_since=0,
-    requirement="SEG-CTL-006",
+    Field("voters", array(_KRAFT_VOTER), "Voters of the quorum from here on."),
     broker="3.8.0",
-    fields=(_VERSION, Field("voters", array(_KRAFT_VOTER), "Voters of the quorum from here on.")),
 )
 
 KRAFT_VALUES = {2: LEADER_CHANGE, 3: SNAPSHOT_HEADER, 4: SNAPSHOT_FOOTER, 5: KRAFT_VERSION, 6: KRAFT_VOTERS}

@@ -111,6 +111,17 @@ class _CountedArray(Array):
         raise SizeofError(path=path)
 
 
+class _Optional(Subconstruct):
+    """A structure behind a byte that says whether it is there; a negative one is null."""
+
+    def _parse(self, stream: Any, context: Any, path: str) -> Any:
+        is_null = Int8sb._parsereport(stream, context, path) < 0
+        return None if is_null else self.subcon._parsereport(stream, context, path)
+
+    def _sizeof(self, context: Any, path: str) -> int:
+        raise SizeofError(path=path)
+
+
 class _TaggedFields(Construct):
     """Pairs of a tag and a value behind its size: known ones by name, the others as they stand."""
 
@@ -192,6 +203,11 @@ def structure(*fields: Field) -> FieldType:
     return lambda shape: _structure(fields, shape)
 
 
+def nullable_structure(*fields: Field) -> FieldType:
+    """The same behind a byte that is negative where there is none."""
+    return lambda shape: _Optional(_structure(fields, shape))
+
+
 def _required(construct: Construct, shape: Shape) -> Construct:
     return Checked(construct, lambda value: value is not None, "a value that is not null", shape.requirement)
 
@@ -250,19 +266,19 @@ class MessageDefinition:
 
     Attributes:
         name: Kafka's, such as ``LeaderChangeMessage``.
-        latest: the highest version that is described here; the lowest is 0.
-        flexible_since: first version with compact lengths and tagged fields; None: no version.
         fields: in stored order.
+        latest: the highest version that is described here.
+        flexible_since: first version with compact lengths and tagged fields; None: no version.
         requirement: what a message breaks that does not fit its definition.
         broker: first broker version that writes the message.
     """
 
     name: str
-    latest: int
-    flexible_since: int | None
     fields: tuple[Field, ...]
-    requirement: str
-    broker: str
+    latest: int = 0
+    flexible_since: int | None = 0
+    requirement: str = "SEG-CTL-010"
+    broker: str = "0.8.2"
 
 
 @cache

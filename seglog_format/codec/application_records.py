@@ -1,0 +1,30 @@
+"""Records of Kafka's own topics, decoded for people to read."""
+
+from __future__ import annotations
+
+from seglog_format.codec.coordinator_records import decode_coordinator_record
+from seglog_format.codec.metadata_records import decode_metadata_record
+from seglog_format.errors import FormatError
+from seglog_format.schema.coordinator_records import COORDINATOR_TOPICS
+from seglog_format.schema.metadata_records import CLUSTER_METADATA_TOPIC
+
+
+def decode_application_record(topic: str, key: bytes | None, value: bytes | None) -> dict[str, object] | None:
+    """Decode a data record of `__consumer_offsets`, `__transaction_state` or `__cluster_metadata`.
+
+    Args:
+        topic: the topic's name; snapshots of the metadata log count as the metadata log.
+        key: of the record.
+        value: of the record.
+
+    Returns:
+        A dictionary for JSON with ``type`` and what that type holds; None for any other topic. Bytes that do not fit
+        give ``error``: the record itself is sound whatever its application wrote into it (SEG-CTL-010).
+    """
+    try:
+        if topic in COORDINATOR_TOPICS:
+            return decode_coordinator_record(topic, key, value)
+        return decode_metadata_record(value) if topic == CLUSTER_METADATA_TOPIC else None
+    except FormatError as problem:
+        place = f"{problem.location.field} at byte {problem.location.position}"
+        return {"error": f"{place}: expected {problem.expected}, found {problem.found}"}

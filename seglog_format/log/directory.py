@@ -1,0 +1,191 @@
+"""Log directories: which partitions they hold, and what their root files say (chapters 11 and 51)."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
+from seglog_format.errors import UsageError
+from seglog_format.log.broker_lock import is_locked
+from seglog_format.log.listing import LogDirectoryListing, PartitionEntry, list_log_directory, list_partition
+from seglog_format.log.offset_checkpoints import read_offset_checkpoint
+from seglog_format.log.partition import Partition
+from seglog_format.names import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+TopicPartition: TypeAlias = tuple[str, int]
+PathOrPaths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
+
+
+class LogDirectory:
+    """One log directory of a broker: partition directories, and root files that speak of them.
+
+    Root files are read when they are asked for, as a broker reads them at start: one that is missing or cannot be
+    read has no entries.
+
+    Attributes:
+        listing: what the directory holds.
+    """
+
+    def __init__(self, listing: LogDirectoryListing) -> None:
+        self.listing = listing
+
+    @property
+    def path(self) -> Path:
+        """The directory."""
+        return self.listing.path
+
+    @property
+    def has_clean_shutdown(self) -> bool:
+        """Whether the broker closed it cleanly (SEG-LDR-003)."""
+        return self.listing.has_clean_shutdown
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether a broker is at work in it at this moment."""
+        return is_locked(self.path)
+
+    @cached_property
+    def partitions(self) -> Mapping[TopicPartition, PartitionEntry]:
+        """The partitions in use, by topic and number."""
+        return {entry.name.topic_partition: entry for entry in self.listing.partitions if not entry.name.state}
+
+    def renamed(self, state: str) -> tuple[PartitionEntry, ...]:
+        """The directories that are no partitions in use: ``delete``, ``future`` or ``stray``."""
+        return tuple(entry for entry in self.listing.partitions if entry.name.state == state)
+
+    @cached_property
+    def recovery_points(self) -> Mapping[TopicPartition, int]:
+        """For each partition the first offset that is not known to be on disk (SEG-CKP-011)."""
+        return self._checkpoint(FileKind.RECOVERY_POINT_CHECKPOINT)
+
+    @cached_property
+    def log_start_offsets(self) -> Mapping[TopicPartition, int]:
+        """Log start offsets above the first segment's base offset (SEG-CKP-010)."""
+        return self._checkpoint(FileKind.LOG_START_OFFSET_CHECKPOINT)
+
+    @cached_property
+    def high_watermarks(self) -> Mapping[TopicPartition, int]:
+        """Up to where each partition had reached all replicas in sync."""
+        return self._checkpoint(FileKind.REPLICATION_OFFSET_CHECKPOINT)
+
+    @cached_property
+    def cleaner_offsets(self) -> Mapping[TopicPartition, int]:
+        """Up to where each compacted partition has been cleaned."""
+        return self._checkpoint(FileKind.CLEANER_OFFSET_CHECKPOINT)
+
+    def _checkpoint(self, kind: FileKind) -> dict[TopicPartition, int]:
+        return read_offset_checkpoint(self.path / kind.value)
+
+    def recovery_point(self, partition: TopicPartition) -> int:
+        """The recovery point of a partition; 0 where none is checkpointed (SEG-CKP-011)."""
+        return self.recovery_points.get(partition, 0)
+
+    def open(
+        self,
+        entry: PartitionEntry,
+        *,
+        trust_indexes: bool = False,
+        limit: int = DEFAULT_OUTPUT_LIMIT,
+        copy: bool | None = None,
+    ) -> Partition:
+        """Open one of its partition directories, renamed ones included; as `open_partition`.
+
+        Raises:
+            UsageError: it is gone, or cannot be read.
+        """
+        key = entry.name.topic_partition
+        return Partition(
+            list_partition(entry.path),
+            log_start_checkpoint=self.log_start_offsets.get(key),
+            high_watermark=self.high_watermarks.get(key),
+            trust_indexes=trust_indexes,
+            limit=limit,
+            copy=self.is_locked if copy is None else copy,
+        )
+
+    def __repr__(self) -> str:
+        return f"LogDirectory({str(self.path)!r})"
+
+
+class LogDirectories:
+    """The log directories of one broker, taken together.
+
+    Attributes:
+        directories: in the order given.
+    """
+
+    def __init__(self, directories: Iterable[LogDirectory]) -> None:
+        self.directories = tuple(directories)
+
+    @cached_property
+    def partitions(self) -> Mapping[TopicPartition, PartitionEntry]:
+        """The partitions in use, by topic and number; of one that stands in several directories the first."""
+        return {key: entries[0] for key, entries in sorted(self._by_partition().items())}
+
+    @cached_property
+    def repeated(self) -> Mapping[TopicPartition, tuple[PartitionEntry, ...]]:
+        """Partitions that stand in more than one directory, which may not be (SEG-LDR-002)."""
+        return {key: tuple(entries) for key, entries in self._by_partition().items() if len(entries) > 1}
+
+    def _by_partition(self) -> dict[TopicPartition, list[PartitionEntry]]:
+        found: dict[TopicPartition, list[PartitionEntry]] = {}
+        for directory in self.directories:
+            for key, entry in directory.partitions.items():
+                found.setdefault(key, []).append(entry)
+        return found
+
+    def renamed(self, state: str) -> tuple[PartitionEntry, ...]:
+        """The directories that are no partitions in use: ``delete``, ``future`` or ``stray``."""
+        return tuple(entry for directory in self.directories for entry in directory.renamed(state))
+
+    def directory_of(self, entry: PartitionEntry) -> LogDirectory:
+        """The log directory that an entry stands in.
+
+        Raises:
+            UsageError: none of these.
+        """
+        for directory in self.directories:
+            if entry in directory.listing.partitions:
+                return directory
+        msg = f"{entry.path} is in none of these log directories"
+        raise UsageError(msg)
+
+    def open(
+        self,
+        topic: str,
+        partition: int,
+        *,
+        trust_indexes: bool = False,
+        limit: int = DEFAULT_OUTPUT_LIMIT,
+        copy: bool | None = None,
+    ) -> Partition:
+        """Open a partition in use; as `open_partition`.
+
+        Raises:
+            UsageError: there is no such partition.
+        """
+        entry = self.partitions.get((topic, partition))
+        if entry is None:
+            msg = f"no partition {topic}-{partition} in {', '.join(str(each.path) for each in self.directories)}"
+            raise UsageError(msg)
+        directory = self.directory_of(entry)
+        return directory.open(entry, trust_indexes=trust_indexes, limit=limit, copy=copy)
+
+
+def open_log_directory(path_or_paths: PathOrPaths) -> LogDirectories:
+    """Open one or several log directories of a broker for reading; nothing is created, repaired or locked.
+
+    Args:
+        path_or_paths: of a log directory, or of several.
+
+    Raises:
+        UsageError: a path is not a directory, or cannot be read.
+    """
+    paths = [path_or_paths] if isinstance(path_or_paths, (str, os.PathLike)) else list(path_or_paths)
+    return LogDirectories(LogDirectory(list_log_directory(path)) for path in paths)

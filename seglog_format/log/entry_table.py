@@ -1,0 +1,143 @@
+"""Where the entries of a log start: walked once, kept in a few numbers for each (chapter 60).
+
+A position is believed only if it was reached by walking sizes from the start of the segment. An index cannot be held
+against the log any cheaper: a record's value may hold bytes that are a whole valid batch themselves, so looking at the
+bytes under a wrong index entry proves nothing (SEG-IDX-009).
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.framing import walk
+from seglog_format.errors import CorruptRecordError, FormatError, Location
+from seglog_format.model import INT64_MAX, NO_TIMESTAMP, Tail
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from seglog_format.model import Frame
+
+NUMBERS: Final = "q"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """The offsets that a segment can hold: from its base offset to just below the next segment's, both inclusive."""
+
+    first: int
+    last: int = INT64_MAX
+
+
+def in_order(frames: Iterable[Frame], path: str, allowed: OffsetRange, previous: int) -> Iterator[Frame]:
+    """Pass entries on while their offsets can be true.
+
+    Args:
+        frames: entries in file order.
+        path: file name for errors.
+        allowed: offsets that the segment can hold.
+        previous: last offset of the entry before the first of these.
+
+    Raises:
+        CorruptRecordError: an entry starts below its segment (SEG-LOG-008), does not end above the one before
+            (SEG-LOG-006), or reaches into the next segment (SEG-PDR-013).
+    """
+    for frame in frames:
+        at = Location(path, frame.position).at("offset", 0, 8)
+        first, last = frame.header.base_offset, frame.header.last_offset
+        if first is not None and first < allowed.first:
+            raise CorruptRecordError(at, "SEG-LOG-008", expected=f"{allowed.first} or more", found=first)
+        if last <= previous:
+            raise CorruptRecordError(at, "SEG-LOG-006", expected=f"a last offset above {previous}", found=last)
+        if last > allowed.last:
+            raise CorruptRecordError(at, "SEG-PDR-013", expected=f"at most {allowed.last}", found=last)
+        yield frame
+        previous = last
+
+
+class EntryTable:
+    """Positions, last offsets and largest timestamps of the entries of one `.log` file, as far as it was walked.
+
+    Attributes:
+        allowed: offsets that the segment can hold.
+        positions: where each entry starts, ascending.
+        last_offsets: of each entry, strictly ascending.
+        max_timestamps: of each entry's header, in milliseconds.
+        running_maxima: the largest of these from the first entry up to each one.
+        position: where the walk goes on.
+        tail: what follows the last whole entry; None until the walk has got there.
+        damage: why the walk cannot go on; None where it can, or has ended.
+    """
+
+    __slots__ = (
+        "allowed",
+        "damage",
+        "last_offsets",
+        "max_timestamps",
+        "position",
+        "positions",
+        "running_maxima",
+        "tail",
+    )
+
+    def __init__(self, allowed: OffsetRange) -> None:
+        self.allowed = allowed
+        self.positions = array(NUMBERS)
+        self.last_offsets = array(NUMBERS)
+        self.max_timestamps = array(NUMBERS)
+        self.running_maxima = array(NUMBERS)
+        self.position = 0
+        self.tail: Tail | None = None
+        self.damage: FormatError | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is nothing left to walk."""
+        return self.tail is not None or self.damage is not None
+
+    @property
+    def next_offset(self) -> int:
+        """The first offset after the entries walked so far."""
+        return self.last_offsets[-1] + 1 if self.last_offsets else self.allowed.first
+
+    @property
+    def largest_timestamp_ms(self) -> int:
+        """Of the entries walked so far; -1 where there is none."""
+        return self.running_maxima[-1] if self.running_maxima else NO_TIMESTAMP
+
+    def has_to_grow(self, target: int) -> bool:
+        """Whether an entry that ends at or above an offset may still come."""
+        return not self.is_complete and (not self.last_offsets or self.last_offsets[-1] < target)
+
+    def grow(self, data: memoryview, path: str, target: int = INT64_MAX) -> None:
+        """Walk on until an entry ends at or above an offset; by default to the end."""
+        frames = walk(data, self.position, path=path)
+        try:
+            for frame in in_order(frames, path, self.allowed, self.next_offset - 1):
+                self._add(frame)
+                if frame.header.last_offset >= target:
+                    return
+        except FormatError as error:
+            self.damage = error.with_traceback(None)  # its frames would keep the file mapped
+        else:
+            self.tail = frames.tail
+
+    def _add(self, frame: Frame) -> None:
+        timestamp_ms = frame.header.max_timestamp_ms
+        self.positions.append(frame.position)
+        self.last_offsets.append(frame.header.last_offset)
+        self.max_timestamps.append(timestamp_ms)
+        self.running_maxima.append(max(timestamp_ms, self.largest_timestamp_ms))
+        self.position = frame.end
+
+    def find(self, offset: int) -> int | None:
+        """Number of the first entry that ends at or above an offset; None where no entry walked so far does."""
+        number = bisect_left(self.last_offsets, offset)
+        return number if number < len(self.last_offsets) else None
+
+    def find_not_older(self, timestamp_ms: int) -> int:
+        """Number of the first entry walked so far that may hold a record not older than a timestamp."""
+        return bisect_left(self.running_maxima, timestamp_ms)

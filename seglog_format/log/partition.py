@@ -1,0 +1,337 @@
+"""A partition directory, read: offsets, records, transactions, lookups (chapter 60). Nothing is created or repaired."""
+
+from __future__ import annotations
+
+from copy import copy as copied
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
+from seglog_format.errors import OffsetOutOfRangeError, UsageError
+from seglog_format.log.broker_lock import is_locked
+from seglog_format.log.listing import PartitionListing, list_partition
+from seglog_format.log.offset_checkpoints import read_offset_checkpoint
+from seglog_format.log.reading import READ_UNCOMMITTED, Fetch, Isolation, LogReader, delivered, is_committed_only
+from seglog_format.log.segment import LogSegment, OpenSegments
+from seglog_format.log.timestamps import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    first_not_older,
+    first_of_largest,
+)
+from seglog_format.log.transactions import Transactions, scan_transactions
+from seglog_format.model import INT64_MAX, NO_TIMESTAMP, TimestampOffset
+from seglog_format.names import FileKind
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+    from types import TracebackType
+
+    from seglog_format.model import AbortedTxn, Message, Record, RecordBatch
+
+DEFAULT_MAX_BYTES: Final = 1 << 20
+"""What one read answers at most, unless asked for more: a consumer's default for one partition."""
+
+
+class Partition:
+    """A partition directory. A context manager; use `open_partition` to get one.
+
+    The listing is taken when the partition is opened; files are opened when they are needed, and only a few segments
+    are kept open at a time. Not for use by several threads at once.
+
+    Attributes:
+        listing: the files, and which of them count.
+        name: of the directory.
+        segments: by ascending base offset; may be empty.
+        high_watermark: as last checkpointed, or None; a broker serves consumers up to here.
+        trust_indexes: lookups start at index entries that look right instead of proving them.
+    """
+
+    def __init__(
+        self,
+        listing: PartitionListing,
+        *,
+        log_start_checkpoint: int | None = None,
+        high_watermark: int | None = None,
+        trust_indexes: bool = False,
+        limit: int = DEFAULT_OUTPUT_LIMIT,
+        copy: bool = False,
+    ) -> None:
+        """Put a partition together from a listing; `open_partition` does this with what the log directory says.
+
+        Args:
+            listing: of the directory.
+            log_start_checkpoint: log start offset from the log directory, if it holds one.
+            high_watermark: from the log directory, if it holds one.
+            trust_indexes: see `open_partition`.
+            limit: see `open_partition`.
+            copy: see `open_partition`.
+        """
+        self.listing = listing
+        self.name = listing.path.absolute().name
+        self.high_watermark = high_watermark
+        self.trust_indexes = trust_indexes
+        self._log_start_checkpoint = log_start_checkpoint or 0
+        self._opened = OpenSegments()
+        bases = [files.base_offset for files in listing.segments]
+        self.segments = tuple(
+            LogSegment(files, next_base_offset=following, limit=limit, copy=copy, opened=self._opened)
+            for files, following in zip(listing.segments, [*bases[1:], None], strict=False)
+        )
+        self._reader = LogReader(self.segments, trust_indexes=trust_indexes)
+
+    @property
+    def path(self) -> Path:
+        """The directory."""
+        return self.listing.path
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that may be read: of the first segment, or higher if checkpointed so (SEG-CKP-010)."""
+        first = self.segments[0].base_offset if self.segments else 0
+        return max(first, self._log_start_checkpoint)
+
+    @cached_property
+    def log_end_offset(self) -> int:
+        """The offset that the next record would get, never below the log start offset.
+
+        Where the last segment is damaged, the offset after the last whole entry before the damage.
+        """
+        if not self.segments:
+            return self.log_start_offset
+        last = self.segments[-1]
+        end = last.indexed_next_offset if self.trust_indexes else last.next_offset
+        return max(end, self.log_start_offset)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Where reading with read_committed ends: at the first open transaction, else at the log end (SEG-LKP-012).
+
+        Worked out from headers and end markers of the whole log when first asked for, up to the first damage.
+        """
+        return max(self.transactions.last_stable_offset, self.log_start_offset)
+
+    @cached_property
+    def transactions(self) -> Transactions:
+        """What transactions the log holds; the whole log is read for it when first asked for."""
+        return scan_transactions(self.segments, self.log_start_offset)
+
+    def aborted_transactions(self) -> tuple[AbortedTxn, ...]:
+        """The aborted transactions, in the order of their markers, up to the first damage of the log."""
+        return tuple(self.transactions.aborted)
+
+    def segment_for(self, offset: int) -> LogSegment:
+        """The segment to look for an offset in: the one with the greatest base offset not above it (SEG-LKP-001).
+
+        Raises:
+            OffsetOutOfRangeError: the offset is below the first segment, or there is none.
+        """
+        number = self._reader.floor(offset)
+        if number is None:
+            msg = f"{self.path}: no segment can hold offset {offset}"
+            raise OffsetOutOfRangeError(msg)
+        return self.segments[number]
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+        *,
+        min_one_message: bool = True,
+        isolation: Isolation = READ_UNCOMMITTED,
+    ) -> Fetch:
+        """Read as one fetch from a broker would: whole entries of one segment (SEG-LKP-002 to SEG-LKP-007).
+
+        Args:
+            offset: first offset wanted.
+            max_bytes: stored bytes to answer at most, 0 or more.
+            min_one_message: answer the first entry even if it is larger than that.
+            isolation: ``read_uncommitted`` or ``read_committed``.
+
+        Returns:
+            Entries, records and where to read on. At the log end offset, and with read_committed from the last
+            stable offset on, there are none.
+
+        Raises:
+            OffsetOutOfRangeError: the offset is below the log start or above the log end offset (SEG-LKP-004).
+            UsageError: a negative size, or an unknown isolation level.
+            FormatError: the first entry to answer is damaged or refused. Damage further on ends the answer before it.
+        """
+        transactions = self._transactions_for(isolation)
+        if max_bytes < 0:
+            msg = f"max_bytes is 0 or more, not {max_bytes}"
+            raise UsageError(msg)
+        self._check_range(offset)
+        end = INT64_MAX if transactions is None else transactions.last_stable_offset
+        batches = self._reader.fetch(offset, end, max_bytes, min_one_message=min_one_message)
+        if not batches and transactions is not None:
+            self._raise_undecided(offset, transactions)
+        records = tuple(record for batch in batches for record in delivered(batch, offset, end, transactions))
+        return Fetch(batches, records, batches[-1].next_offset if batches else offset)
+
+    def records(
+        self,
+        from_offset: int | None = None,
+        to_offset: int | None = None,
+        *,
+        isolation: Isolation = READ_UNCOMMITTED,
+    ) -> Iterator[Record | Message]:
+        """Deliver records in offset order, without control records.
+
+        Args:
+            from_offset: first offset wanted; the log start offset by default.
+            to_offset: first offset not wanted any more; to the end by default. It may lie above the log end offset.
+            isolation: ``read_uncommitted``, or ``read_committed``: up to the last stable offset, and without the
+                records of aborted transactions (SEG-LKP-011, SEG-LKP-012).
+
+        Raises:
+            OffsetOutOfRangeError: ``from_offset`` is below the log start or above the log end offset (SEG-LKP-004).
+            UsageError: an unknown isolation level.
+            FormatError: while iterating: at the first entry that is damaged or refused, after everything before it
+                was delivered (SEG-LKP-014).
+        """
+        transactions = self._transactions_for(isolation)
+        start = self.log_start_offset if from_offset is None else from_offset
+        self._check_range(start)
+        return self._deliver(start, INT64_MAX if to_offset is None else to_offset, transactions)
+
+    def _deliver(self, start: int, end: int, transactions: Transactions | None) -> Iterator[Record | Message]:
+        decided = end if transactions is None else min(end, transactions.last_stable_offset)
+        yield from self._reader.records(start, decided, transactions)
+        if transactions is not None:
+            self._raise_undecided(end - 1, transactions)
+
+    def batches(self) -> Iterator[RecordBatch]:
+        """Decode every entry as it is stored: control batches and what the log start offset hides included.
+
+        Raises:
+            FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
+        """
+        for segment in self.segments:
+            yield from segment.batches()
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
+        """Answer a timestamp lookup as a broker would.
+
+        Args:
+            timestamp_ms: milliseconds since 1970, or -1: the log end offset; -2 or -4: the log start offset; -3: the
+                first record with the largest timestamp; -5: the last offset in tiered storage, of which a directory
+                knows nothing.
+
+        Returns:
+            The first record at or above the log start offset, in offset order and control records included, that is
+            not older; its timestamp is -1 for -1, -2 and -4. None where there is no such record.
+
+        Raises:
+            UsageError: any other negative timestamp.
+            FormatError: damage was met before the answer was certain.
+        """
+        if timestamp_ms == LATEST_TIMESTAMP:
+            return TimestampOffset(NO_TIMESTAMP, self.log_end_offset)
+        if timestamp_ms in {EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP}:
+            return TimestampOffset(NO_TIMESTAMP, self.log_start_offset)
+        if timestamp_ms == MAX_TIMESTAMP:
+            return first_of_largest(self._reader, self.log_start_offset)
+        if timestamp_ms == LATEST_TIERED_TIMESTAMP:
+            return None
+        if timestamp_ms < 0:
+            msg = f"timestamp {timestamp_ms} has no meaning: give 0 or more, or -1 to -5"
+            raise UsageError(msg)
+        return first_not_older(self._reader, timestamp_ms, self.log_start_offset)
+
+    def _transactions_for(self, isolation: str) -> Transactions | None:
+        return self.transactions if is_committed_only(isolation) else None
+
+    def _raise_undecided(self, offset: int, transactions: Transactions) -> None:
+        """What keeps an offset from being decided is damage, if there is any: an open transaction may have ended."""
+        if transactions.damage is not None and offset >= transactions.last_stable_offset:
+            raise copied(transactions.damage)
+
+    def _check_range(self, offset: int) -> None:
+        """Refuse an offset outside of the log; only for one in the last segment the log end has to be known."""
+        is_below = offset < self.log_start_offset
+        if is_below or (self._is_in_last_segment(offset) and self._is_above_end(offset)):
+            msg = f"{self.path}: offset {offset} is not from {self.log_start_offset} to {self.log_end_offset}"
+            raise OffsetOutOfRangeError(msg)
+
+    def _is_in_last_segment(self, offset: int) -> bool:
+        return not self.segments or offset >= self.segments[-1].base_offset
+
+    def _is_above_end(self, offset: int) -> bool:
+        """Whether an offset is above the log end, once it is certain where that is.
+
+        Raises:
+            FormatError: the last segment is damaged, and the offset may have been in it.
+        """
+        if offset >= self.log_end_offset and self.segments:
+            last = self.segments[-1]
+            last.verify_last_entry()
+            last.raise_damage()
+        return offset > self.log_end_offset
+
+    def close(self) -> None:
+        """Close all files; bytes and indexes that were handed out may not be used any more."""
+        self._opened.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Partition({str(self.path)!r})"
+
+
+def open_partition(
+    path: str | os.PathLike[str],
+    *,
+    trust_indexes: bool = False,
+    limit: int = DEFAULT_OUTPUT_LIMIT,
+    copy: bool | None = None,
+) -> Partition:
+    """Open a partition directory for reading; nothing is created, repaired or locked.
+
+    Log start offset and high watermark come from the checkpoints in the directory above, where they can be read.
+
+    By default no index is believed. The first lookup in a segment walks the fixed fields of its entries from the
+    start, which costs about a second for each few hundred thousand entries and reads a page of the file for each;
+    later lookups search what that found. Timestamp lookups also verify the checksums of the entries that they pass
+    over. With ``trust_indexes`` a lookup starts at the floor entry of the index, after a look at what stands there,
+    and takes time in proportion to the distance between index entries. An index that is missing, cut, shifted or
+    points anywhere but at an entry still does no harm. One that was made to deceive does, and so does one that belongs
+    to another version of the log and happens to fit: nothing short of the walk can tell an entry from the bytes of one
+    inside a record's value (SEG-IDX-009).
+
+    Args:
+        path: of the directory.
+        trust_indexes: start lookups at index entries that look right.
+        limit: bytes that decompressing one entry may produce at most; an entry that would pass it is refused.
+        copy: read files whole instead of mapping them; by default this is done where a broker holds the lock of the
+            log directory, since it may cut files short at any time.
+
+    Raises:
+        UsageError: the path is not a directory, or cannot be read.
+    """
+    listing = list_partition(path)
+    parent = Path(path).absolute().parent
+    offsets = {
+        kind: read_offset_checkpoint(parent / kind.value)
+        for kind in (FileKind.LOG_START_OFFSET_CHECKPOINT, FileKind.REPLICATION_OFFSET_CHECKPOINT)
+    }
+    key = listing.name.topic_partition if listing.name is not None else ("", -1)
+    return Partition(
+        listing,
+        log_start_checkpoint=offsets[FileKind.LOG_START_OFFSET_CHECKPOINT].get(key),
+        high_watermark=offsets[FileKind.REPLICATION_OFFSET_CHECKPOINT].get(key),
+        trust_indexes=trust_indexes,
+        limit=limit,
+        copy=is_locked(parent) if copy is None else copy,
+    )

@@ -1,0 +1,192 @@
+"""Finding and delivering records: segment, position, first batch, and what a reader leaves out (chapter 60)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from seglog_format.errors import FormatError, UsageError
+from seglog_format.model import INT64_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.log.transactions import Transactions
+    from seglog_format.model import Frame, Message, Record, RecordBatch
+
+Isolation: TypeAlias = Literal["read_uncommitted", "read_committed"]
+
+READ_UNCOMMITTED: Final = "read_uncommitted"
+READ_COMMITTED: Final = "read_committed"
+ISOLATIONS: Final = (READ_UNCOMMITTED, READ_COMMITTED)
+
+
+def is_committed_only(isolation: str) -> bool:
+    """Whether an isolation level leaves out what was not committed.
+
+    Raises:
+        UsageError: there is no such level.
+    """
+    if isolation not in ISOLATIONS:
+        msg = f"isolation is {' or '.join(ISOLATIONS)}, not {isolation!r}"
+        raise UsageError(msg)
+    return isolation == READ_COMMITTED
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """What one read answers.
+
+    Attributes:
+        batches: the entries read, whole and as they are stored; the first may start below the offset asked for.
+        records: what a consumer gets of them: no control records, nothing below the offset asked for or the log start
+            offset, nothing that the isolation level leaves out.
+        next_offset: where to read on.
+    """
+
+    batches: tuple[RecordBatch, ...]
+    records: tuple[Record | Message, ...]
+    next_offset: int
+
+
+class LogReader:
+    """The segments of a log in order, read as one run of entries.
+
+    Attributes:
+        segments: by ascending base offset.
+        trust_indexes: start at index entries that look right instead of proving them.
+    """
+
+    def __init__(self, segments: Sequence[LogSegment], *, trust_indexes: bool = False) -> None:
+        self.segments = tuple(segments)
+        self.trust_indexes = trust_indexes
+        self._base_offsets = [segment.base_offset for segment in self.segments]
+
+    def floor(self, offset: int) -> int | None:
+        """Number of the segment with the greatest base offset that is not above an offset (SEG-LKP-001)."""
+        place = bisect_right(self._base_offsets, offset)
+        return place - 1 if place else None
+
+    def segments_from(self, offset: int) -> tuple[LogSegment, ...]:
+        """The segments that may hold an offset or one above it."""
+        return self.segments[self.floor(offset) or 0 :]
+
+    def frames_from(self, offset: int, end: int = INT64_MAX) -> Iterator[tuple[LogSegment, Frame]]:
+        """Walk the entries from the first that ends at or above an offset, across segments (SEG-LKP-002).
+
+        Args:
+            offset: where to start.
+            end: an entry that starts here or above is left out, with all that follow.
+
+        Raises:
+            FormatError: while iterating: nothing can be found from there on.
+        """
+        if offset >= end:
+            return
+        for segment in self.segments_from(offset):
+            position = segment.position_of(offset, trust_index=self.trust_indexes)
+            if position is None:
+                continue
+            for frame in segment.ordered_frames(position):
+                first = frame.header.base_offset
+                if first is not None and first >= end:
+                    return
+                yield segment, frame
+                if frame.header.next_offset >= end:
+                    return
+
+    def batches_from(self, offset: int, end: int = INT64_MAX) -> Iterator[RecordBatch]:
+        """Decode the entries from the first that ends at or above an offset, across segments.
+
+        Raises:
+            FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
+        """
+        frames = self.frames_from(offset, end)
+        for segment, frame in frames:
+            yield self.first_batch(segment, frame, offset)
+            break
+        for segment, frame in frames:
+            yield segment.decode(frame)
+
+    def first_batch(self, segment: LogSegment, frame: Frame, offset: int) -> RecordBatch:
+        """Decode the entry that a lookup has found. If it starts above the offset, make sure that nothing was missed.
+
+        Raises:
+            FormatError: the entry is damaged, or the one before it is, which may have held the offset.
+        """
+        batch = segment.decode(frame)
+        if batch.base_offset > offset:
+            self.verify_gap(offset)
+        return batch
+
+    def verify_gap(self, offset: int) -> None:
+        """Make sure that the entry before a missing offset ends where its header says.
+
+        Only its last offset delta keeps it from holding the offset, and only its checksum vouches for that.
+
+        Raises:
+            FormatError: it is damaged.
+        """
+        place = self.floor(offset)
+        if place is None:
+            return
+        segment = self.segments[place]
+        number = segment.number_of(offset)
+        before = len(segment.entries.positions) if number is None else number
+        if before:
+            segment.verify_entry(before - 1)
+
+    def fetch(self, offset: int, end: int, max_bytes: int, *, min_one_message: bool) -> tuple[RecordBatch, ...]:
+        """Decode the entries that fit one read (SEG-LKP-006, SEG-LKP-007).
+
+        Raises:
+            FormatError: the first entry is damaged or refused. A later one only ends the read.
+        """
+        batches: list[RecordBatch] = []
+        try:
+            for segment, frame in self._fitting(offset, end, max_bytes, min_one_message=min_one_message):
+                batches.append(segment.decode(frame) if batches else self.first_batch(segment, frame, offset))
+        except FormatError:
+            if not batches:
+                raise
+        return tuple(batches)
+
+    def _fitting(
+        self, offset: int, end: int, max_bytes: int, *, min_one_message: bool
+    ) -> Iterator[tuple[LogSegment, Frame]]:
+        origin: tuple[LogSegment, int] | None = None
+        for segment, frame in self.frames_from(offset, end):
+            in_segment, start = origin or (segment, frame.position)
+            is_given = origin is None and min_one_message
+            if segment is not in_segment or (frame.end - start > max_bytes and not is_given):
+                return
+            yield segment, frame
+            origin = in_segment, start
+
+    def records(self, start: int, end: int, transactions: Transactions | None = None) -> Iterator[Record | Message]:
+        """Deliver the records of a range of offsets.
+
+        Args:
+            start: first offset; records below are dropped (SEG-LKP-003).
+            end: first offset that is left out.
+            transactions: leave out what these say was aborted.
+
+        Raises:
+            FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
+        """
+        for batch in self.batches_from(start, end):
+            yield from delivered(batch, start, end, transactions)
+            start = max(start, batch.next_offset)
+
+
+def delivered(
+    batch: RecordBatch, start: int, end: int, transactions: Transactions | None
+) -> Iterator[Record | Message]:
+    """The records of a batch that a consumer gets (SEG-LKP-003, SEG-LKP-010, SEG-LKP-011, SEG-CTL-009)."""
+    if batch.header.is_control or (transactions is not None and transactions.is_aborted(batch.header)):
+        return
+    for record in batch.records:
+        if start <= record.offset < end:
+            yield record

@@ -1,0 +1,384 @@
+"""One segment: a `.log` file and its indexes, opened when they are needed (chapters 20 and 60)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from copy import copy as copied
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final, Self, TypeVar
+
+from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
+from seglog_format.codec.decode import checksum_is_valid, decode_frame, verify_checksum
+from seglog_format.codec.framing import FrameWalk, frame_at, walk
+from seglog_format.errors import FormatError, Location, SeglogError, TruncatedError, UsageError
+from seglog_format.log.entry_table import EntryTable, OffsetRange, in_order
+from seglog_format.log.file_bytes import FileBytes, open_bytes
+from seglog_format.log.offset_index import OffsetIndex
+from seglog_format.log.time_index import TimeIndex
+from seglog_format.log.transaction_index import TransactionIndex
+from seglog_format.model import INT64_MAX, Frame, RecordBatch, Tail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from types import TracebackType
+
+    from seglog_format.log.listing import SegmentFiles
+
+IndexT = TypeVar("IndexT")
+
+MAX_OPEN_SEGMENTS: Final = 16
+"""So many segments of a partition keep their files open; a directory may hold ten thousand."""
+
+
+class OpenSegments:
+    """The segments of a partition whose files are open, the one used last at the end."""
+
+    def __init__(self, limit: int = MAX_OPEN_SEGMENTS) -> None:
+        self._limit = limit
+        self._open: OrderedDict[int, LogSegment] = OrderedDict()
+
+    def use(self, segment: LogSegment) -> None:
+        """Note that a segment is in use; close the one that was not for longest, if they are too many."""
+        self._open[segment.base_offset] = segment
+        self._open.move_to_end(segment.base_offset)
+        if len(self._open) > self._limit:
+            _, oldest = self._open.popitem(last=False)
+            oldest.release()
+
+    def close(self) -> None:
+        """Close them all."""
+        while self._open:
+            self._open.popitem()[1].close()
+
+
+class LogSegment:
+    """A `.log` file with the indexes beside it. A context manager; what was closed opens again when it is needed.
+
+    Positions come from walking the log from its start, never from an index alone (SEG-IDX-009): the walk reads the
+    fixed fields of each entry once, and later lookups search what it found.
+
+    Attributes:
+        paths: of the log and of the indexes that are there.
+        base_offset: the offset in the file names.
+        allowed: offsets that the segment can hold.
+        limit: bytes that decompressing one entry may produce at most.
+        copy: read files whole instead of mapping them.
+    """
+
+    def __init__(
+        self,
+        paths: SegmentFiles,
+        *,
+        next_base_offset: int | None = None,
+        limit: int = DEFAULT_OUTPUT_LIMIT,
+        copy: bool = False,
+        opened: OpenSegments | None = None,
+    ) -> None:
+        """Describe a segment; no file is touched yet.
+
+        Args:
+            paths: its files.
+            next_base_offset: of the segment after it; None for the last one.
+            limit: bytes that decompressing one entry may produce at most.
+            copy: read files whole instead of mapping them.
+            opened: shared with the other segments of a partition; None for a segment on its own.
+        """
+        self.paths = paths
+        self.base_offset = paths.base_offset
+        self.allowed = OffsetRange(self.base_offset, INT64_MAX if next_base_offset is None else next_base_offset - 1)
+        self.limit = limit
+        self.copy = copy
+        self._opened = opened
+        self._bytes: FileBytes | None = None
+        self._table = EntryTable(self.allowed)
+        self._verified_count = 0
+
+    @property
+    def path(self) -> str:
+        """The `.log` file."""
+        return str(self.paths.log)
+
+    @property
+    def data(self) -> memoryview:
+        """The bytes of the `.log` file.
+
+        Raises:
+            UsageError: the file is gone, or may not be read.
+        """
+        self._use()
+        if self._bytes is None:
+            self._bytes = open_bytes(self.paths.log, copy=self.copy)
+        return self._bytes.data
+
+    def _use(self) -> None:
+        if self._opened is not None:
+            self._opened.use(self)
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of the `.log` file, without opening it.
+
+        Raises:
+            UsageError: the file is gone.
+        """
+        try:
+            return self.paths.log.stat().st_size
+        except OSError as error:
+            msg = f"{self.path}: {error.strerror}"
+            raise UsageError(msg) from error
+
+    @cached_property
+    def offset_index(self) -> OffsetIndex | None:
+        """The offset index; None where there is none that can be read."""
+        self._use()
+        return _readable(partial(OffsetIndex.open, copy=self.copy), self.paths.offset_index, self.base_offset)
+
+    @cached_property
+    def time_index(self) -> TimeIndex | None:
+        """The time index; None where there is none that can be read."""
+        self._use()
+        return _readable(partial(TimeIndex.open, copy=self.copy), self.paths.time_index, self.base_offset)
+
+    @cached_property
+    def transaction_index(self) -> TransactionIndex | None:
+        """The transaction index; None where there is none that can be read."""
+        return _readable(TransactionIndex.open, self.paths.transaction_index, self.base_offset)
+
+    @property
+    def entries(self) -> EntryTable:
+        """Where every entry starts: the whole segment walked."""
+        self._grow(INT64_MAX)
+        return self._table
+
+    def _grow(self, target: int) -> None:
+        if self._table.has_to_grow(target):
+            self._table.grow(self.data, self.path, target)
+
+    @property
+    def damage(self) -> FormatError | None:
+        """Why the walk of this segment stops before its end; None where it does not."""
+        return self.entries.damage
+
+    @property
+    def tail(self) -> Tail | None:
+        """What follows the last whole entry; None where `damage` stops the walk."""
+        return self.entries.tail
+
+    @property
+    def next_offset(self) -> int:
+        """The first offset after the last whole entry before any `damage`; the base offset where there is none."""
+        return self.entries.next_offset
+
+    @property
+    def indexed_next_offset(self) -> int:
+        """As `next_offset`, by a walk from the offset index's last entry if an intact entry stands there."""
+        index = self.offset_index
+        floor = index.entries[-1].position if index is not None and index.entries else 0
+        try:
+            if floor <= 0 or not self._may_hold(self.frame_at(floor), INT64_MAX):
+                return self.next_offset
+            return max(frame.header.next_offset for frame in self.ordered_frames(floor))
+        except FormatError:
+            return self.next_offset
+
+    @property
+    def last_offset(self) -> int | None:
+        """Last offset of the last whole entry before any `damage`; None where there is none."""
+        return self.next_offset - 1 if self.entries.last_offsets else None
+
+    @property
+    def largest_timestamp_ms(self) -> int:
+        """The largest timestamp that a header states, in milliseconds; -1 where there is none."""
+        return self.entries.largest_timestamp_ms
+
+    def frames(self, from_position: int = 0) -> FrameWalk:
+        """Walk the entries undecoded, whatever their offsets are.
+
+        Args:
+            from_position: where an entry starts.
+
+        Raises:
+            FormatError: while iterating: at an entry after which nothing can be found.
+        """
+        return walk(self.data, from_position, path=self.path)
+
+    def ordered_frames(self, from_position: int = 0) -> Iterator[Frame]:
+        """Walk the entries undecoded while their offsets can be true.
+
+        Raises:
+            FormatError: while iterating: at an entry after which nothing can be found, or whose offset cannot be
+                true (SEG-LOG-006, SEG-LOG-008, SEG-PDR-013).
+        """
+        return in_order(self.frames(from_position), self.path, self.allowed, self.base_offset - 1)
+
+    def batches(self, from_position: int = 0) -> Iterator[RecordBatch]:
+        """Decode the entries, as they are stored and in file order.
+
+        Raises:
+            FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
+        """
+        return map(self.decode, self.ordered_frames(from_position))
+
+    def decode(self, frame: Frame) -> RecordBatch:
+        """Decode an entry of this segment.
+
+        Raises:
+            FormatError: it is damaged or refused.
+        """
+        return decode_frame(frame, at=Location(self.path, frame.position), limit=self.limit)
+
+    def frame_at(self, position: int) -> Frame | Tail:
+        """The entry that starts at a position.
+
+        Raises:
+            FormatError: no entry can start there.
+        """
+        data = self.data
+        return frame_at(data, position, len(data), self.path)
+
+    def position_of(self, offset: int, *, trust_index: bool = False) -> int | None:
+        """Where the first entry starts whose last offset is not below an offset (SEG-LKP-002).
+
+        Args:
+            offset: absolute.
+            trust_index: start at the offset index's floor entry where what stands there looks right, instead of
+                proving the position by a walk from the start of the segment.
+
+        Returns:
+            A byte position, or None: every entry of the segment ends below the offset.
+
+        Raises:
+            FormatError: damage was met before such an entry.
+        """
+        trusted = self.trusted_position(offset) if trust_index else None
+        if trusted is not None:
+            return trusted
+        number = self.number_of(offset)
+        return None if number is None else self._table.positions[number]
+
+    def number_of(self, offset: int) -> int | None:
+        """Which entry, counted from 0, is the first whose last offset is not below an offset; proven by a walk.
+
+        Raises:
+            FormatError: damage was met before such an entry.
+        """
+        self._grow(offset)
+        number = self._table.find(offset)
+        if number is None:
+            self.raise_damage()
+        return number
+
+    def trusted_position(self, offset: int) -> int | None:
+        """As `position_of`, by a walk from the offset index's floor entry if an intact entry stands there.
+
+        That this is an entry cannot be proven: the bytes may belong to a record's value. None is the answer on any
+        doubt, a missing offset included.
+        """
+        floor = self.offset_index.lookup(offset).position if self.offset_index is not None else 0
+        if floor <= 0:
+            return None
+        try:
+            if not self._may_hold(self.frame_at(floor), offset):
+                return None
+            found = next((frame for frame in self.ordered_frames(floor) if frame.header.last_offset >= offset), None)
+        except FormatError:
+            return None
+        return found.position if found is not None and _starts_at(found) <= offset else None
+
+    def _may_hold(self, found: Frame | Tail, offset: int) -> bool:
+        if not isinstance(found, Frame):
+            return False
+        return self.base_offset <= _starts_at(found) <= offset and checksum_is_valid(found)
+
+    def verify_entries(self, start: int, stop: int) -> None:
+        """Verify the checksums of entries that were walked before, each only once in the life of this object.
+
+        Args:
+            start: number of the first entry; the same in every call.
+            stop: number of the entry after the last.
+
+        Raises:
+            CorruptRecordError: at the first that is wrong.
+        """
+        for number in range(max(start, self._verified_count), stop):
+            self.verify_entry(number)
+            self._verified_count = number + 1
+
+    def verify_entry(self, number: int) -> None:
+        """Verify the checksum of one entry that was walked before.
+
+        Raises:
+            CorruptRecordError: it is wrong.
+        """
+        frame = self.entry(number)
+        verify_checksum(frame, Location(self.path, frame.position))
+
+    def verify_last_entry(self) -> None:
+        """Verify the checksum of the last whole entry, if there is one: it decides where the segment ends.
+
+        Raises:
+            CorruptRecordError: it is wrong.
+        """
+        if self.entries.positions:
+            self.verify_entry(len(self.entries.positions) - 1)
+
+    def entry(self, number: int) -> Frame:
+        """An entry that was walked before, by its number.
+
+        Raises:
+            FormatError: it is no longer there: somebody has written to the file meanwhile.
+        """
+        frame = self.frame_at(self._table.positions[number])
+        if isinstance(frame, Frame):
+            return frame
+        at, found = Location(self.path, frame.position), f"{frame.size} bytes ({frame.kind.value})"
+        raise TruncatedError(at, "SEG-LOG-004", expected="the entry that stood here", found=found)
+
+    def raise_damage(self) -> None:
+        """Raise what stopped the walk, if anything did.
+
+        Raises:
+            FormatError: a copy of `damage`.
+        """
+        if self._table.damage is not None:
+            raise copied(self._table.damage)
+
+    def release(self) -> None:
+        """Let go of the files: each closes as soon as nobody else uses its bytes, and opens again when needed."""
+        self._bytes = None
+        self.__dict__.pop("offset_index", None)
+        self.__dict__.pop("time_index", None)
+
+    def close(self) -> None:
+        """Close the files; bytes and indexes that were handed out may not be used any more."""
+        for source in (self._bytes, self.__dict__.get("offset_index"), self.__dict__.get("time_index")):
+            if source is not None:
+                source.close()
+        self.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"LogSegment({self.path!r})"
+
+
+def _readable(opener: Callable[[Path, int], IndexT], path: Path | None, base_offset: int) -> IndexT | None:
+    if path is None:
+        return None
+    try:
+        return opener(path, base_offset)
+    except SeglogError:
+        return None
+
+
+def _starts_at(frame: Frame) -> int:
+    """The base offset, or at least an offset that is not above the entry where only decompression would tell."""
+    first = frame.header.base_offset
+    return 0 if first is None else first

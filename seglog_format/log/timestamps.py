@@ -1,0 +1,121 @@
+"""From timestamps to offsets (chapter 60).
+
+Every record counts, those of control batches included: that is how brokers look. Entries are chosen by the largest
+timestamp that their headers state. It lies inside the checksum, so the checksum of each entry that is passed over is
+verified: a damaged header would otherwise hide an older answer. A time index is used only where it is trusted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.model import NO_TIMESTAMP, TimestampOffset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from seglog_format.log.reading import LogReader
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.model import RecordBatch
+
+LATEST_TIMESTAMP: Final = -1
+EARLIEST_TIMESTAMP: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL_TIMESTAMP: Final = -4
+LATEST_TIERED_TIMESTAMP: Final = -5
+
+
+def first_not_older(reader: LogReader, timestamp_ms: int, log_start_offset: int) -> TimestampOffset | None:
+    """The first record, in offset order, that is not older than a timestamp (SEG-LKP-008).
+
+    Args:
+        reader: the log.
+        timestamp_ms: milliseconds since 1970, 0 or greater.
+        log_start_offset: records below are hidden.
+
+    Raises:
+        FormatError: damage was met before such a record.
+    """
+    for segment in reader.segments_from(log_start_offset):
+        batches = (
+            _trusted_candidates(segment, timestamp_ms, log_start_offset, is_last=segment is reader.segments[-1])
+            if reader.trust_indexes and segment.time_index is not None and segment.time_index.entries
+            else _proven_candidates(segment, timestamp_ms, log_start_offset)
+        )
+        for found in _visible(batches, log_start_offset):
+            if found.timestamp_ms >= timestamp_ms:
+                return found
+    return None
+
+
+def _visible(batches: Iterable[RecordBatch], log_start_offset: int) -> Iterator[TimestampOffset]:
+    for batch in batches:
+        for record in batch.records:
+            if record.offset >= log_start_offset:
+                yield TimestampOffset(record.timestamp_ms, record.offset)
+
+
+def _proven_candidates(segment: LogSegment, timestamp_ms: int, log_start_offset: int) -> Iterator[RecordBatch]:
+    """Entries whose headers allow for an answer; all others are verified."""
+    table = segment.entries
+    start = table.find(log_start_offset)
+    if start is not None:
+        for number in range(max(start, table.find_not_older(timestamp_ms)), len(table.positions)):
+            if table.max_timestamps[number] >= timestamp_ms:
+                segment.verify_entries(start, number)
+                yield segment.decode(segment.entry(number))
+        segment.verify_entries(start, len(table.positions))
+    segment.raise_damage()
+
+
+def _trusted_candidates(
+    segment: LogSegment, timestamp_ms: int, log_start_offset: int, *, is_last: bool
+) -> Iterator[RecordBatch]:
+    """The same from where the time index says that they begin, without a look at what stands before."""
+    index = segment.time_index
+    assert index is not None
+    if index.entries[-1].timestamp_ms < timestamp_ms and not is_last:
+        return
+    start = max(index.lookup(timestamp_ms - 1).offset, log_start_offset)
+    position = segment.position_of(start, trust_index=True)
+    if position is not None:
+        for frame in segment.ordered_frames(position):
+            if frame.header.max_timestamp_ms >= timestamp_ms:
+                yield segment.decode(frame)
+
+
+def first_of_largest(reader: LogReader, log_start_offset: int) -> TimestampOffset | None:
+    """The first of the records with the largest timestamp (SEG-LKP-013); None where no record has a timestamp.
+
+    Args:
+        reader: the log.
+        log_start_offset: records below are hidden.
+
+    Raises:
+        FormatError: the log is damaged anywhere at or above the log start offset.
+    """
+    best: TimestampOffset | None = None
+    for segment in reader.segments_from(log_start_offset):
+        for batch in _youngest_first(segment, log_start_offset):
+            if best is not None and batch.header.max_timestamp_ms < best.timestamp_ms:
+                break
+            for found in _visible([batch], log_start_offset):
+                if found.timestamp_ms != NO_TIMESTAMP and (best is None or _rank(found) > _rank(best)):
+                    best = found
+    return best
+
+
+def _rank(found: TimestampOffset) -> tuple[int, int]:
+    return found.timestamp_ms, -found.offset
+
+
+def _youngest_first(segment: LogSegment, log_start_offset: int) -> Iterator[RecordBatch]:
+    """The entries by falling timestamp of their headers, after all of them were verified."""
+    table = segment.entries
+    start = table.find(log_start_offset)
+    if start is not None:
+        segment.verify_entries(start, len(table.positions))
+    segment.raise_damage()
+    numbers = range(len(table.positions) if start is None else start, len(table.positions))
+    for number in sorted(numbers, key=lambda number: -table.max_timestamps[number]):
+        yield segment.decode(segment.entry(number))

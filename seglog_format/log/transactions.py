@@ -1,0 +1,116 @@
+"""Transactions, worked out from the log itself: what was aborted, and what is still open (chapter 60).
+
+The transaction index knows the first of these, too, but it is an index: it may be missing, stale or wrong. Headers and
+markers decide: a transactional batch opens its producer's transaction or continues it, an end marker of that producer
+closes it, whatever epoch either carries. A transaction of which compaction left only the marker is empty and forgotten.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.control_record import decode_control_record
+from seglog_format.codec.decode import verify_checksum
+from seglog_format.errors import FormatError, Location
+from seglog_format.model import NO_PRODUCER_ID, AbortedTxn, ControlRecordType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.model import BatchHeader, Frame
+
+VERSION: Final = 0
+"""Of a transaction index entry."""
+
+END_MARKERS: Final = (ControlRecordType.ABORT, ControlRecordType.COMMIT)
+
+
+@dataclass(slots=True)
+class Transactions:
+    """The transactions of a log, as far as it was read.
+
+    Attributes:
+        aborted: in the order of their markers, as a transaction index would list them all.
+        open_offsets: first offset of each transaction without an end marker, by producer id.
+        end_offset: everything below was taken into account.
+        damage: why it was not read to its end; None where it was.
+    """
+
+    aborted: list[AbortedTxn] = field(default_factory=list)
+    open_offsets: dict[int, int] = field(default_factory=dict)
+    end_offset: int = 0
+    damage: FormatError | None = None
+    _markers: dict[int, list[AbortedTxn]] = field(default_factory=dict)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The first offset whose fate is not known yet (SEG-LKP-012), or `end_offset`."""
+        return min(self.open_offsets.values(), default=self.end_offset)
+
+    def is_aborted(self, header: BatchHeader) -> bool:
+        """Whether a batch belongs to an aborted transaction (SEG-LKP-011)."""
+        if not header.is_transactional or header.is_control:
+            return False
+        of_producer = self._markers.get(header.producer_id, [])
+        place = bisect_right(of_producer, header.last_offset, key=_last_offset)
+        return place < len(of_producer) and of_producer[place].first_offset <= header.last_offset
+
+    def add(self, header: BatchHeader, marker: ControlRecordType | None) -> None:
+        """Take the next entry into account; ``marker`` is what its end marker says, if it holds one."""
+        self.end_offset = header.next_offset
+        if marker is not None:
+            self._close(header, is_abort=marker is ControlRecordType.ABORT)
+        elif header.is_transactional and not header.is_control and header.base_offset is not None:
+            self.open_offsets.setdefault(header.producer_id, header.base_offset)
+
+    def _close(self, header: BatchHeader, *, is_abort: bool) -> None:
+        first = self.open_offsets.pop(header.producer_id, None)
+        if first is None or not is_abort:
+            return
+        stable = min(self.open_offsets.values(), default=header.last_offset + 1)
+        aborted = AbortedTxn(VERSION, header.producer_id, first, header.last_offset, stable)
+        self.aborted.append(aborted)
+        self._markers.setdefault(header.producer_id, []).append(aborted)
+
+
+def _last_offset(transaction: AbortedTxn) -> int:
+    return transaction.last_offset
+
+
+def scan_transactions(segments: Iterable[LogSegment], log_start_offset: int = 0) -> Transactions:
+    """Read the headers and end markers of a log from its first entry to its end, or to the first damage.
+
+    Every checksum is verified: a damaged header would change what is open and what is not.
+
+    Args:
+        segments: in order.
+        log_start_offset: records below are hidden, and so is damage in segments that end below.
+    """
+    found = Transactions(end_offset=log_start_offset)
+    for segment in segments:
+        try:
+            for frame in segment.ordered_frames():
+                found.add(frame.header, end_marker(segment, frame))
+        except FormatError as error:
+            if segment.allowed.last >= log_start_offset:
+                found.damage = error.with_traceback(None)
+                break
+    return found
+
+
+def end_marker(segment: LogSegment, frame: Frame) -> ControlRecordType | None:
+    """What the end marker in an entry says; None where the entry holds none (SEG-CTL-003, SEG-CTL-007).
+
+    Raises:
+        FormatError: the entry is damaged.
+    """
+    at = Location(segment.path, frame.position)
+    if not frame.header.is_control or frame.header.producer_id == NO_PRODUCER_ID:
+        verify_checksum(frame, at)
+        return None
+    records = segment.decode(frame).records
+    kind = decode_control_record(records[0].key, records[0].value, at).type if records else None
+    return kind if kind in END_MARKERS else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Bytes to read from; nothing keeps or changes them."""
@@ -418,3 +418,85 @@ class ControlRecord:
     def label(self) -> str:
         """``ABORT``, ``COMMIT``, ..., or ``UNKNOWN``."""
         return self.type.name if self.type is not None else "UNKNOWN"
+
+
+class CheckpointedOffset(NamedTuple):
+    """A line of an offset checkpoint: what the file says about one partition."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCheckpoint:
+    """One of the offset checkpoints in a log directory's root; the file's name says what the offsets are."""
+
+    version: int
+    entries: tuple[CheckpointedOffset, ...]
+
+    @property
+    def by_partition(self) -> dict[tuple[str, int], int]:
+        """The offset of each topic and partition, the last one where there are several."""
+        return {(entry.topic, entry.partition): entry.offset for entry in self.entries}
+
+
+class EpochStart(NamedTuple):
+    """A line of a leader epoch checkpoint: the first offset that was written under an epoch."""
+
+    epoch: int
+    start_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderEpochCheckpoint:
+    """The leader epochs of a partition, in file order."""
+
+    version: int
+    entries: tuple[EpochStart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMetadata:
+    """Which topic a partition directory belongs to; the id is 22 characters of base64url."""
+
+    version: int
+    topic_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """Whose a log directory is.
+
+    Attributes:
+        version: 0 (ZooKeeper) or 1 (KRaft).
+        cluster_id: None where the file does not say.
+        node_id: `node.id`, or `broker.id` in version 0; None where the file does not say.
+        directory_id: of this log directory, since 3.7.
+        properties: every key and value in file order.
+    """
+
+    version: int
+    cluster_id: str | None
+    node_id: int | None
+    directory_id: str | None
+    properties: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CleanShutdown:
+    """What the clean-shutdown file holds since 3.7; an empty one, and what is not known, reads as version 0, -1."""
+
+    version: int = 0
+    broker_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumState:
+    """What a node of a KRaft quorum remembers about elections; -1 where the file does not say."""
+
+    data_version: int
+    leader_id: int
+    leader_epoch: int
+    voted_id: int
+    voter_ids: tuple[int, ...]

@@ -166,9 +166,7 @@ class PartitionDirectoryName:
 def printable(text: str, limit: int = MAX_NAME_SIZE) -> str:
     r"""A name or value that is safe to show: what cannot be printed becomes ``\n``, ``\x1b``, ``\udc80`` and so on.
 
-    Args:
-        text: any string, surrogates from undecodable bytes included.
-        limit: characters of ``text`` to show before an ellipsis.
+    After ``limit`` characters an ellipsis stands for the rest.
     """
     if len(text) <= limit and text.isprintable():
         return text
@@ -179,8 +177,8 @@ def printable(text: str, limit: int = MAX_NAME_SIZE) -> str:
 def is_decimal(text: str) -> bool:
     """Whether the text is a decimal number as chapter 00 defines it, however large.
 
-    That is an optional sign and one or more decimal digits of any script in the Basic Multilingual Plane: what a
-    broker's own number parser takes. Spaces and underscores are no part of it.
+    That is what a broker's own number parser takes: an optional sign, and decimal digits of any script in the Basic
+    Multilingual Plane.
     """
     return bool(_NUMBER.fullmatch(text)) and (text.isascii() or max(text) <= "\uffff")
 

@@ -13,33 +13,36 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.log.file_bytes import open_bytes
+from seglog_format.log.resolution import Resolution, relocated, resolve
 from seglog_format.names import (
     FIXED_NAMES,
     INDEX_KINDS,
     NUMBERED_KINDS,
+    OFFSET_CHECKPOINT_KINDS,
     REMOTE_INDEX_CACHE,
     FileKind,
-    FileName,
-    PartitionDirectoryName,
-    parse_file_name,
     parse_partition_directory,
     printable,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterator
 
-    NextOffset: TypeAlias = Callable[[str], int]
+    from seglog_format.names import FileName, PartitionDirectoryName
 
-SWAP: Final = ".swap"
-CLEANED: Final = ".cleaned"
+LOG_DIRECTORY_KINDS: Final = frozenset(
+    {*OFFSET_CHECKPOINT_KINDS, FileKind.META_PROPERTIES, FileKind.CLEAN_SHUTDOWN, FileKind.LOCK}
+)
+"""Files that stand in the root of a log directory and nowhere else."""
+
+SEGMENT_ENDINGS: Final = tuple(kind.value for kind in NUMBERED_KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,27 +76,6 @@ class SkippedEntry:
 
     name: str
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Resolution:
-    """Which of the files of a partition directory count (SEG-PDR-009, SEG-PDR-010).
-
-    Attributes:
-        meanings: what each name says, for every name that says something, in name order.
-        used: by offset and kind, the name of the one file that counts.
-        shadowed: names that mean a file which another name already stands for, such as ``0.log``.
-        set_aside: names of files that are removed, unfinished, or replaced.
-        misnamed: errors of names that end as a segment file's does but hold no usable offset.
-        others: names that mean nothing here (SEG-PDR-011).
-    """
-
-    meanings: dict[str, FileName]
-    used: dict[tuple[int, FileKind], str]
-    shadowed: tuple[str, ...]
-    set_aside: tuple[str, ...]
-    misnamed: tuple[FormatError, ...]
-    others: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,89 +155,6 @@ class LogDirectoryListing:
     def has_clean_shutdown(self) -> bool:
         """Whether the clean-shutdown file is there, whatever it holds."""
         return FileKind.CLEAN_SHUTDOWN in self.root_files
-
-
-def resolve(names: Iterable[str], next_offset_of: NextOffset, *, directory: str = "") -> Resolution:
-    """Decide which files of a partition directory count (SEG-PDR-009, SEG-PDR-010).
-
-    The unfinished output of a replacement (``.cleaned``) never counts. Finished output (``.swap``) counts unless an
-    unfinished file of the same or a lower base offset shows that the replacement as a whole was not complete. Then
-    it stands for everything from its first base offset up to the next offset of its last log.
-
-    Args:
-        names: of the regular files in the directory.
-        next_offset_of: gives the first offset after the last whole entry of the ``.log.swap`` file of that name.
-        directory: how errors call the directory.
-    """
-    meanings, misnamed, others = _understood(names, directory)
-    numbered = [(name, meaning) for name, meaning in meanings.items() if meaning.kind in NUMBERED_KINDS]
-    swaps = _complete_swaps(numbered)
-    covered = _covered(swaps, next_offset_of)
-    plain = [(name, file) for name, file in numbered if not file.suffix and file.base_offset not in covered]
-    used, shadowed = _preferred(plain)
-    used |= _preferred(swaps)[0]
-    standing = {*used.values(), *shadowed}
-    return Resolution(
-        meanings=meanings,
-        used=used,
-        shadowed=shadowed,
-        set_aside=tuple(
-            name
-            for name, meaning in meanings.items()
-            if name not in standing and (meaning.suffix or meaning.kind in NUMBERED_KINDS)
-        ),
-        misnamed=misnamed,
-        others=others,
-    )
-
-
-def _understood(
-    names: Iterable[str], directory: str
-) -> tuple[dict[str, FileName], tuple[FormatError, ...], tuple[str, ...]]:
-    """Names that say something, errors of those that say it wrongly, and all other names."""
-    meanings, misnamed, others = {}, [], []
-    for name in sorted(names):
-        try:
-            meaning = parse_file_name(name)
-        except FormatError as error:
-            misnamed.append(_relocated(error, directory))
-            continue
-        if meaning is None:
-            others.append(name)
-        else:
-            meanings[name] = meaning
-    return meanings, tuple(misnamed), tuple(others)
-
-
-def _relocated(error: FormatError, directory: str) -> FormatError:
-    """The same error with the directory before the name."""
-    location = replace(error.location, path=os.path.join(directory, error.location.path))  # noqa: PTH118 - may be empty
-    return FormatError(location, *error.requirements, expected=error.expected, found=error.found)
-
-
-def _complete_swaps(numbered: list[tuple[str, FileName]]) -> list[tuple[str, FileName]]:
-    unfinished = min((parsed.base_offset for _, parsed in numbered if parsed.suffix == CLEANED), default=None)
-    return [
-        (name, parsed)
-        for name, parsed in numbered
-        if parsed.suffix == SWAP and (unfinished is None or parsed.base_offset < unfinished)
-    ]
-
-
-def _covered(swaps: list[tuple[str, FileName]], next_offset_of: NextOffset) -> range:
-    logs = [(name, parsed.base_offset) for name, parsed in swaps if parsed.kind is FileKind.LOG]
-    if not logs:
-        return range(0)
-    return range(min(base for _, base in logs), max(next_offset_of(name) for name, _ in logs))
-
-
-def _preferred(files: list[tuple[str, FileName]]) -> tuple[dict[tuple[int, FileKind], str], tuple[str, ...]]:
-    """One name for each offset and kind: the canonical one where there is one, else the first in name order."""
-    used: dict[tuple[int, FileKind], str] = {}
-    for name, meaning in sorted(files, key=lambda pair: not pair[1].is_canonical):
-        used.setdefault((meaning.base_offset, meaning.kind), name)
-    chosen = set(used.values())
-    return used, tuple(name for name, _ in files if name not in chosen)
 
 
 def list_partition(path: str | os.PathLike[str]) -> PartitionListing:
@@ -364,7 +263,7 @@ def _partitions(directory: Path, names: list[str]) -> tuple[list[PartitionEntry]
         try:
             parsed = parse_partition_directory(name)
         except FormatError as error:
-            misnamed.append(_relocated(error, str(directory)))
+            misnamed.append(relocated(error, str(directory)))
         else:
             partitions.append(PartitionEntry(directory / name, parsed))
     return partitions, misnamed
@@ -408,3 +307,17 @@ def _stays_inside(directory: Path, entry: os.DirEntry[str]) -> bool:
     except (OSError, RuntimeError):  # nowhere, or round in circles
         return False
     return directory.resolve() in target.parents
+
+
+def is_log_directory(path: str | os.PathLike[str]) -> bool:
+    """Whether a directory is a log directory rather than that of one partition.
+
+    A log directory has files in its root that stand nowhere else, or else sub-directories and no segment files.
+
+    Raises:
+        UsageError: the path is not a directory or cannot be read.
+    """
+    names, directories, _ = _scan(Path(path))
+    if not LOG_DIRECTORY_KINDS.isdisjoint(map(FIXED_NAMES.get, names)):
+        return True
+    return bool(directories) and not any(name.endswith(SEGMENT_ENDINGS) for name in names)

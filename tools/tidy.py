@@ -30,7 +30,7 @@ BARE_TODO = re.compile(r"\b(?:TODO|FIXME|XXX)\b(?!: \w+ \w+ \w+)(?!-)")
 
 PROSE_ONLY = ("00-terms", "A-disagreements", "B-version-history")
 """Chapters without requirements."""
-SCHEMA_HELPERS = ("__init__", "fields", "protocol", "tracing", "varint")
+SCHEMA_HELPERS = ("__init__", "fields", "protocol", "text", "tracing", "varint")
 """Schema modules that describe no structure of their own."""
 
 

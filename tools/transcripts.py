@@ -1,87 +1,99 @@
-"""Command-line transcripts in Markdown: run them, compare them, write them anew.
+"""Transcripts in Markdown: run them, and write them anew.
 
-A fenced block ``console`` holds commands, each after ``$ ``, and what they print. A line ``...`` in the output stands
-for any number of lines. The commands run in a directory that holds the unpacked demonstration data as ``demo/``.
+A fenced block ``console`` holds commands, each after ``$ ``, and what they print; a block ``pycon`` holds Python with
+its prompts. A line ``...`` in the output of a command stands for any number of lines. Everything runs in a directory
+that holds the unpacked demonstration data as ``demo/``; the Python blocks of one page share their variables.
 """
 
 from __future__ import annotations
 
+import contextlib
+import doctest
+import io
 import os
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import traceback
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(console|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ELISION = "..."
 WIDTH = 110
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One command of a transcript and the lines that it is said to print."""
+def refreshed(markdown: str, directory: Path) -> str:
+    """The page with its transcripts run anew. Where everything is as the page says, that is the same page.
 
-    command: str
-    output: tuple[str, ...]
+    Args:
+        markdown: the page.
+        directory: where to run; holds ``demo/``.
+    """
+    names: dict[str, object] = {"__name__": "__main__"}
+
+    def block(match: re.Match[str]) -> str:
+        language, text = match.groups()
+        lines = _commands(text, directory) if language == "console" else _python(text, names)
+        return "\n".join([f"```{language}", *lines, "```"])
+
+    with contextlib.chdir(directory):
+        return BLOCK.sub(block, markdown)
 
 
-def steps(block: str) -> list[Step]:
-    """The commands of one block."""
+def _commands(text: str, directory: Path) -> list[str]:
     found: list[tuple[str, list[str]]] = []
-    for line in block.splitlines():
+    for line in text.splitlines():
         if line.startswith("$ "):
             found.append((line[2:], []))
-        elif found:
+        else:
             found[-1][1].append(line)
-    return [Step(command, tuple(output)) for command, output in found]
+    return [line for command, output in found for line in [f"$ {command}", *_output(command, output, directory)]]
 
 
-def blocks(markdown: str) -> list[list[Step]]:
-    """The transcripts of one page."""
-    return [steps(match.group(1)) for match in BLOCK.finditer(markdown)]
+def _output(command: str, shown: list[str], directory: Path) -> list[str]:
+    """What to show: as before where that is still true, else anew and cut after as many lines as before."""
+    printed = run(command, directory)
+    if agrees(shown, printed):
+        return shown
+    cut = next((number for number, line in enumerate(shown) if line.strip() == ELISION), None)
+    return [*printed[:cut], ELISION] if cut is not None and len(printed) > cut else printed
 
 
 def run(command: str, directory: Path) -> list[str]:
-    """What a command prints, errors included, with the environment's ``seglog`` in front."""
-    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])  # noqa: PTH120
-    environment = os.environ | {"PATH": path, "COLUMNS": str(WIDTH), "NO_COLOR": "1"}
+    """The lines that a command prints, errors included, with this environment's ``seglog`` in front."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    environment = os.environ | {"PATH": path, "COLUMNS": str(WIDTH), "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
     result = subprocess.run(
         ["bash", "-c", command],  # noqa: S607 - whichever bash there is
         cwd=directory,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
+        encoding="utf-8",
         check=False,
     )
     return [line.rstrip() for line in result.stdout.splitlines()]
 
 
-def agrees(expected: tuple[str, ...], printed: list[str]) -> bool:
-    """Whether a command printed what the page says, elisions apart."""
-    parts = [re.escape(line.rstrip()) + "\n" if line.strip() != ELISION else "(?:.*\n)*?" for line in expected]
+def agrees(shown: list[str], printed: list[str]) -> bool:
+    """Whether a command printed what the page shows, elisions apart."""
+    parts = [re.escape(line.rstrip()) + "\n" if line.strip() != ELISION else "(?:.*\n)*?" for line in shown]
     return re.fullmatch("".join(parts), "".join(f"{line}\n" for line in printed)) is not None
 
 
-def refreshed(markdown: str, directory: Path) -> str:
-    """The page with its transcripts run anew; outputs that were cut stay cut after as many lines."""
-
-    def block(match: re.Match[str]) -> str:
-        lines = [line for step in steps(match.group(1)) for line in _rerun(step, directory)]
-        return "\n".join(["```console", *lines, "```"])
-
-    return BLOCK.sub(block, markdown)
+def _python(text: str, names: dict[str, object]) -> list[str]:
+    lines = []
+    for example in doctest.DocTestParser().get_examples(text):
+        first, *more = example.source.splitlines()
+        lines += [f">>> {first}", *(f"... {line}".rstrip() for line in more), *_evaluate(example.source, names)]
+    return lines
 
 
-def _rerun(step: Step, directory: Path) -> list[str]:
-    printed = run(step.command, directory)
-    if agrees(step.output, printed):
-        return [f"$ {step.command}", *step.output]
-    shown = next((number for number, line in enumerate(step.output) if line.strip() == ELISION), None)
-    if shown is not None and len(printed) > shown:
-        printed = [*printed[:shown], ELISION]
-    return [f"$ {step.command}", *printed]
+def _evaluate(source: str, names: dict[str, object]) -> list[str]:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        try:
+            exec(compile(source, "<page>", "single"), names)  # noqa: S102 - our own pages
+        except Exception as error:  # noqa: BLE001 - a page may show any
+            printed.write("".join(["Traceback (most recent call last):\n", *traceback.format_exception_only(error)]))
+    return printed.getvalue().splitlines()

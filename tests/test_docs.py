@@ -1,0 +1,67 @@
+"""What the documents show is what happens: commands, Python, pictures and links."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import demo_data
+import pictures
+import pytest
+import transcripts
+from support import REPOSITORY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGES = sorted(["README.md", *(str(path.relative_to(REPOSITORY)) for path in REPOSITORY.glob("docs/**/*.md"))])
+LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+MADE_BY_THE_SITE = ("spec/", "contributing.md")
+
+
+@pytest.fixture(scope="session")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    parent = tmp_path_factory.mktemp("documents")
+    demo_data.unpack(parent / "demo")
+    return parent
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_transcripts_are_what_happens(page: str, directory: Path) -> None:
+    shown = (REPOSITORY / page).read_text(encoding="utf-8")
+    assert transcripts.refreshed(shown, directory) == shown, "make docs writes transcripts anew"
+
+
+@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    path = REPOSITORY / page
+    targets = LINK.findall(FENCED.sub("", path.read_text(encoding="utf-8")))
+    for target in targets:
+        made = any(part in target for part in MADE_BY_THE_SITE) and page.startswith("docs/")
+        assert made or (path.parent / target).exists(), target
+
+
+def test_picture_shows_the_fixture() -> None:
+    committed = (REPOSITORY / "docs" / "assets" / "partition.svg").read_text(encoding="utf-8")
+    assert committed == pictures.partition_picture(), "make docs draws it anew"
+
+
+def test_a_command_that_prints_something_else_is_noticed(tmp_path: Path) -> None:
+    page = "```console\n$ echo one; echo two\none\nthree\n```"
+    assert transcripts.refreshed(page, tmp_path) == "```console\n$ echo one; echo two\none\ntwo\n```"
+
+
+def test_an_elision_stands_for_any_number_of_lines(tmp_path: Path) -> None:
+    page = "```console\n$ seq 9\n1\n2\n...\n```"
+    assert transcripts.refreshed(page, tmp_path) == page
+
+
+def test_python_that_answers_something_else_is_noticed(tmp_path: Path) -> None:
+    page = "```pycon\n>>> one = 1\n>>> one + 1\n3\n>>> int('x')\n```"
+    assert transcripts.refreshed(page, tmp_path).splitlines()[2:6] == [
+        ">>> one + 1",
+        "2",
+        ">>> int('x')",
+        "Traceback (most recent call last):",
+    ]

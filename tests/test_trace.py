@@ -1,0 +1,98 @@
+"""The requirement trace is whole, and each of its complaints can be provoked."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+
+import enforcement
+import pytest
+import requirement_trace as trace
+from marked_tests import marked_tests
+from support import REPOSITORY
+
+from seglog_format.requirements import Requirement
+
+SOURCE = """
+@checks("SEG-XXX-001")
+def rule(value):
+    yield value
+
+def decode(value):
+    if value < 0:
+        raise CorruptRecordError(at, "SEG-XXX-002", "SEG-XXX-003", expected="0", found=value)
+    return value
+
+Entry = Struct("magic" / Checked(Int8sb, positive, "1 or more", "SEG-XXX-004") * Doc("Version.", "SEG-XXX-001"))
+"""
+
+
+def entry(*, level: str = "MUST", check: str = "auto", text: str = "A rule.") -> object:
+    requirement = Requirement("SEG-XXX-001", level, ("reader",), "0.8.0", check, text, text, "40-offset-index")
+    return trace.Trace(requirement)
+
+
+def test_the_trace_is_whole() -> None:
+    command = [sys.executable, str(REPOSITORY / "tools" / "trace.py"), "--check", "--quiet"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_parametrized_tests_count() -> None:
+    assert any("[" in node for nodes in marked_tests().values() for node in nodes)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({}, "a MUST without a test"),
+        ({"tests": ["tests/test_x.py::test_y"]}, "no code refuses"),
+        ({"code": ["seglog_format/codec/x.py:f"]}, "no test on bytes is marked"),
+    ],
+)
+def test_gaps_of_a_checked_requirement(change: dict[str, list[str]], complaint: str) -> None:
+    found = list(trace.gaps(dataclasses.replace(entry(), **change)))
+    assert any(complaint in line for line in found)
+
+
+def test_behaviour_needs_a_fault() -> None:
+    found = list(trace.gaps(dataclasses.replace(entry(check="behaviour"), tests=["tests/test_x.py::test_y"])))
+    assert [line.partition(": ")[2] for line in found] == ["check=behaviour, and no fault in tests/faults breaks it"]
+
+
+def test_what_is_not_checked_says_why() -> None:
+    assert list(trace.gaps(entry(check="none"))) == ["SEG-XXX-001: check=none, and its text does not say why"]
+    assert list(trace.gaps(entry(check="none", text="It cannot be checked, because nobody keeps it."))) == []
+
+
+def test_sites_of_every_form_are_found(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(enforcement, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(enforcement, "PACKAGE", tmp_path)
+    (tmp_path / "module.py").write_text(SOURCE, encoding="utf-8")  # type: ignore[operator]
+    assert [(site.requirement, site.form, site.place) for site in enforcement.sites()] == [
+        ("SEG-XXX-001", "checks", "module.py:rule"),
+        ("SEG-XXX-002", "raise", "module.py:decode"),
+        ("SEG-XXX-003", "raise", "module.py:decode"),
+        ("SEG-XXX-004", "Checked", "module.py:Entry"),
+        ("SEG-XXX-001", "Doc", "module.py:Entry"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "gone"),
+    [("SEG-XXX-001", "yield value"), ("SEG-XXX-002", "raise"), ("SEG-XXX-003", "raise"), ("SEG-XXX-004", "Checked")],
+)
+def test_disabling_takes_out_just_that_rule(requirement: str, gone: str) -> None:
+    text = enforcement.disabled(SOURCE, requirement)
+    assert gone not in text
+    others = {"yield value", "raise", "Checked"} - {gone}
+    assert all(other in text for other in others)
+
+
+def test_a_fault_has_to_fit_exactly_once() -> None:
+    fault = enforcement.Fault("SEG-XXX-001", "a.py", find="x < 1", replace="x < 2", listed_in="faults/a.toml")
+    assert fault.apply("if x < 1:") == "if x < 2:"
+    for text in ("if x > 1:", "x < 1 or x < 1"):
+        with pytest.raises(ValueError, match="occurs"):
+            fault.apply(text)

@@ -1,0 +1,225 @@
+"""Join every requirement of spec/ with what points at it: schema fields, code, tests, fixtures, faults, documents.
+
+``python tools/trace.py`` prints the table, ``--json`` the same as data. With ``--check`` it fails when an id is
+unknown or defined twice, when a MUST has no test on bytes, when a rule that is said to be checked has no enforcing
+code, when a rule of behaviour has no fault that breaks it, or when a damaged fixture breaks another rule than the one
+it names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import tomllib
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from enforcement import ENFORCING, IDENTIFIER, REPOSITORY, Fault, faults, relative, sites
+from marked_tests import marked_tests
+
+from seglog_format.errors import UsageError
+from seglog_format.requirements import Requirement, requirements
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PLACEHOLDER = "SEG-XXX-"
+"""Ids of this made-up area stand for no requirement: tests and guides use them as examples."""
+
+REASON = re.compile(r"\b(?:because|since|so that|cannot|nothing tells|there is no)\b", re.IGNORECASE)
+"""What a text that gives a reason contains."""
+
+TEXT_FILES = (
+    "seglog_format/**/*.py",
+    "tests/**/*.py",
+    "tests/faults/*.toml",
+    "tools/*.py",
+    "spec/*.md",
+    "docs/**/*.md",
+    "fixtures/*.toml",
+    "fixtures/**/case.toml",
+    "changelog.d/*.md",
+    "*.md",
+)
+
+
+@dataclass(slots=True)
+class Trace:
+    """Everything that points at one requirement.
+
+    Attributes:
+        requirement: the table entry.
+        fields: schema declarations and modules whose documentation names it.
+        code: places that enforce it.
+        tests: node ids of tests on bytes.
+        fixtures: bundled cases that exercise it.
+        damaged: bundled cases that break it.
+        faults: kept by hand.
+        documents: pages that mention it.
+    """
+
+    requirement: Requirement
+    fields: list[str] = field(default_factory=list)
+    code: list[str] = field(default_factory=list)
+    tests: list[str] = field(default_factory=list)
+    fixtures: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    documents: list[str] = field(default_factory=list)
+
+
+def case_files() -> Iterator[tuple[str, dict[str, object]]]:
+    """Name and content of every bundled ``case.toml``."""
+    root = REPOSITORY / "fixtures"
+    for path in sorted(root.rglob("case.toml")):
+        yield path.parent.relative_to(root).as_posix(), tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def mentions() -> Iterator[tuple[str, int, str]]:
+    """Every id in every text file: file, line number, id."""
+    files = {path for pattern in TEXT_FILES for path in REPOSITORY.glob(pattern)}
+    for path in sorted(files):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            for identifier in IDENTIFIER.findall(line):
+                yield relative(path), number, identifier
+
+
+def join() -> dict[str, Trace]:
+    """The trace of every requirement, in reading order. Ids that do not exist are left to `unknown`."""
+    traces = {identifier: Trace(entry) for identifier, entry in requirements().items()}
+    found: defaultdict[str, Trace] = defaultdict(lambda: Trace(next(iter(requirements().values()))), traces)
+    for site in sites():
+        target = found[site.requirement].code if site.form in ENFORCING else found[site.requirement].fields
+        target.append(site.place)
+    for identifier, nodes in marked_tests().items():
+        found[identifier].tests = nodes
+    for fault in faults():
+        found[fault.requirement].faults.append(fault)
+    for name, case in case_files():
+        for key, attribute in (("requirements", "fixtures"), ("violates", "damaged")):
+            for identifier in case.get(key, ()):  # type: ignore[attr-defined]
+                getattr(found[identifier], attribute).append(name)
+    for file, _, identifier in mentions():
+        if file.startswith("docs/") and file not in found[identifier].documents:
+            found[identifier].documents.append(file)
+    return traces
+
+
+def unknown() -> Iterator[str]:
+    """Complaints about ids that no chapter defines."""
+    for file, number, identifier in mentions():
+        if identifier not in requirements() and not identifier.startswith(PLACEHOLDER):
+            yield f"{file}:{number}: {identifier} is not defined in spec/"
+    for identifier in marked_tests():
+        if identifier not in requirements():
+            yield f"a test is marked with {identifier}, which is not defined in spec/"
+
+
+def gaps(trace: Trace) -> Iterator[str]:
+    """Complaints about one requirement."""
+    entry = trace.requirement
+    if not (entry.text and entry.since and all(entry.binds) and entry.check in ("auto", "behaviour", "none")):
+        yield f"{entry.id}: text, binds, since or check is missing or not known"
+    if entry.check == "none":
+        if not REASON.search(entry.text):
+            yield f"{entry.id}: check=none, and its text does not say why"
+        return
+    if not trace.tests and entry.level == "MUST":
+        yield f"{entry.id}: a MUST without a test on bytes"
+    if entry.check == "auto" and not trace.code and not trace.faults:
+        yield f"{entry.id}: check=auto, but no code refuses or reports it, and no fault breaks it"
+    if entry.check == "behaviour" and not trace.faults and entry.level == "MUST":
+        yield f"{entry.id}: check=behaviour, and no fault in tests/faults breaks it"
+    if (trace.code or trace.faults) and not trace.tests:
+        yield f"{entry.id}: held by code that no test on bytes is marked for"
+
+
+def misplaced_faults() -> Iterator[str]:
+    """Complaints about faults that do not fit the source any more."""
+    for fault in faults():
+        try:
+            fault.apply((REPOSITORY / fault.file).read_text(encoding="utf-8"))
+        except (ValueError, OSError) as error:
+            yield str(error)
+
+
+def complaints(traces: dict[str, Trace]) -> list[str]:
+    """Everything that is wrong, worst first."""
+    found = [*unknown(), *(line for trace in traces.values() for line in gaps(trace)), *misplaced_faults()]
+    return list(dict.fromkeys(found))
+
+
+def table(traces: dict[str, Trace]) -> Iterator[str]:
+    """One line for each requirement, chapter by chapter."""
+    chapter = ""
+    for trace in traces.values():
+        entry = trace.requirement
+        if entry.chapter != chapter:
+            chapter = entry.chapter
+            yield f"\n{chapter:40} fields code tests fixtures damaged faults docs"
+        counts = (trace.fields, trace.code, trace.tests, trace.fixtures, trace.damaged, trace.faults, trace.documents)
+        numbers = [str(len(part)) if part else "." for part in counts]
+        row = "{:>6} {:>4} {:>5} {:>8} {:>7} {:>6} {:>4}".format(*numbers)
+        yield f"  {entry.id}  {entry.level:6} {entry.check:9}          {row}"
+
+
+def as_data(trace: Trace) -> dict[str, object]:
+    """One requirement as a JSON object."""
+    entry = trace.requirement
+    return {
+        "requirement": entry.id,
+        "level": entry.level,
+        "binds": list(entry.binds),
+        "since": entry.since,
+        "check": entry.check,
+        "chapter": entry.chapter,
+        "text": entry.text,
+        "fields": sorted(set(trace.fields)),
+        "code": sorted(set(trace.code)),
+        "tests": trace.tests,
+        "fixtures": trace.fixtures,
+        "damaged": trace.damaged,
+        "faults": [f"{fault.listed_in} -> {fault.file}" for fault in trace.faults],
+        "documents": trace.documents,
+    }
+
+
+def summary(traces: dict[str, Trace]) -> str:
+    """One line with totals."""
+    levels = [trace.requirement.level for trace in traces.values()]
+    tested = sum(bool(trace.tests) for trace in traces.values())
+    counts = ", ".join(f"{levels.count(level)} {level}" for level in ("MUST", "SHOULD", "MAY"))
+    return f"{len(traces)} requirements ({counts}), {tested} with a test on bytes"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="join requirements with code, tests, fixtures, faults and documents")
+    parser.add_argument("--check", action="store_true", help="fail when something is missing or unknown")
+    parser.add_argument("--json", action="store_true", help="one JSON object for each requirement")
+    parser.add_argument("--quiet", action="store_true", help="no table")
+    parser.add_argument("--output", type=Path, help="write there instead of to standard output")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Print the trace; with ``--check`` answer whether it is whole."""
+    arguments = _arguments()
+    try:
+        traces = join()
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return 1
+    lines = (json.dumps(as_data(trace)) for trace in traces.values()) if arguments.json else table(traces)
+    if not arguments.quiet:
+        text = "\n".join(lines)
+        arguments.output.write_text(text + "\n", encoding="utf-8") if arguments.output else print(text)
+    wrong = complaints(traces) if arguments.check else []
+    for line in wrong:
+        print(line, file=sys.stderr)
+    if not arguments.json:
+        print(f"\n{summary(traces)}" + (f", {len(wrong)} complaints" if arguments.check else ""))
+    return 1 if wrong else 0

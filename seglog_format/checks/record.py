@@ -11,7 +11,7 @@ from seglog_format.schema.varint import varint_size
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.checks.entry import Batch
+    from seglog_format.checks.subjects import Batch
     from seglog_format.errors import Location
     from seglog_format.model import Record
 

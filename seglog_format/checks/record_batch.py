@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from seglog_format.checks.finding import Problem, checks
 from seglog_format.codec.decode import field
-from seglog_format.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TimestampType
+from seglog_format.model import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TimestampType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.checks.entry import Batch
+    from seglog_format.checks.subjects import Batch
 
 
 @checks("SEG-BAT-014")
@@ -41,16 +41,13 @@ def lost_records(batch: Batch) -> Iterator[Problem]:
 
 
 @checks("SEG-BAT-020")
-def producer_fields(batch: Batch) -> Iterator[Problem]:
-    """Epoch and sequence mean something together with a producer id only."""
-    header = batch.header
-    if header.producer_id == NO_PRODUCER_ID:
-        if header.producer_epoch != NO_PRODUCER_EPOCH or header.base_sequence != NO_SEQUENCE:
-            found = f"epoch {header.producer_epoch}, base sequence {header.base_sequence}"
-            yield Problem(field(batch.at, "producer_epoch"), "-1 and -1 without a producer id", found)
-    elif header.producer_id < 0 or header.producer_epoch < 0:
-        found = f"producer id {header.producer_id}, epoch {header.producer_epoch}"
-        yield Problem(field(batch.at, "producer_id"), "a producer id and epoch of 0 or more", found)
+def producer_epoch(batch: Batch) -> Iterator[Problem]:
+    """The epoch means something together with a producer id only."""
+    epoch, has_producer = batch.header.producer_epoch, batch.header.producer_id != NO_PRODUCER_ID
+    if has_producer and epoch < 0:
+        yield Problem(field(batch.at, "producer_epoch"), "0 or more with a producer id", epoch)
+    if not has_producer and epoch != NO_PRODUCER_EPOCH:
+        yield Problem(field(batch.at, "producer_epoch"), "-1 without a producer id", epoch)
 
 
 @checks("SEG-BAT-021")

@@ -12,7 +12,7 @@ from seglog_format.model import INT32_MAX, Tail, TailKind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.checks.entry import Entry
+    from seglog_format.checks.subjects import Entry
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.errors import CorruptRecordError, FormatError, Location, UnsupportedVersionError
+from seglog_format.errors import CorruptRecordError, Location, UnsupportedVersionError
 from seglog_format.model import (
     ENTRY_PREFIX_SIZE,
     BatchHeader,
@@ -33,11 +33,13 @@ MAX_TRAILING_SIZE: Final = 17
 
 ZERO_CHUNK: Final = bytes(1 << 16)
 
-HEADERS: Final[dict[int, tuple[Struct, Callable[..., BatchHeader], str]]] = {
-    0: (MESSAGE_V0_HEADER, MessageHeader, "SEG-MSG-003"),
-    1: (MESSAGE_V1_HEADER, MessageHeader, "SEG-MSG-003"),
-    2: (RECORD_BATCH_HEADER, RecordBatchHeader, "SEG-BAT-002"),
+HEADERS: Final[dict[int, tuple[Struct, Callable[..., BatchHeader]]]] = {
+    0: (MESSAGE_V0_HEADER, MessageHeader),
+    1: (MESSAGE_V1_HEADER, MessageHeader),
+    2: (RECORD_BATCH_HEADER, RecordBatchHeader),
 }
+
+assert max(MESSAGE_V0_HEADER.size, MESSAGE_V1_HEADER.size) <= ENTRY_PREFIX_SIZE + MIN_ENTRY_SIZE
 
 
 class FrameWalk:
@@ -85,7 +87,7 @@ def frame_at(data: memoryview, position: int, end: int, path: str = "") -> Frame
     """The entry at a position, or what stands there instead at the end of a log.
 
     Raises:
-        CorruptRecordError: the size is below 14 (SEG-LOG-003), or too small for the fixed fields.
+        CorruptRecordError: the size is below 14 (SEG-LOG-003), or that of a batch below 49 (SEG-BAT-002).
         UnsupportedVersionError: the magic is above 2 (SEG-BAT-004).
     """
     left = end - position
@@ -129,12 +131,8 @@ def check_magic(magic: int, at: Location) -> None:
 
 def read_header(entry: memoryview, magic: int, at: Location) -> BatchHeader:
     """The fixed fields of an entry of known magic."""
-    layout, header, requirement = HEADERS[magic]
+    layout, header = HEADERS[magic]
     if len(entry) < layout.size:
-        raise too_short(at, requirement, layout.size - ENTRY_PREFIX_SIZE, len(entry) - ENTRY_PREFIX_SIZE)
+        least, found = layout.size - ENTRY_PREFIX_SIZE, len(entry) - ENTRY_PREFIX_SIZE
+        raise CorruptRecordError(at.at("batch_length", 8, 4), "SEG-BAT-002", expected=f"{least} or more", found=found)
     return header(*layout.unpack_from(entry))
-
-
-def too_short(at: Location, requirement: str, expected: int, found: int) -> FormatError:
-    """The error for a size field that leaves no room for the fixed fields."""
-    return CorruptRecordError(at.at("size", 8, 4), requirement, expected=f"{expected} or more", found=found)

@@ -21,7 +21,7 @@ def _not_null(value: bytes | None) -> bool:
 RecordHeader = Struct(
     "key"
     / Checked(NullableBytes(Varint32), _not_null, "a header key, which cannot be null", "SEG-REC-009")
-    * _doc("Length (varint, 0 or more) and UTF-8 bytes.", "SEG-REC-009"),
+    * _doc("Length (varint, 0 or more) and UTF-8 bytes.", "SEG-REC-006", "SEG-REC-009", "SEG-REC-011"),
     "value" / NullableBytes(Varint32) * _doc("Length (varint; negative: null) and bytes.", "SEG-REC-006"),
 )
 
@@ -39,9 +39,9 @@ Record = Struct(
     * _doc("Length (varint; negative: null) and bytes. Null is a tombstone.", "SEG-REC-006"),
     "headers_count"
     / Checked(Varint32, _not_negative, "a header count of 0 or more", "SEG-REC-008")
-    * _doc("Number of headers.", "SEG-REC-008"),
+    * _doc("Number of headers.", "SEG-REC-006", "SEG-REC-008"),
     "headers"
     / Array(this.headers_count, RecordHeader)
-    * _doc("Keys may repeat and may be empty; order counts.", "SEG-REC-008"),
+    * _doc("Keys may repeat and may be empty; order counts.", "SEG-REC-006", "SEG-REC-010"),
     "end" / Tell,
 )

@@ -1,0 +1,57 @@
+"""Checks of chapter 32. What the decoder of control records refuses is reported under the id that it names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog_format.checks.finding import Finding, Problem, checks
+from seglog_format.codec.control_record import decode_control_record
+from seglog_format.codec.decode import field
+from seglog_format.errors import FormatError
+from seglog_format.model import NO_SEQUENCE, ControlRecord, ControlRecordType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_format.checks.subjects import Batch
+
+END_MARKERS = {ControlRecordType.ABORT, ControlRecordType.COMMIT}
+
+
+def control_records(batch: Batch) -> Iterator[ControlRecord]:
+    """The control records of a batch that can be decoded; none for a data batch."""
+    for record in batch.records if batch.header.is_control else ():
+        try:
+            yield decode_control_record(record.key, record.value, batch.at)
+        except FormatError:
+            continue
+
+
+def refusals(batch: Batch) -> Iterator[Finding]:
+    """What the decoder says about the others (SEG-CTL-001, SEG-CTL-004, SEG-CTL-006)."""
+    for index, record in enumerate(batch.records if batch.header.is_control else ()):
+        try:
+            decode_control_record(record.key, record.value, batch.at.at(f"records[{index}]"))
+        except FormatError as error:
+            yield Finding.of_error(error)
+
+
+@checks("SEG-CTL-003")
+def known_types(batch: Batch) -> Iterator[Problem]:
+    """A type that this text does not list."""
+    for record in control_records(batch):
+        if record.type is None:
+            yield Problem(batch.at.at("records"), "a control record of type 0 to 6", record.type_id)
+
+
+@checks("SEG-CTL-005")
+def end_marker_batch(batch: Batch) -> Iterator[Problem]:
+    """The form in which coordinators write markers."""
+    if not any(record.type in END_MARKERS for record in control_records(batch)):
+        return
+    if len(batch.records) > 1:
+        yield Problem(field(batch.at, "records_count"), "one end marker", len(batch.records))
+    if not batch.header.is_transactional:
+        yield Problem(field(batch.at, "attributes"), "a transactional batch", f"{batch.header.attributes:#06x}")
+    if batch.header.base_sequence != NO_SEQUENCE:
+        yield Problem(field(batch.at, "base_sequence"), str(NO_SEQUENCE), batch.header.base_sequence)

@@ -1,0 +1,146 @@
+"""Verifying one partition directory: its segments in order, their side files, what stands beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seglog_format.checks import offset_index, producer_snapshot, time_index, transaction_index  # noqa: F401 - register
+from seglog_format.checks.finding import Finding, findings_of
+from seglog_format.checks.log_file import LogSummary, LogVerification
+from seglog_format.checks.partition_directory import DirectoryName, NumberedName, PartitionState, SegmentState
+from seglog_format.checks.side_files import (
+    OffsetIndexSubject,
+    SnapshotSubject,
+    TimeIndexSubject,
+    TransactionIndexSubject,
+)
+from seglog_format.checks.text_files import text_file_findings
+from seglog_format.errors import FormatError
+from seglog_format.log.file_bytes import open_bytes
+from seglog_format.log.listing import list_partition
+from seglog_format.log.offset_index import OffsetIndex
+from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.log.time_index import TimeIndex
+from seglog_format.log.transaction_index import TransactionIndex
+from seglog_format.names import parse_file_name
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from pathlib import Path
+
+    from seglog_format.log.listing import PartitionListing, SegmentFiles
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to verify.
+
+    Attributes:
+        limit: bytes that decompressing one entry may produce at most.
+        copy: read files whole instead of mapping them, because somebody may be writing.
+    """
+
+    limit: int
+    copy: bool = False
+
+
+def partition_findings(path: Path, options: Options) -> Generator[Finding, None, int | None]:
+    """Everything that is to be said about a partition directory; returns its log end offset, where that is known."""
+    listing = list_partition(path)
+    yield from name_findings(listing)
+    states = []
+    for segment in listing.segments:
+        is_active = segment is listing.segments[-1]
+        summary = yield from segment_findings(segment, options, is_active=is_active)
+        states.append(_state(segment, summary))
+    for snapshot in listing.snapshots:
+        yield from snapshot_findings(snapshot.path, snapshot.base_offset)
+    for metadata_snapshot in listing.metadata_snapshots:
+        yield from log_findings(metadata_snapshot.path, 0, options)
+    for kind, text_file in listing.text_files.items():
+        yield from text_file_findings(text_file, kind)
+    yield from findings_of(PartitionState(str(path), tuple(states), tuple(str(file.path) for file in listing.orphans)))
+    return states[-1].next_offset if states and states[-1].is_whole else None
+
+
+def name_findings(listing: PartitionListing) -> Iterator[Finding]:
+    """What the names of a directory and its files show."""
+    if listing.name is not None:
+        yield from findings_of(DirectoryName(str(listing.path), listing.name))
+    for error in listing.misnamed:
+        yield Finding.of_error(error)
+    for path in numbered_files(listing):
+        name = parse_file_name(path.name)
+        if name is not None:
+            yield from findings_of(NumberedName(str(path), name))
+
+
+def numbered_files(listing: PartitionListing) -> Iterator[Path]:
+    """Files in use whose names hold an offset."""
+    for segment in listing.segments:
+        companions = segment.offset_index, segment.time_index, segment.transaction_index
+        yield from (path for path in (segment.log, *companions) if path is not None)
+    yield from (file.path for file in (*listing.orphans, *listing.snapshots, *listing.shadowed))
+
+
+def segment_findings(files: SegmentFiles, options: Options, *, is_active: bool) -> Generator[Finding, None, LogSummary]:
+    """Check a log and then its indexes against it; returns the summary of the log."""
+    summary = yield from log_findings(files.log, files.base_offset, options)
+    if files.offset_index is not None:
+        yield from offset_index_findings(files.offset_index, files.base_offset, summary, options)
+    if files.time_index is not None:
+        yield from time_index_findings(files.time_index, files.base_offset, summary, options, is_active=is_active)
+    if files.transaction_index is not None:
+        yield from transaction_index_findings(files.transaction_index, files.base_offset, summary)
+    return summary
+
+
+def log_findings(path: Path, base_offset: int, options: Options) -> Generator[Finding, None, LogSummary]:
+    """Check a log on its own; returns its summary."""
+    with open_bytes(path, copy=options.copy) as source:
+        verification = LogVerification(source.data, source.path, base_offset, options.limit)
+        yield from verification
+        return verification.summary
+
+
+def offset_index_findings(path: Path, base_offset: int, summary: LogSummary, options: Options) -> Iterator[Finding]:
+    """Check an offset index against its log."""
+    with OffsetIndex.open(path, base_offset, copy=options.copy) as index:
+        yield from findings_of(OffsetIndexSubject(index, index.raw_entries(), summary.outline()))
+
+
+def time_index_findings(
+    path: Path, base_offset: int, summary: LogSummary, options: Options, *, is_active: bool
+) -> Iterator[Finding]:
+    """Check a time index against its log."""
+    with TimeIndex.open(path, base_offset, copy=options.copy) as index:
+        yield from findings_of(TimeIndexSubject(index, index.raw_entries(), summary.outline(), is_active))
+
+
+def transaction_index_findings(path: Path, base_offset: int, summary: LogSummary) -> Iterator[Finding]:
+    """Check a transaction index against the markers of its log."""
+    try:
+        index = TransactionIndex.open(path, base_offset)
+    except FormatError as error:
+        yield Finding.of_error(error)
+        return
+    yield from findings_of(TransactionIndexSubject(index, summary.aborts if summary.is_whole else None))
+
+
+def snapshot_findings(path: Path, offset: int) -> Iterator[Finding]:
+    """Check a producer snapshot."""
+    try:
+        snapshot = ProducerSnapshot.open(path)
+    except FormatError as error:
+        yield Finding.of_error(error)
+        return
+    yield from findings_of(SnapshotSubject(str(path), snapshot.producers, offset))
+
+
+def _state(files: SegmentFiles, summary: LogSummary) -> SegmentState:
+    companions = {".index": files.offset_index, ".timeindex": files.time_index}
+    missing = tuple(kind for kind, path in companions.items() if path is None)
+    last = summary.last_offset
+    next_offset = files.base_offset if last is None else last + 1
+    return SegmentState(str(files.log), files.base_offset, next_offset, missing, summary.is_whole)

@@ -1,0 +1,92 @@
+"""What the checks of side files look at: an index or snapshot beside what its log really holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seglog_format.checks.finding import Problem
+from seglog_format.errors import Location
+from seglog_format.schema.producer_snapshot import PRODUCER_SNAPSHOT_HEADER, PRODUCER_STATE_ENTRY
+from seglog_format.schema.transaction_index import TRANSACTION_INDEX_ENTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from seglog_format.log.index_rules import LogOutline, Violation
+    from seglog_format.log.offset_index import OffsetIndex
+    from seglog_format.log.time_index import TimeIndex
+    from seglog_format.log.transaction_index import TransactionIndex
+    from seglog_format.model import OffsetPosition, ProducerStateEntry, TimestampOffset
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetIndexSubject:
+    """An offset index and its log."""
+
+    index: OffsetIndex
+    entries: Sequence[OffsetPosition]
+    log: LogOutline
+
+    def problems(self, violations: Iterable[Violation]) -> Iterator[Problem]:
+        """The same with locations in the index file."""
+        return located(violations, self.index.path, 0, self.index.layout.size)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeIndexSubject:
+    """A time index and its log; the index of the last segment of a partition need not be finished."""
+
+    index: TimeIndex
+    entries: Sequence[TimestampOffset]
+    log: LogOutline
+    is_active: bool
+
+    def problems(self, violations: Iterable[Violation]) -> Iterator[Problem]:
+        """The same with locations in the index file."""
+        return located(violations, self.index.path, 0, self.index.layout.size)
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionIndexSubject:
+    """A transaction index, and producer ids of the ABORT records in its segment by offset; None where unknown."""
+
+    index: TransactionIndex
+    aborts: Mapping[int, int] | None
+
+    def problems(self, violations: Iterable[Violation]) -> Iterator[Problem]:
+        """The same with locations in the index file."""
+        return located(violations, self.index.path, 0, TRANSACTION_INDEX_ENTRY.size)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSubject:
+    """The producers of a snapshot, and the offset in the name of its file."""
+
+    path: str
+    producers: Sequence[ProducerStateEntry]
+    offset: int
+
+    def problems(self, violations: Iterable[Violation]) -> Iterator[Problem]:
+        """The same with locations in the snapshot file."""
+        return located(violations, self.path, PRODUCER_SNAPSHOT_HEADER.size, PRODUCER_STATE_ENTRY.size)
+
+
+def located(violations: Iterable[Violation], path: str, start: int, entry_size: int) -> Iterator[Problem]:
+    """Violations by slot as problems by position."""
+    for violation in violations:
+        position = start + violation.slot * entry_size
+        yield Problem(Location(path, position, violation.field, entry_size), violation.expected, violation.found)
+
+
+def whole_slots(path: str, size: int, entry_size: int) -> Iterator[Problem]:
+    """One problem if a file is no whole number of entries."""
+    rest = size % entry_size
+    if rest:
+        yield Problem(Location(path, size - rest, size=rest), f"a multiple of {entry_size} bytes", f"{rest} more bytes")
+
+
+def zero_slots(path: str, position: int, count: int) -> Iterator[Problem]:
+    """One problem if slots at the end of an index are zero."""
+    if count:
+        yield Problem(Location(path, position), "the end of the index", f"{count} zero slots")

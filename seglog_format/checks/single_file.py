@@ -1,0 +1,85 @@
+"""Verifying one file on its own: by what its name says it is, an index together with the log beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.checks.finding import Finding, findings_of
+from seglog_format.checks.log_file import LogSummary
+from seglog_format.checks.partition import (
+    log_findings,
+    offset_index_findings,
+    snapshot_findings,
+    time_index_findings,
+    transaction_index_findings,
+)
+from seglog_format.checks.partition_directory import NumberedName
+from seglog_format.checks.text_files import text_file_findings
+from seglog_format.errors import FormatError, UsageError
+from seglog_format.names import INDEX_KINDS, NUMBERED_KINDS, FileKind, parse_file_name, segment_file_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from seglog_format.checks.partition import Options
+    from seglog_format.names import FileName
+
+LOG_KINDS: Final = (FileKind.LOG, FileKind.METADATA_SNAPSHOT, FileKind.BOOTSTRAP_SNAPSHOT)
+
+
+def single_file_findings(path: Path, options: Options) -> Iterator[Finding]:
+    """Everything that is to be said about one file; one whose name only ends in ``.log`` is read as a log.
+
+    Raises:
+        UsageError: the name does not say what the file is.
+    """
+    try:
+        name = parse_file_name(path.name)
+    except FormatError as error:
+        yield Finding.of_error(error)
+        name = None
+    if name is not None:
+        yield from _named_findings(path, name, options)
+    elif path.suffix == FileKind.LOG.value:
+        yield from log_findings(path, 0, options)
+    else:
+        msg = f"{path}: the name does not say what this file is"
+        raise UsageError(msg)
+
+
+def _named_findings(path: Path, name: FileName, options: Options) -> Iterator[Finding]:
+    if name.kind in NUMBERED_KINDS:
+        yield from findings_of(NumberedName(str(path), name))
+    if name.kind in LOG_KINDS:
+        yield from log_findings(path, name.base_offset if name.kind is FileKind.LOG else 0, options)
+    elif name.kind in INDEX_KINDS:
+        yield from _index_findings(path, name, options)
+    elif name.kind is FileKind.PRODUCER_SNAPSHOT:
+        yield from snapshot_findings(path, name.base_offset)
+    else:
+        yield from text_file_findings(path, name.kind)
+
+
+def _index_findings(path: Path, name: FileName, options: Options) -> Iterator[Finding]:
+    """An index without a log beside it is held to its own order only."""
+    summary = _summary_beside(path, name, options)
+    if name.kind is FileKind.OFFSET_INDEX:
+        yield from offset_index_findings(path, name.base_offset, summary, options)
+    elif name.kind is FileKind.TIME_INDEX:
+        yield from time_index_findings(path, name.base_offset, summary, options, is_active=True)
+    else:
+        yield from transaction_index_findings(path, name.base_offset, summary)
+
+
+def _summary_beside(path: Path, name: FileName, options: Options) -> LogSummary:
+    log = path.with_name(segment_file_name(name.base_offset, FileKind.LOG))
+    if not log.is_file():
+        return LogSummary(damaged=0)
+    findings = log_findings(log, name.base_offset, options)
+    while True:
+        try:
+            next(findings)
+        except StopIteration as end:
+            summary: LogSummary = end.value
+            return summary

@@ -1,0 +1,84 @@
+"""What the checks of entries look at: an entry decoded, and where it stands in its log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seglog_format.codec.decode import decode_frame, verify_checksum
+from seglog_format.codec.message_set import read_message_entry
+from seglog_format.model import CompressionCodec, MessageHeader, Record, RecordBatch, RecordBatchHeader
+
+if TYPE_CHECKING:
+    from seglog_format.codec.message_set import MessageEntry
+    from seglog_format.errors import Location
+    from seglog_format.model import BatchHeader, Frame
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An intact entry in its segment.
+
+    Attributes:
+        at: where it stands.
+        batch: header and records.
+        segment_base_offset: from the file name.
+        previous_last_offset: of the intact entry before it in the same segment; None for the first.
+    """
+
+    at: Location
+    batch: RecordBatch
+    segment_base_offset: int
+    previous_last_offset: int | None
+
+    @property
+    def header(self) -> BatchHeader:
+        """Fixed fields as stored."""
+        return self.batch.header
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """An intact entry of magic 2."""
+
+    at: Location
+    frame: Frame
+    header: RecordBatchHeader
+    records: tuple[Record, ...]
+
+    def to_record_batch(self) -> RecordBatch:
+        """The same, as the rest of the package knows it."""
+        return RecordBatch(self.at.position, self.header, self.records)
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """An intact entry of magic 0 or 1: a plain message, or a wrapper with the messages inside."""
+
+    at: Location
+    frame: Frame
+    header: MessageHeader
+    contents: MessageEntry
+
+    @property
+    def is_wrapper(self) -> bool:
+        """Whether the messages were compressed."""
+        return self.header.codec_id != CompressionCodec.NONE
+
+    def to_record_batch(self) -> RecordBatch:
+        """The same, as the rest of the package knows it."""
+        return RecordBatch(self.at.position, self.header, self.contents.messages)
+
+
+def decode_subject(frame: Frame, at: Location, limit: int) -> Batch | Messages:
+    """Decode an entry into what its checks look at.
+
+    Raises:
+        FormatError: it is damaged or refused.
+    """
+    header = frame.header
+    if isinstance(header, MessageHeader):
+        verify_checksum(frame, at)
+        return Messages(at, frame, header, read_message_entry(frame, at=at, limit=limit))
+    records = decode_frame(frame, at=at, limit=limit).records
+    return Batch(at, frame, header, tuple(record for record in records if isinstance(record, Record)))

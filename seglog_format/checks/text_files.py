@@ -1,0 +1,60 @@
+"""Verifying checkpoints and other text files. What does not parse is refused by the decoders of chapters 11 and 51."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_format.checks.checkpoints import EpochCheckpoint, PartitionOffsets
+from seglog_format.checks.finding import Finding, findings_of
+from seglog_format.codec.checkpoints import (
+    decode_leader_epoch_checkpoint,
+    decode_offset_checkpoint,
+    decode_partition_metadata,
+)
+from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
+from seglog_format.errors import FormatError, Location
+from seglog_format.log.file_bytes import open_bytes
+from seglog_format.names import OFFSET_CHECKPOINT_KINDS, FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+DECODERS: Final[dict[FileKind, Callable[[bytes, Location], Any]]] = {
+    **dict.fromkeys(OFFSET_CHECKPOINT_KINDS, decode_offset_checkpoint),
+    FileKind.LEADER_EPOCH_CHECKPOINT: decode_leader_epoch_checkpoint,
+    FileKind.PARTITION_METADATA: decode_partition_metadata,
+    FileKind.META_PROPERTIES: decode_meta_properties,
+    FileKind.CLEAN_SHUTDOWN: decode_clean_shutdown,
+    FileKind.QUORUM_STATE: decode_quorum_state,
+}
+
+
+def text_file_findings(path: Path, kind: FileKind) -> Iterator[Finding]:
+    """Everything that is to be said about one text file; nothing about kinds without a grammar."""
+    decode = DECODERS.get(kind)
+    if decode is None:
+        return
+    try:
+        content = decode(read_whole(path), Location(str(path)))
+    except FormatError as error:
+        yield Finding.of_error(error)
+        return
+    if kind in OFFSET_CHECKPOINT_KINDS:
+        yield from findings_of(PartitionOffsets(str(path), content.entries))
+    elif kind is FileKind.LEADER_EPOCH_CHECKPOINT:
+        yield from findings_of(EpochCheckpoint(str(path), content.entries))
+
+
+def read_whole(path: Path) -> bytes:
+    """The content of a file."""
+    with open_bytes(path, copy=True) as source:
+        return bytes(source.data)
+
+
+def read_partition_offsets(path: Path) -> PartitionOffsets | None:
+    """An offset checkpoint; None where it cannot be read, which `text_file_findings` reports."""
+    try:
+        return PartitionOffsets(str(path), decode_offset_checkpoint(read_whole(path), Location(str(path))).entries)
+    except FormatError:
+        return None

@@ -1,0 +1,90 @@
+"""Verifying whatever a path names: a file, a partition directory, a log directory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seglog_format.checks.log_directory import log_directory_findings
+from seglog_format.checks.log_file import LogVerification
+from seglog_format.checks.partition import Options, partition_findings
+from seglog_format.checks.single_file import single_file_findings
+from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
+from seglog_format.errors import UsageError
+from seglog_format.log.listing import is_log_directory
+from seglog_format.requirements import Severity
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator
+
+    from seglog_format.checks.finding import Finding
+    from seglog_format.model import Buffer
+
+
+def verify(path: str | os.PathLike[str], *, limit: int = DEFAULT_OUTPUT_LIMIT, copy: bool = False) -> Iterator[Finding]:
+    """Check everything that a path names against the specification.
+
+    Args:
+        path: a file, a partition directory, or a log directory.
+        limit: bytes that decompressing one entry may produce at most; what is refused at it is a warning.
+        copy: read files whole instead of mapping them, because a broker may be writing.
+
+    Yields:
+        Findings, file by file; locations name files below the path given. A note is told once for a file.
+
+    Raises:
+        UsageError: the path does not exist or is neither a file nor a directory.
+    """
+    root = Path(path)
+    for finding in notes_once(_findings(root, Options(limit, copy=copy))):
+        yield _below(root, finding)
+
+
+def verify_log(
+    data: Buffer, *, path: str = "", base_offset: int = 0, limit: int = DEFAULT_OUTPUT_LIMIT
+) -> Iterator[Finding]:
+    """Check the bytes of a log on their own.
+
+    Args:
+        data: entries, as in a `.log` file or a fetch response.
+        path: how locations call them.
+        base_offset: of the segment.
+        limit: bytes that decompressing one entry may produce at most.
+    """
+    return notes_once(LogVerification(memoryview(data), path, base_offset, limit))
+
+
+def _findings(root: Path, options: Options) -> Iterator[Finding]:
+    if root.is_file():
+        return single_file_findings(root, options)
+    if not root.is_dir():
+        msg = f"{root}: no such file or directory"
+        raise UsageError(msg)
+    return log_directory_findings(root, options) if is_log_directory(root) else partition_findings(root, options)
+
+
+def _below(root: Path, finding: Finding) -> Finding:
+    """The finding with its path counted from the directory given, or from the one that holds the file given."""
+    start = root if root.is_dir() else root.parent
+    path = Path(finding.location.path)
+    if not path.is_relative_to(start):
+        return finding
+    return replace(finding, location=replace(finding.location, path=str(path.relative_to(start))))
+
+
+def notes_once(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Errors and warnings as they come; each kind of note once for a file, with a count, when the file is done."""
+    for _, of_file in groupby(findings, key=lambda finding: finding.location.path):
+        notes: dict[str, Finding] = {}
+        for finding in of_file:
+            if finding.severity is not Severity.NOTE:
+                yield finding
+            elif finding.requirement in notes:
+                seen = notes[finding.requirement]
+                notes[finding.requirement] = replace(seen, count=seen.count + 1)
+            else:
+                notes[finding.requirement] = finding
+        yield from notes.values()

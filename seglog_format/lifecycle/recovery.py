@@ -1,0 +1,387 @@
+"""What a broker would make of a directory when it starts: which segments it scans, and what it keeps (chapter 71).
+
+Everything here only plans. A plan follows the checkpointed recovery point, as a broker does, or scans every segment;
+both are worth knowing, since a broker does not look at what it believes to be on disk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.control_record import decode_control_record
+from seglog_format.codec.decode import decode_frame, verify_checksum
+from seglog_format.codec.framing import frame_at, read_header
+from seglog_format.errors import CorruptRecordError, FormatError, Location, UnsupportedVersionError
+from seglog_format.log.directory import LogDirectory
+from seglog_format.log.listing import list_log_directory, list_partition
+from seglog_format.log.segment import LogSegment
+from seglog_format.log.transactions import END_MARKERS
+from seglog_format.model import (
+    ENTRY_PREFIX_SIZE,
+    INT32_MAX,
+    INT64_MAX,
+    NO_PRODUCER_ID,
+    Frame,
+    Tail,
+)
+from seglog_format.names import METADATA_TOPIC
+from seglog_format.schema.record_batch import ENTRY_PREFIX
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+DELETE_STATE: Final = "delete"
+"""Directories in this state are removed without a look at what they hold."""
+
+RECOVERY_PREFIX: Final = "SEG-RCV-"
+
+NO_START: Final = "brokers cannot make an end marker of this, and do not start"
+
+WALKS_TO_END: Final = "brokers walk to here for the log end offset, and may not start"
+
+KEEPS_LATER_SEGMENTS: Final = "brokers cut this segment before recovery proper, and then keep those after it"
+
+UNREADABLE_MARKER_PREFIXES: Final = ("SEG-COD-", "SEG-CTL-006")
+"""What is wrong with a marker on which brokers fail, instead of taking it for damage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something in a scanned segment on which brokers do not do what a plan says, or fail.
+
+    Attributes:
+        location: of the entry.
+        requirements: ids that the entry does not keep.
+        text: what brokers do.
+    """
+
+    location: Location
+    requirements: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a segment ends after recovery.
+
+    Attributes:
+        base_offset: of the segment.
+        path: of its `.log` file.
+        position: bytes that stay.
+        size: bytes that go.
+        next_offset: the first offset after what stays.
+        requirements: ids that decide it: SEG-RCV-003 or SEG-RCV-008, then what the first entry to go does not keep.
+        reason: what is wrong there, in words.
+    """
+
+    base_offset: int
+    path: str
+    position: int
+    size: int
+    next_offset: int
+    requirements: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentScan:
+    """What scanning one segment found.
+
+    Attributes:
+        base_offset: of the segment.
+        next_offset: the first offset after what stays; the base offset where nothing stays.
+        cut: None where the whole file stays.
+        remarks: on entries that stay, or where the cut is not what every broker does.
+    """
+
+    base_offset: int
+    next_offset: int
+    cut: Cut | None
+    remarks: tuple[Remark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryPlan:
+    """What recovery does to a partition.
+
+    Attributes:
+        is_full_scan: every segment was scanned, whatever was believed to be on disk.
+        recovery_point: the checkpointed one, which decided what is scanned.
+        scanned: base offsets of the segments that were.
+        cuts: segments that end earlier afterwards, ascending; only the last one can have dropped others.
+        dropped: base offsets of the segments that go.
+        log_end_offset: the next offset that the log gives out.
+        restarts: the log begins anew, empty, at its log start offset (SEG-RCV-007).
+        remarks: where brokers differ or fail.
+    """
+
+    is_full_scan: bool
+    recovery_point: int
+    scanned: tuple[int, ...]
+    cuts: tuple[Cut, ...]
+    dropped: tuple[int, ...]
+    log_end_offset: int
+    restarts: bool = False
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def cut(self) -> Cut | None:
+        """The first cut; None where nothing is cut."""
+        return self.cuts[0] if self.cuts else None
+
+    @property
+    def changes_log(self) -> bool:
+        """Whether any byte of a `.log` file goes."""
+        return bool(self.cuts or self.dropped)
+
+
+def scan_segment(data: memoryview, base_offset: int, path: str = "") -> SegmentScan:
+    """Scan a segment as recovery does: sizes, magic, checksums, order, end markers. Nothing else is decoded.
+
+    Args:
+        data: the bytes of the `.log` file.
+        base_offset: of the segment.
+        path: file name for locations.
+    """
+    scanner = _Scanner(data, base_offset, path)
+    try:
+        tail = scanner.run()
+    except FormatError as error:
+        found = f"{error.location.field}: expected {error.expected}, found {error.found}"
+        return scanner.result(error.requirements, found)
+    return scanner.result(("SEG-LOG-004",), f"{tail.kind.value}: {tail.size} bytes")
+
+
+class _Scanner:
+    def __init__(self, data: memoryview, base_offset: int, path: str) -> None:
+        self.data = data
+        self.base_offset = base_offset
+        self.path = path
+        self.position = 0
+        self.last_offset = base_offset - 1
+        self.remarks: list[Remark] = []
+
+    def run(self) -> Tail:
+        """Go on to the first bytes that do not stay.
+
+        Raises:
+            FormatError: they are a damaged entry.
+        """
+        while True:
+            at = Location(self.path, self.position)
+            found = recoverable_frame_at(self.data, self.position, self.path)
+            if isinstance(found, Tail):
+                return found
+            verify_checksum(found, at)
+            self._check_offsets(found, at)
+            self._check_end_marker(found, at)
+            self.last_offset = found.header.last_offset
+            self.position = found.end
+
+    def _check_offsets(self, frame: Frame, at: Location) -> None:
+        """Raise at an offset out of order; brokers notice it only in some places, and then do worse."""
+        field = at.at("offset", 0, 8)
+        first, last = frame.header.base_offset, frame.header.last_offset
+        if first is not None and not self.base_offset <= first <= last:
+            self._remark(at, "SEG-LOG-008", "brokers may not start, or keep the entry")
+            expected = f"offsets from {self.base_offset} up"
+            raise CorruptRecordError(field, "SEG-RCV-003", "SEG-LOG-008", expected=expected, found=f"{first} to {last}")
+        if not self.last_offset < last <= INT64_MAX:
+            self._remark(at, "SEG-LOG-006", "brokers empty the segment if this is where an index entry is due")
+            expected = f"a last offset above {self.last_offset}"
+            raise CorruptRecordError(field, "SEG-RCV-003", "SEG-LOG-006", expected=expected, found=last)
+        if last - self.base_offset > INT32_MAX:
+            self._remark(at, "SEG-LOG-009", "brokers from 2.0 on split the segment before this entry")
+
+    def _check_end_marker(self, frame: Frame, at: Location) -> None:
+        if not frame.header.is_control or frame.header.producer_id == NO_PRODUCER_ID:
+            return
+        try:
+            records = decode_frame(frame, at=at).records
+            kind = decode_control_record(records[0].key, records[0].value, at).type if records else None
+        except FormatError as error:
+            self._judge_end_marker(error, at)
+        else:
+            if records and kind not in END_MARKERS:
+                self._remark(at, "SEG-CTL-003", NO_START)
+
+    def _judge_end_marker(self, error: FormatError, at: Location) -> None:
+        first, *_ = error.requirements
+        if first.startswith(UNREADABLE_MARKER_PREFIXES):
+            self._remark(at, first, NO_START)
+            return
+        raise CorruptRecordError(
+            error.location, "SEG-RCV-008", *error.requirements, expected=error.expected, found=error.found
+        ) from None
+
+    def _remark(self, at: Location, requirement: str, text: str) -> None:
+        self.remarks.append(Remark(at, (requirement,), text))
+
+    def result(self, requirements: tuple[str, ...], reason: str) -> SegmentScan:
+        """What was found, given what stands at the position that was reached."""
+        next_offset, size = self.last_offset + 1, len(self.data) - self.position
+        if not size:
+            return SegmentScan(self.base_offset, next_offset, None, tuple(self.remarks))
+        ids = requirements if requirements[0].startswith(RECOVERY_PREFIX) else ("SEG-RCV-003", *requirements)
+        cut = Cut(self.base_offset, self.path, self.position, size, next_offset, ids, reason)
+        return SegmentScan(self.base_offset, next_offset, cut, tuple(self.remarks))
+
+
+def recoverable_frame_at(data: memoryview, position: int, path: str = "") -> Frame | Tail:
+    """The entry at a position; one of a later magic is taken for a record batch, as brokers do.
+
+    Raises:
+        FormatError: its size, or a magic below 0.
+    """
+    try:
+        return frame_at(data, position, len(data), path)
+    except UnsupportedVersionError:
+        _, size, _, _ = ENTRY_PREFIX.unpack_from(data, position)
+        entry = data[position : position + ENTRY_PREFIX_SIZE + size]
+        return Frame(position, read_header(entry, 2, Location(path, position)), entry)
+
+
+def plan_recovery(
+    segments: Sequence[LogSegment],
+    *,
+    has_clean_shutdown: bool = False,
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
+    is_full_scan: bool = False,
+) -> RecoveryPlan:
+    """Plan what recovery does to the segments of a partition.
+
+    Args:
+        segments: in order.
+        has_clean_shutdown: of the log directory.
+        recovery_point: everything below is believed to be on disk.
+        log_start_offset: as checkpointed; 0 where it is not.
+        is_full_scan: scan every segment, and drop those after the first cut, whatever is believed.
+    """
+    unflushed = 0 if is_full_scan else _first_unflushed(segments, has_clean_shutdown, recovery_point)
+    scans: list[SegmentScan] = []
+    kept = segments
+    for number, segment in enumerate(segments):
+        if number >= unflushed or reason_to_scan(segment):
+            scans.append(scan_segment(segment.data, segment.base_offset, segment.path))
+            if scans[-1].cut is not None and number >= unflushed:
+                kept = segments[: number + 1]
+                break
+    dropped = segments[len(kept) :]
+    end, end_remarks = _log_end(kept, scans, log_start_offset)
+    restarts = end < log_start_offset
+    return RecoveryPlan(
+        is_full_scan=is_full_scan,
+        recovery_point=recovery_point,
+        scanned=tuple(scan.base_offset for scan in scans),
+        cuts=tuple(scan.cut for scan in scans if scan.cut is not None),
+        dropped=tuple(segment.base_offset for segment in (segments if restarts else dropped)),
+        log_end_offset=max(end, log_start_offset),
+        restarts=restarts,
+        remarks=(*(r for scan in scans for r in scan.remarks), *_drop_remarks(kept, dropped), *end_remarks),
+    )
+
+
+def _first_unflushed(segments: Sequence[LogSegment], has_clean_shutdown: bool, recovery_point: int) -> int:  # noqa: FBT001
+    """Number of the first segment that may not be on disk: the one that holds the recovery point (SEG-RCV-002)."""
+    if has_clean_shutdown:
+        return len(segments)
+    return max(sum(segment.base_offset <= recovery_point for segment in segments) - 1, 0)
+
+
+def reason_to_scan(segment: LogSegment) -> str:
+    """Which requirement makes recovery scan a segment that is believed to be on disk (SEG-RCV-006); or nothing."""
+    if segment.paths.offset_index is None:
+        return "SEG-PDR-012"
+    transactions = segment.transaction_index.entries if segment.transaction_index is not None else ()
+    return "SEG-TXN-003" if any(entry.last_offset < segment.base_offset for entry in transactions) else ""
+
+
+def _drop_remarks(kept: Sequence[LogSegment], dropped: Sequence[LogSegment]) -> tuple[Remark, ...]:
+    reason = reason_to_scan(kept[-1]) if dropped else ""
+    return (Remark(Location(kept[-1].path), (reason,), KEEPS_LATER_SEGMENTS),) if reason else ()
+
+
+def _log_end(
+    kept: Sequence[LogSegment], scans: Sequence[SegmentScan], log_start_offset: int
+) -> tuple[int, tuple[Remark, ...]]:
+    if not kept:
+        return log_start_offset, ()
+    last = kept[-1]
+    if scans and scans[-1].base_offset == last.base_offset:
+        return scans[-1].next_offset, ()
+    end = last.base_offset
+    try:
+        for frame in last.frames():
+            end = frame.header.next_offset
+    except FormatError as error:
+        return end, (Remark(error.location, error.requirements, WALKS_TO_END),)
+    return end, ()
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRecovery:
+    """The plans for one partition directory.
+
+    Attributes:
+        path: of the directory.
+        has_clean_shutdown: the log directory says that it was closed cleanly, and the broker believes it.
+        plan: from the recovery point, as a broker would recover.
+        full_scan: as if nothing were believed to be on disk.
+    """
+
+    path: Path
+    has_clean_shutdown: bool
+    plan: RecoveryPlan
+    full_scan: RecoveryPlan
+
+
+def plan_for_directory(log_directory: str | os.PathLike[str]) -> tuple[PartitionRecovery, ...]:
+    """Plan the recovery of every partition directory of a log directory, those marked for deletion aside.
+
+    Raises:
+        UsageError: the path is not a directory, or cannot be read.
+    """
+    directory = LogDirectory(list_log_directory(log_directory))
+    return tuple(
+        plan_for_partition(entry.path, directory)
+        for entry in directory.listing.partitions
+        if entry.name.state != DELETE_STATE
+    )
+
+
+def plan_for_partition(path: str | os.PathLike[str], directory: LogDirectory | None = None) -> PartitionRecovery:
+    """Plan the recovery of one partition directory by what its log directory says.
+
+    Args:
+        path: of the partition directory.
+        directory: the log directory; the directory above by default.
+
+    Raises:
+        UsageError: a path is not a directory, or cannot be read.
+    """
+    listing = list_partition(path)
+    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    key = listing.name.topic_partition if listing.name is not None else ("", -1)
+    # The metadata log is always recovered as a whole: its loader knows no recovery point and no clean shutdown.
+    is_metadata = key[0] == METADATA_TOPIC
+    is_clean = directory.has_clean_shutdown and not is_metadata
+    log_start_offset = 0 if is_metadata else directory.log_start_offsets.get(key, 0)
+    segments = [LogSegment(files, copy=directory.is_locked) for files in listing.segments]
+    try:
+        plan = plan_recovery(
+            segments,
+            has_clean_shutdown=is_clean,
+            recovery_point=0 if is_metadata else directory.recovery_point(key),
+            log_start_offset=log_start_offset,
+        )
+        full_scan = plan_recovery(
+            segments, recovery_point=plan.recovery_point, log_start_offset=log_start_offset, is_full_scan=True
+        )
+    finally:
+        for segment in segments:
+            segment.close()
+    return PartitionRecovery(Path(path), is_clean, plan, full_scan)

@@ -79,7 +79,7 @@ def wrapper_key(entry: Messages) -> Iterator[Problem]:
 
 @checks("SEG-MSG-024")
 def wrapper_offset(entry: Messages) -> Iterator[Problem]:
-    """In magic 1 it holds by construction."""
+    """In magic 1 the offsets inside count from it, or are absolute because it is 0 (SEG-MSG-013)."""
     last = entry.contents.messages[-1].offset
-    if entry.is_wrapper and entry.header.offset != last:
+    if entry.is_wrapper and entry.header.magic == 0 and entry.header.offset != last:
         yield Problem(entry.at.at("offset", 0, 8), f"{last}, the offset of the last message", entry.header.offset)

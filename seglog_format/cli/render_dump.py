@@ -81,13 +81,18 @@ def _producer_parts(line: Line) -> Iterator[str]:
 def record_text(line: Line) -> Iterator[str]:
     """One line on a record, and one more on what it was decoded to."""
     what = f"{value_text(line['key'])} = {value_text(line['value'])}"
+    decoded = line.get("decoded") or {"error": None}
     if line.get("control") is not None:
         what = line["control"]
+    elif "error" not in decoded:
+        what = json_text(decoded)
     yield f"    {line['offset']}  {time_text(line['timestamp'])}  {what}{_record_suffix(line)}"
     if "invalid" in line:
         yield f"      invalid: {printable(line['invalid'])}"
-    if line.get("decoded") is not None:
-        yield f"      {json_text(line['decoded'])}"
+    if line.get("control") is not None and len(decoded) > 1:
+        yield f"      {json_text(decoded)}"
+    elif decoded.get("error"):
+        yield f"      not decoded: {printable(decoded['error'])}"
 
 
 def _record_suffix(line: Line) -> str:

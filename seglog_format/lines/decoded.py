@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seglog_format.codec.application_records import decode_application_record
 from seglog_format.errors import FormatError
 from seglog_format.names import METADATA_TOPIC, FileKind, parse_partition_directory
 
@@ -27,7 +28,5 @@ def topic_of(source: Source) -> str:
 
 def application_decoder(source: Source) -> ApplicationDecoder:
     """A function that decodes key and value of one record; None for topics that Kafka does not own."""
-    from seglog_format.codec.application_records import decode_application_record
-
     topic = topic_of(source)
     return lambda key, value: decode_application_record(topic, key, value)

@@ -1,0 +1,95 @@
+"""``seglog inspect``: fields beside their bytes."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from seglog_format.cli.main import FINDINGS
+from seglog_format.cli.options import json_option
+from seglog_format.cli.output import diagnose, write_json
+
+if TYPE_CHECKING:
+    from seglog_format.inspection import Inspection, Selection
+
+EPILOG: Final = """\b
+Examples:
+  seglog inspect 00000000000000000000.log --offset 42
+  seglog inspect 00000000000000000000.log:4096
+  kcat ... | seglog inspect -
+  echo 'AAAAAAAAAAo...' | seglog inspect -
+  seglog inspect 00000000000000000000.log --html page.html"""
+
+POSITION: Final = re.compile(r"(.+):(\d+)")
+
+
+@click.command(epilog=EPILOG)
+@click.argument("file", metavar="FILE[:POSITION]|-")
+@json_option
+@click.option("--offset", type=int, metavar="N", help="Start with the batch that holds this offset.")
+@click.option("--position", type=click.IntRange(min=0), metavar="P", help="Start at this byte.")
+@click.option("--batch", type=click.IntRange(min=0), metavar="N", help="Start with batch, message or slot N, from 0.")
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="How many to show; 1 batch or 16 slots else.")
+@click.option("--all", "whole", is_flag=True, help="Show everything from there on.")
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="PAGE",
+    help="Write one page with everything in it.",
+)
+def command(file: str, *, as_json: bool, whole: bool, html: Path | None, **start: int | None) -> int:
+    """Show the fields of a batch, message, index entry or snapshot beside their bytes.
+
+    A dash reads standard input: a batch, a message set or a fetch response, as hex, hex dump, Base64 or bytes. The page
+    that --html writes needs nothing but a browser; it shows the whole file unless told otherwise.
+    """
+    from seglog_format.inspection import Selection
+
+    if sum(start[name] is not None for name in ("offset", "position", "batch")) > 1:
+        msg = "--offset, --position and --batch exclude each other"
+        raise click.UsageError(msg)
+    everything = whole or (html is not None and start["count"] is None)
+    inspection = _inspected(file, Selection(**start, whole=everything))
+    if html is not None:
+        _write_page(inspection, html)
+    else:
+        _show(inspection, as_json=as_json)
+    return FINDINGS if inspection.problems else 0
+
+
+def _inspected(file: str, wanted: Selection) -> Inspection:
+    from seglog_format.inspection import inspect_file, inspect_pasted
+
+    if file == "-":
+        return inspect_pasted(sys.stdin.buffer.read(), wanted)
+    path = Path(file)
+    match = POSITION.fullmatch(file)
+    if match and not path.exists():
+        if wanted.position is not None:
+            msg = "give the position once"
+            raise click.UsageError(msg)
+        path, wanted = Path(match[1]), replace(wanted, position=int(match[2]))
+    return inspect_file(path, wanted)
+
+
+def _show(inspection: Inspection, *, as_json: bool) -> None:
+    from seglog_format.cli.render_inspect import json_fields, print_inspection
+
+    if not as_json:
+        print_inspection(inspection)
+        return
+    for line in json_fields(inspection):
+        write_json(line)
+
+
+def _write_page(inspection: Inspection, path: Path) -> None:
+    from seglog_format.cli.render_html import page
+
+    text = page(inspection)
+    path.write_text(text, encoding="utf-8")
+    diagnose(f"wrote {path}, {len(text):,} bytes")

@@ -1,0 +1,44 @@
+"""A field's value as text, for the terminal and for the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.cli.render import printable
+
+if TYPE_CHECKING:
+    from seglog_format.inspection import Field
+
+MAX_TEXT: Final = 60
+MAX_HEX: Final = 24
+HEX_FIELDS: Final = {"crc", "attributes"}
+"""Numbers that are read in hex."""
+
+
+def value_text(field: Field) -> str:
+    """The value in a few characters: a number, the start of some bytes, or nothing for a group."""
+    value = field.value
+    if field.is_group or value == "":
+        return ""
+    if value is None:
+        return "?" if field.failed else "null"
+    if isinstance(value, bytes):
+        return bytes_text(value)
+    if field.name in HEX_FIELDS and isinstance(value, int):
+        width = 2 * (field.end - field.start)
+        return f"0x{value % 16**width:0{width}x}"
+    return printable(str(value))
+
+
+def bytes_text(value: bytes) -> str:
+    """Text in quotes where the bytes are printable UTF-8, else hex digits; cut short, with the size in front then."""
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        text = ""
+    if value and (not text or sum(not character.isprintable() for character in text) * 4 > len(text)):
+        digits = value[:MAX_HEX].hex()
+        return f"0x{digits}" if len(value) <= MAX_HEX else f"{len(value)} bytes 0x{digits}…"
+    if len(text) <= MAX_TEXT:
+        return f'"{printable(text)}"'
+    return f'{len(value)} bytes "{printable(text[:MAX_TEXT])}…"'

@@ -1,0 +1,208 @@
+"""The entries of a log with all their fields: batches and messages, and what they hold compressed."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from construct import Array, Struct
+
+from seglog_format.codec.compression import decompress
+from seglog_format.codec.decode import computed_crc, decode_frame
+from seglog_format.codec.framing import walk
+from seglog_format.errors import FormatError, Location
+from seglog_format.inspection.fields import Block, Field, fields_of, mark_groups
+from seglog_format.inspection.notes import RecordNotes, entry_note, time_note
+from seglog_format.model import Frame, RecordBatchHeader, TailKind
+from seglog_format.schema.fields import Doc
+from seglog_format.schema.message_set import MESSAGES
+from seglog_format.schema.record import Record as RecordSchema
+from seglog_format.schema.record_batch import (
+    MAGIC_POSITION,
+    RECORD_BATCH_HEADER_SIZE,
+)
+from seglog_format.schema.record_batch import (
+    RecordBatchHeader as RecordBatchHeaderSchema,
+)
+from seglog_format.schema.tracing import Trace, trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_format.model import BatchHeader, Tail
+
+DECLARATIONS: Final = {0: MESSAGES[0], 1: MESSAGES[1], 2: RecordBatchHeaderSchema}
+COMPRESSED: Final = Doc("Compressed: what comes out is shown below.", "SEG-COD-001")
+RECORDS: Final = Doc("The records, one after the other.", "SEG-BAT-008")
+
+
+def entry_blocks(data: memoryview, *, name: str, start: int, count: int | None) -> tuple[list[Block], int]:
+    """Entries of a log as blocks.
+
+    Args:
+        data: bytes of the log.
+        name: of the file, for problems.
+        start: position of the first entry to show.
+        count: how many entries to show; None for all, and for what follows the last.
+
+    Returns:
+        A block with the entries, one with the content of each compressed entry, and the position after the last
+        entry shown.
+    """
+    block = Block("", data[start:], start)
+    derived: list[Block] = []
+    frames = walk(data, start, path=name)
+    shown = 0
+    try:
+        for frame in islice(frames, count):
+            derived += _add_entry(block, frame, name)
+            frames.position = frame.end
+            shown += 1
+    except FormatError as problem:
+        _add_unreadable(block, frames.position - start, str(problem))
+        frames.position = len(data)
+    else:
+        if (count is None or shown < count) and frames.tail.size:
+            _add_tail(block, frames.tail)
+            frames.position = len(data)
+    block.data = data[start : frames.position]
+    block.title = f"bytes {start} to {frames.position} of {name}"
+    mark_groups(block.fields)
+    return [block, *derived], frames.position
+
+
+def _add_entry(block: Block, frame: Frame, name: str) -> list[Block]:
+    """Put one entry's fields into the block; answers the blocks of what it holds compressed."""
+    at = frame.position - block.position
+    kind = "batch" if isinstance(frame.header, RecordBatchHeader) else "message"
+    block.fields.append(Field(f"{kind} @{frame.position}", at, at + len(frame.data), note=_offsets(frame)))
+    problem = _problem(frame, name)
+    if problem:
+        block.problems.append(problem)
+        block.fields[-1].failed = True
+    computed = computed_crc(frame)
+    traced = trace(DECLARATIONS[frame.header.magic], frame.data)
+    block.fields += fields_of(
+        traced.spans, shift=at, depth=1, note=lambda name, value: entry_note(name, value, frame.header, computed)
+    )
+    _mark_failed(block.fields, "crc", failed=computed != frame.header.crc)
+    return _add_content(block, frame, traced)
+
+
+def _offsets(frame: Frame) -> str:
+    header = frame.header
+    if header.base_offset is None:
+        return f"wrapper up to offset {header.last_offset}"
+    if header.base_offset == header.last_offset:
+        return f"offset {header.last_offset}"
+    return f"offsets {header.base_offset} to {header.last_offset}"
+
+
+def _problem(frame: Frame, name: str) -> str:
+    try:
+        decode_frame(frame, at=Location(name, frame.position))
+    except FormatError as problem:
+        return str(problem)
+    return ""
+
+
+def _mark_failed(fields: list[Field], name: str, *, failed: bool) -> None:
+    """Mark the last field of that name."""
+    next(one for one in reversed(fields) if one.name == name).failed = failed
+
+
+def _add_content(block: Block, frame: Frame, traced: Trace) -> list[Block]:
+    """What follows the header: records in place, or a block of their own where they are compressed."""
+    header, at = frame.header, frame.position - block.position
+    if not isinstance(header, RecordBatchHeader):
+        return _wrapped(frame, traced) if header.codec_id else []
+    stored = frame.data[RECORD_BATCH_HEADER_SIZE:]
+    start, end = at + RECORD_BATCH_HEADER_SIZE, at + len(frame.data)
+    if header.codec_id == 0:
+        block.fields += _records(stored, header, shift=start, depth=1)
+        return []
+    block.fields.append(
+        Field("records", start, end, 1, bytes(stored), "compressed", COMPRESSED, COMPRESSED.requirements)
+    )
+    return _decompressed(stored, header, f"records of batch @{frame.position}")
+
+
+def _wrapped(frame: Frame, traced: Trace) -> list[Block]:
+    value = traced.value.value if traced.value is not None else None
+    return (
+        []
+        if value is None
+        else _decompressed(memoryview(value), frame.header, f"messages in message @{frame.position}")
+    )
+
+
+def _decompressed(stored: memoryview, header: BatchHeader, title: str) -> list[Block]:
+    """A block with what compressed bytes hold; none where they cannot be decompressed, which is a problem already."""
+    try:
+        data = decompress(header.codec_id, stored, magic=header.magic, at=Location(title))
+    except FormatError:
+        return []
+    view = memoryview(data)
+    fields = _records(view, header, shift=0, depth=0) if isinstance(header, RecordBatchHeader) else _messages(view)
+    mark_groups(fields)
+    return [Block(f"{title}, decompressed: {len(view)} bytes", view, fields=fields, is_derived=True)]
+
+
+def _records(data: memoryview, header: RecordBatchHeader, *, shift: int, depth: int) -> list[Field]:
+    """The fields of records that follow each other, and of bytes that are left over."""
+    row = Struct("records" / Array(max(header.records_count, 0), RecordSchema) * RECORDS)
+    traced = trace(row, data)
+    fields = fields_of(traced.spans, shift=shift, depth=depth, note=RecordNotes(header))
+    end = max((one.end for one in fields), default=shift)
+    if traced.error is None and end < shift + len(data):
+        rest = bytes(data[end - shift :])
+        fields.append(Field("left over", end, shift + len(data), depth, rest, "beyond the last record", failed=True))
+    return fields
+
+
+def _messages(data: memoryview) -> list[Field]:
+    """The fields of messages inside a wrapper, whose declaration depends on the magic of each."""
+    fields: list[Field] = []
+    for index, (start, end, magic) in enumerate(_inner(data)):
+        fields.append(Field(f"[{index}]", start, end))
+        traced = trace(MESSAGES[magic], data[start:end])
+        fields += fields_of(traced.spans, shift=start, depth=1, note=time_note)
+    return fields
+
+
+def _inner(data: memoryview) -> Iterator[tuple[int, int, int]]:
+    """Start, end and magic of each message in a row, up to the first that is cut short."""
+    start = 0
+    while start + MAGIC_POSITION < len(data):
+        size = int.from_bytes(data[start + 8 : start + 12], signed=True)
+        magic = data[start + MAGIC_POSITION]
+        end = start + 12 + size
+        if size < 0 or end > len(data) or magic not in MESSAGES:
+            return
+        yield start, end, magic
+        start = end
+
+
+def _add_unreadable(block: Block, at: int, problem: str) -> None:
+    """What stands where an entry cannot be found: its prefix, as far as that can be read."""
+    rest = block.data[at:]
+    block.problems.append(problem)
+    block.fields.append(Field("unreadable", at, at + len(rest), note="no entry can be found from here on", failed=True))
+    _add_prefix(block, at, rest)
+
+
+def _add_prefix(block: Block, at: int, rest: memoryview) -> None:
+    magic = rest[MAGIC_POSITION] if len(rest) > MAGIC_POSITION else 2
+    traced = trace(DECLARATIONS.get(magic, RecordBatchHeaderSchema), rest)
+    block.fields += fields_of(traced.spans, shift=at, depth=1, note=time_note)
+
+
+def _add_tail(block: Block, tail: Tail) -> None:
+    """What stands after the last whole entry."""
+    at = tail.position - block.position
+    words = {TailKind.PARTIAL: "an entry that is cut short", TailKind.ZEROS: "zeros, as preallocation leaves them"}
+    remark = words.get(tail.kind, "trailing bytes that no reader looks at")
+    rest = block.data[at : at + tail.size]
+    block.fields.append(Field("tail", at, at + tail.size, note=remark, value=""))
+    if tail.kind is TailKind.PARTIAL:
+        _add_prefix(block, at, rest)

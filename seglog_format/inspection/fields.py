@@ -1,0 +1,151 @@
+"""Fields with their places, as a flat list in stored order whose depths make a tree."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from seglog_format.schema.tracing import Span
+
+NAME_PART: Final = re.compile(r"\[\d+\]|[^.\[]+")
+
+
+@dataclass(slots=True)
+class Field:
+    """One field, or a group of fields.
+
+    Attributes:
+        name: within its group, such as ``magic`` or ``[3]``.
+        start: first byte, counted from the start of the block.
+        end: byte after the last one; the same as ``start`` for an empty field.
+        depth: 0 for the outermost.
+        value: a number, bytes, None for null; an empty string for a group.
+        note: what the value means, in a few words; may be empty.
+        doc: the schema's documentation; may be empty.
+        requirements: ids.
+        is_group: whether fields of greater depth follow that lie inside it.
+        failed: reading stopped here, or the value is wrong.
+    """
+
+    name: str
+    start: int
+    end: int
+    depth: int = 0
+    value: object = ""
+    note: str = ""
+    doc: str = ""
+    requirements: tuple[str, ...] = ()
+    is_group: bool = False
+    failed: bool = False
+
+
+@dataclass(slots=True)
+class Block:
+    """A run of bytes and its fields.
+
+    Attributes:
+        title: what it is.
+        data: the bytes.
+        position: where they stand in the file; 0 for decompressed bytes.
+        fields: in stored order.
+        problems: why reading stopped, or what is wrong, as sentences with requirement ids.
+        is_derived: the bytes are no part of the file: they came out of a codec.
+    """
+
+    title: str
+    data: memoryview
+    position: int = 0
+    fields: list[Field] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    is_derived: bool = False
+
+
+@dataclass(slots=True)
+class Inspection:
+    """Everything that is to be shown, and what is left out.
+
+    Attributes:
+        title: name of the file.
+        blocks: the bytes asked for, each followed by what came out of it by decompression.
+        remark: what was not shown, or how the bytes were found; may be empty.
+    """
+
+    title: str
+    blocks: list[Block]
+    remark: str = ""
+
+    @property
+    def problems(self) -> list[str]:
+        """Of all blocks."""
+        return [problem for block in self.blocks for problem in block.problems]
+
+
+def fields_of(
+    spans: Iterable[Span], *, shift: int, depth: int, note: Callable[[str, object], str] | None = None
+) -> list[Field]:
+    """Fields from the spans of a traced parse; elements of arrays become groups.
+
+    Args:
+        spans: in stored order.
+        shift: where the traced structure starts in the block.
+        depth: of the structure's own fields.
+        note: says what a value means, given the field's dotted name and its value.
+    """
+    tree = _Tree(shift, depth)
+    for span in spans:
+        if isinstance(span.value, list) and not span.value:
+            continue  # an array without elements has no bytes
+        parts = NAME_PART.findall(span.name)
+        tree.open_groups(parts, span)
+        tree.fields.append(
+            Field(
+                name=parts[-1],
+                start=shift + span.start,
+                end=shift + span.end,
+                depth=depth + len(parts) - 1,
+                value="" if isinstance(span.value, list) else span.value,
+                note=note(span.name, span.value) if note and not span.failed else "",
+                doc=str(span.doc),
+                requirements=span.doc.requirements,
+                failed=span.failed,
+            )
+        )
+    mark_groups(tree.fields)
+    return tree.fields
+
+
+def mark_groups(fields: list[Field]) -> None:
+    """Say of each field whether others lie inside it: whether a deeper one follows."""
+    for one, following in pairwise(fields):
+        if following.depth > one.depth:
+            one.is_group = True
+            one.value = ""
+
+
+class _Tree:
+    """Collects fields and keeps the groups that array elements form."""
+
+    def __init__(self, shift: int, depth: int) -> None:
+        self.shift = shift
+        self.depth = depth
+        self.fields: list[Field] = []
+        self.groups: dict[tuple[str, ...], Field] = {}
+
+    def open_groups(self, parts: list[str], span: Span) -> None:
+        """See to a group for every array element that the field lies in, and stretch it over the field."""
+        for level in range(1, len(parts)):
+            path = tuple(parts[:level])
+            if not path[-1].startswith("["):
+                continue
+            if path not in self.groups:
+                start = self.shift + span.start
+                self.groups[path] = Field(path[-1], start, start, self.depth + level - 1, is_group=True)
+                self.fields.append(self.groups[path])
+            group = self.groups[path]
+            group.end = max(group.end, self.shift + span.end)
+            group.failed = group.failed or span.failed

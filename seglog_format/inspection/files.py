@@ -1,0 +1,145 @@
+"""What to inspect: a place in a file, or bytes that came from elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.framing import walk
+from seglog_format.errors import CorruptRecordError, Location, UsageError
+from seglog_format.inspection.entries import entry_blocks
+from seglog_format.inspection.fields import Block, Inspection
+from seglog_format.inspection.pasted import pasted_bytes
+from seglog_format.inspection.search import runs_of_entries
+from seglog_format.inspection.side_files import SLOTS, slots_block, snapshot_block, text_block
+from seglog_format.lines.sources import SourceKind, sources_of
+from seglog_format.log.file_bytes import open_bytes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seglog_format.lines.sources import Source
+
+MAX_TEXT_SIZE: Final = 1 << 20
+USUAL_ENTRIES: Final = 1
+USUAL_SLOTS: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which part of a file is wanted.
+
+    Attributes:
+        position: byte at which an entry or a slot starts.
+        offset: an offset in the batch to start with.
+        batch: number of the batch or slot to start with, from 0.
+        count: how many batches, messages or slots; None for as many as usually fit a screen.
+        whole: show everything from there on.
+    """
+
+    position: int | None = None
+    offset: int | None = None
+    batch: int | None = None
+    count: int | None = None
+    whole: bool = False
+
+    def limit(self, usual: int | None) -> int | None:
+        """How many to show at most, where ``usual`` is what somebody who does not say wants."""
+        return None if self.whole else self.count or usual
+
+
+def inspect_file(path: Path, selection: Selection) -> Inspection:
+    """Fields and bytes of a file.
+
+    Args:
+        path: of a file.
+        selection: the part wanted.
+
+    Raises:
+        UsageError: there is no such file, it is a directory, or the part wanted does not exist.
+        FormatError: the log cannot be walked up to the part wanted.
+    """
+    if path.is_dir():
+        msg = f"{path}: a directory; name one of its files"
+        raise UsageError(msg)
+    (source,) = sources_of(path)
+    with open_bytes(path, copy=True) as content:
+        return _inspect(source, memoryview(bytes(content.data)), selection)
+
+
+def _inspect(source: Source, data: memoryview, selection: Selection) -> Inspection:
+    if source.kind in SLOTS:
+        return _inspect_slots(source, data, selection)
+    if source.kind is SourceKind.PRODUCER_SNAPSHOT:
+        return Inspection(source.name, [snapshot_block(data)])
+    if source.kind is SourceKind.OTHER and _is_text(data):
+        return Inspection(source.name, [text_block(data)])
+    start = _start(data, source.name, selection)
+    blocks, end = entry_blocks(data, name=source.name, start=start, count=selection.limit(USUAL_ENTRIES))
+    return Inspection(source.name, blocks, _remark(len(data) - end))
+
+
+def _is_text(data: memoryview) -> bool:
+    return len(data) <= MAX_TEXT_SIZE and b"\0" not in bytes(data)
+
+
+def _remark(left: int) -> str:
+    return f"{left:,} bytes follow" if left else ""
+
+
+def _inspect_slots(source: Source, data: memoryview, selection: Selection) -> Inspection:
+    size = SLOTS[source.kind][0].sizeof()
+    first = selection.batch or 0
+    if selection.offset is not None:
+        msg = f"{source.name}: an index is inspected by position or by slot, not by offset"
+        raise UsageError(msg)
+    if selection.position is not None:
+        first = selection.position // size
+    if first and first >= len(data) // size:
+        msg = f"{source.name}: no slot {first}; there are {len(data) // size}"
+        raise UsageError(msg)
+    block, end = slots_block(
+        source.kind, data, base_offset=source.base_offset, first=first, count=selection.limit(USUAL_SLOTS)
+    )
+    return Inspection(source.name, [block], _remark(len(data) - end))
+
+
+def _start(data: memoryview, name: str, selection: Selection) -> int:
+    """The position of the first entry wanted."""
+    if selection.position is not None:
+        if not 0 <= selection.position < max(len(data), 1):
+            msg = f"{name}: no position {selection.position}; there are {len(data)} bytes"
+            raise UsageError(msg)
+        return selection.position
+    if selection.offset is None and selection.batch is None:
+        return 0
+    for index, frame in enumerate(walk(data, path=name)):
+        if index == selection.batch or (selection.offset is not None and frame.header.last_offset >= selection.offset):
+            return frame.position
+    wanted = f"offset {selection.offset}" if selection.batch is None else f"batch {selection.batch}"
+    msg = f"{name}: no {wanted}"
+    raise UsageError(msg)
+
+
+def inspect_pasted(content: bytes, selection: Selection, *, name: str = "<stdin>") -> Inspection:
+    """Fields and bytes of entries that somebody pasted: a batch, a message set, or a fetch response around them.
+
+    Args:
+        content: hex, a hex dump, Base64, or raw bytes.
+        selection: of the part wanted, only ``count``.
+        name: what to call the bytes.
+
+    Raises:
+        CorruptRecordError: there is no entry in them.
+    """
+    data, written_as = pasted_bytes(content)
+    view = memoryview(data)
+    runs = runs_of_entries(view)
+    if not runs:
+        found = f"none in {len(data)} bytes ({written_as})"
+        raise CorruptRecordError(Location(name), "SEG-LOG-001", expected="a record batch or a message", found=found)
+    blocks: list[Block] = []
+    for start, end in runs:
+        blocks += entry_blocks(view[:end], name=name, start=start, count=selection.limit(None))[0]
+    places = ", ".join(str(start) for start, _ in runs)
+    return Inspection(name, blocks, f"{len(data)} bytes read as {written_as}; entries found at {places}")

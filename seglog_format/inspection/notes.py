@@ -1,0 +1,116 @@
+"""What values mean, in a few words beside them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.control_record import decode_control_record
+from seglog_format.codec.record import record_timestamp
+from seglog_format.errors import FormatError, Location
+from seglog_format.model import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+    CompressionCodec,
+    ControlRecordType,
+    RecordBatchHeader,
+)
+
+if TYPE_CHECKING:
+    from seglog_format.model import BatchHeader
+
+BATCH_FLAGS: Final = {
+    TIMESTAMP_TYPE_BIT: "LogAppendTime",
+    TRANSACTIONAL_BIT: "transactional",
+    CONTROL_BIT: "control",
+    DELETE_HORIZON_BIT: "delete horizon",
+}
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+RECORD_DEPTH: Final = 2
+"""Parts of the name of a record's own field, such as ``records[0].key``."""
+
+CONTROL_KEY_SIZE: Final = 4
+
+MESSAGE_FLAGS: Final = {TIMESTAMP_TYPE_BIT: "LogAppendTime"}
+
+
+def entry_note(name: str, value: object, header: BatchHeader, computed_crc: int) -> str:
+    """The note on a field of an outermost entry."""
+    if name == "attributes":
+        return attributes_note(header)
+    if name == "crc":
+        return "right" if computed_crc == header.crc else f"WRONG: computed {computed_crc:08x}"
+    if name == "last_offset_delta":
+        return f"last offset {header.last_offset}"
+    return time_note(name, value)
+
+
+def attributes_note(header: BatchHeader) -> str:
+    """The codec and the flags that are set."""
+    flags = BATCH_FLAGS if isinstance(header, RecordBatchHeader) else MESSAGE_FLAGS if header.magic else {}
+    names = [codec_note(header.codec_id), *(flag for bit, flag in flags.items() if header.attributes & bit)]
+    if header.unknown_attribute_bits:
+        names.append(f"undefined bits {header.unknown_attribute_bits:#x}")
+    return ", ".join(names)
+
+
+def codec_note(codec_id: int) -> str:
+    """The codec's name, or that there is none."""
+    try:
+        codec = CompressionCodec(codec_id & CODEC_MASK)
+    except ValueError:
+        return f"undefined codec {codec_id}"
+    return codec.label if codec else "no compression"
+
+
+def time_note(name: str, value: object) -> str:
+    """The instant that a field named ``..._ms`` stands for."""
+    if not name.endswith("_ms") or not isinstance(value, int):
+        return ""
+    if value == NO_TIMESTAMP:
+        return "none"
+    try:
+        moment = EPOCH + timedelta(milliseconds=value)
+    except OverflowError:
+        return "a time that no calendar has"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class RecordNotes:
+    """Notes on the fields of a batch's records, one record after the other."""
+
+    def __init__(self, header: RecordBatchHeader) -> None:
+        self.header = header
+        self.key: bytes | None = None
+
+    def __call__(self, name: str, value: object) -> str:
+        """The note on one field, by its dotted name."""
+        parts = name.split(".")
+        field = parts[-1]
+        if field == "offset_delta" and isinstance(value, int):
+            return f"offset {self.header.base_offset + value}"
+        if field == "timestamp_delta" and isinstance(value, int):
+            return time_note("timestamp_ms", record_timestamp(self.header, value))
+        if self.header.is_control and len(parts) == RECORD_DEPTH and (value is None or isinstance(value, bytes)):
+            return self._control(field, value)
+        return ""
+
+    def _control(self, field: str, value: bytes | None) -> str:
+        if field == "key":
+            self.key = value
+            return control_type_name(value or b"")
+        try:
+            control = decode_control_record(self.key, value, Location())
+        except FormatError as problem:
+            return f"expected {problem.expected}"
+        return ", ".join(f"{name} {value}" for name, value in control.fields.items())
+
+
+def control_type_name(key: bytes) -> str:
+    """``COMMIT`` and so on, by the type in the key of a control record; empty where it is not known."""
+    number = int.from_bytes(key[2:4], signed=True) if len(key) >= CONTROL_KEY_SIZE else -1
+    return ControlRecordType(number).name if number in set(ControlRecordType) else ""

@@ -1,0 +1,76 @@
+"""Finding entries in bytes that hold something else as well, such as a whole fetch response."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.decode import checksum_is_valid
+from seglog_format.codec.framing import frame_at
+from seglog_format.errors import FormatError
+from seglog_format.model import Frame
+from seglog_format.schema.record_batch import MAGIC_POSITION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_CHECKED_SIZE: Final = 1 << 28
+"""Bytes that a search puts through checksums at most, so that no input can make it go on for ever."""
+
+
+def runs_of_entries(data: memoryview) -> list[tuple[int, int]]:
+    """Where entries with right checksums stand, one after the other.
+
+    Args:
+        data: anything.
+
+    Returns:
+        Start and end of each run of entries. Where none has a right checksum, the one run that starts at the first
+        plausible size and magic, and goes on to the end; nothing where there is none either.
+    """
+    runs = list(_valid_runs(data))
+    if runs:
+        return runs
+    plausible = next((position for position in _candidates(data) if _frame(data, position)), None)
+    return [] if plausible is None else [(plausible, len(data))]
+
+
+def _valid_runs(data: memoryview) -> Iterator[tuple[int, int]]:
+    budget = MAX_CHECKED_SIZE
+    end = 0
+    for position in _candidates(data):
+        if position < end:
+            continue
+        frame = _frame(data, position)
+        if frame is None:
+            continue
+        budget -= len(frame.data)
+        if budget < 0:
+            return
+        if checksum_is_valid(frame):
+            end = _end_of_run(data, frame)
+            yield position, end
+
+
+def _end_of_run(data: memoryview, frame: Frame | None) -> int:
+    """The end of the last entry that follows and is whole; its checksum may be wrong."""
+    end = 0
+    while frame is not None:
+        end = frame.end
+        frame = _frame(data, end)
+    return end
+
+
+def _candidates(data: memoryview) -> Iterator[int]:
+    """Positions at which size and magic could be those of an entry."""
+    content = bytes(data)
+    for magic_position in range(MAGIC_POSITION, len(content)):
+        if content[magic_position] <= 2 and content[magic_position - 8] < 0x80:  # noqa: PLR2004 - magic 0 to 2; a size that is not negative
+            yield magic_position - MAGIC_POSITION
+
+
+def _frame(data: memoryview, position: int) -> Frame | None:
+    try:
+        frame = frame_at(data, position, len(data))
+    except FormatError:
+        return None
+    return frame if isinstance(frame, Frame) else None

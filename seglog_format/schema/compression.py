@@ -19,7 +19,9 @@ from construct import (
     Int32sb,
     Int32ul,
     Int64ul,
+    SizeofError,
     Struct,
+    Subconstruct,
     Switch,
     Tell,
     this,
@@ -66,10 +68,17 @@ def _is(wanted: object) -> Callable[[object], bool]:
     return lambda value: value == wanted
 
 
-def _named(subcon: Construct, type_name: str) -> Construct:
-    """A conditional field under the name of what it holds when it is there."""
-    subcon.type_name = type_name
-    return subcon
+class _Conditional(Subconstruct):
+    """A field that other fields leave out or size, under the name of what it holds when it is there."""
+
+    def __init__(self, subcon: Construct, type_name: str) -> None:
+        super().__init__(subcon)
+        self.type_name = type_name
+
+    def _sizeof(self, context: Any, path: str) -> int:
+        del context
+        msg = "the size depends on other fields"
+        raise SizeofError(msg, path=path)
 
 
 GzipMemberHeader = Struct(
@@ -134,7 +143,7 @@ Lz4FrameHeader = Struct(
         since="0.8.2",
     ),
     "content_size"
-    / _named(If(this.flags & LZ4_CONTENT_SIZE, Int64ul), "uint64")
+    / _Conditional(If(this.flags & LZ4_CONTENT_SIZE, Int64ul), "uint64")
     * Doc("Only where flag bit 3 is set; not looked at.", "SEG-COD-006", "SEG-COD-013", since="0.8.2"),
     "header_checksum"
     / Int8ub
@@ -175,7 +184,7 @@ ZstdFrameHeader = Struct(
         since="2.1.0",
     ),
     "window"
-    / _named(If(lambda header: not header.descriptor & ZSTD_SINGLE_SEGMENT, Int8ub), "uint8")
+    / _Conditional(If(lambda header: not header.descriptor & ZSTD_SINGLE_SEGMENT, Int8ub), "uint8")
     * Doc(
         "How far references reach back: 2^(10 + bits 7-3), plus bits 2-0 eighths of that. "
         "Absent from a single segment, whose window is its content size.",
@@ -184,13 +193,13 @@ ZstdFrameHeader = Struct(
         since="2.1.0",
     ),
     "dictionary_id"
-    / _named(
+    / _Conditional(
         Switch(this.descriptor & ZSTD_DICTIONARY_ID_MASK, {1: Int8ub, 2: Int16ul, 3: Int32ul}),
         "0, 1, 2 or 4 bytes",
     )
     * Doc("Dictionary that the frame was compressed with; absent or 0: none.", "SEG-COD-014", "SEG-COD-021"),
     "content_size"
-    / _named(Switch(_content_size_size, {1: Int8ub, 2: Int16ul, 4: Int32ul, 8: Int64ul}), "0, 1, 2, 4 or 8 bytes")
+    / _Conditional(Switch(_content_size_size, {1: Int8ub, 2: Int16ul, 4: Int32ul, 8: Int64ul}), "0, 1, 2, 4 or 8 bytes")
     * Doc("Size of the decompressed frame, 256 less where it has two bytes.", "SEG-COD-014", since="2.1.0"),
     "size_in_bytes" / Tell,
 )

@@ -147,12 +147,12 @@ def _header_end(data: memoryview, start: int, at: Location) -> int:
     for flag in (GZIP_NAME, GZIP_COMMENT):
         if header.flags & flag:
             end = _text_end(data, end)
-    if header.flags & GZIP_HEADER_CHECKSUM:
-        _verify_header(data, start, end, at)
-        end += 2
+    end += 2 if header.flags & GZIP_HEADER_CHECKSUM else 0
     if end > len(data):
         place = inside(at, "gzip.header", start, len(data) - start)
         raise CorruptRecordError(place, "SEG-COD-002", expected="a complete header", found="the end")
+    if header.flags & GZIP_HEADER_CHECKSUM:
+        _verify_header(data, start, end - 2, at)
     return end
 
 

@@ -1,0 +1,111 @@
+"""``seglog explain``: what a requirement says."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from seglog_format.cli.options import json_option
+from seglog_format.cli.output import write_json, write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seglog_format.requirements import Requirement
+
+EPILOG: Final = """\b
+Examples:
+  seglog explain SEG-IDX-004
+  seglog explain idx-4
+  seglog explain SEG-BAT
+  seglog explain --json | jq -r .id"""
+
+LOOSE_ID: Final = re.compile(r"(?:SEG-?)?([A-Z]{3})(?:-?0*(\d{1,3}))?", re.IGNORECASE)
+SUGGESTIONS: Final = 5
+
+
+@click.command(epilog=EPILOG)
+@click.argument("identifier", metavar="ID", default="")
+@json_option
+def command(identifier: str, *, as_json: bool) -> None:
+    """Print the requirement ID: its text, its level, whom it binds, and since which version it holds.
+
+    An area such as SEG-BAT lists its requirements; without ID, all are listed.
+    """
+    found = _found(identifier)
+    for requirement in found:
+        if as_json:
+            write_json(as_object(requirement))
+        elif len(found) == 1:
+            _explain(requirement)
+        else:
+            write_text(f"{requirement.id}  {requirement.level:6}  {requirement.title}")
+
+
+def _found(identifier: str) -> list[Requirement]:
+    from seglog_format.requirements import requirements
+
+    table = requirements()
+    wanted = normalized(identifier)
+    if wanted in table:
+        return [table[wanted]]
+    listed = [one for one in table.values() if not wanted or one.id.startswith(wanted + "-")]
+    if listed:
+        return listed
+    msg = f"no requirement {identifier!r}{_suggestion(wanted, table)}"
+    raise click.UsageError(msg)
+
+
+def normalized(identifier: str) -> str:
+    """The id that somebody means by ``idx-4`` or ``seg-idx-004``; an area without a number stays one."""
+    match = LOOSE_ID.fullmatch(identifier.strip())
+    if not match:
+        return identifier.strip().upper()
+    area, number = match.groups()
+    return f"SEG-{area.upper()}" + (f"-{int(number):03d}" if number else "")
+
+
+def _suggestion(wanted: str, table: Mapping[str, Requirement]) -> str:
+    """Ids that look alike, or those of the same area."""
+    from difflib import get_close_matches
+
+    same_area = [one for one in table if one.startswith(wanted[:8])]
+    close = get_close_matches(wanted, same_area or list(table), n=SUGGESTIONS, cutoff=0.6)
+    return f"; there is {', '.join(close)}" if close else "; 'seglog explain' lists all"
+
+
+def as_object(requirement: Requirement) -> dict[str, Any]:
+    """One requirement for JSON."""
+    return {
+        "id": requirement.id,
+        "level": requirement.level,
+        "severity": requirement.severity.value,
+        "binds": list(requirement.binds),
+        "since": requirement.since,
+        "check": requirement.check,
+        "chapter": requirement.chapter,
+        "title": requirement.title,
+        "text": requirement.text,
+    }
+
+
+def _explain(requirement: Requirement) -> None:
+    import textwrap
+
+    write_text(f"{requirement.id}: {requirement.level} ({requirement.severity.value} when broken)")
+    write_text("")
+    write_text(textwrap.fill(requirement.text, width=88, initial_indent="  ", subsequent_indent="  "))
+    write_text("")
+    write_text(f"  binds    {', '.join(requirement.binds)}")
+    write_text(f"  since    Kafka {requirement.since}")
+    write_text(f"  checked  {CHECKED.get(requirement.check, requirement.check)}")
+    write_text(f"  chapter  spec/{requirement.chapter}.md")
+
+
+CHECKED: Final = {
+    "auto": "by seglog verify, or when the bytes are read",
+    "behaviour": "by tests of what reading answers",
+    "none": "by nothing; the chapter says why",
+}

@@ -1,0 +1,43 @@
+"""Layouts as Markdown tables; the other forms stand in modules of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog_format.cli.render_ksy import ksy
+from seglog_format.cli.render_svg import svg
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seglog_format.cli.structures import Structure
+
+__all__ = ["ksy", "markdown", "svg"]
+
+
+def markdown(structures: Iterable[Structure]) -> str:
+    """A heading and a table for each structure."""
+    return "\n\n".join(_section(structure) for structure in structures)
+
+
+def _section(structure: Structure) -> str:
+    size = "variable size" if structure.size is None else f"{structure.size} bytes"
+    chapter = f", chapter {structure.chapter}" if structure.chapter else ""
+    return f"### {structure.name} ({size}{chapter})\n\n{table(structure)}"
+
+
+def table(structure: Structure) -> str:
+    """Offset, size, type, field, meaning, requirements and first version of each field."""
+    rows = ["| offset | size | type | field | meaning | requirements | since |", "|---|---|---|---|---|---|---|"]
+    for field in structure.fields:
+        cells = (
+            "" if field.offset is None else str(field.offset),
+            "" if field.size is None else str(field.size),
+            field.type,
+            f"`{field.name}`",
+            field.doc.replace("|", "\\|"),
+            ", ".join(field.requirements),
+            field.since,
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)

@@ -67,7 +67,7 @@ def test_zeros_end_a_log(size: int) -> None:
     assert tail(vector("V-06") + bytes(size)) == (TailKind.ZEROS, 87, size)
 
 
-@pytest.mark.req("SEG-LOG-003")
+@pytest.mark.req("SEG-LOG-003", "SEG-LOG-005")
 @pytest.mark.parametrize("zeros", [30, 70_000])
 def test_zeros_with_something_behind_are_damage(zeros: int) -> None:
     with pytest.raises(CorruptRecordError, match="SEG-LOG-003"):

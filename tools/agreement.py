@@ -1,0 +1,98 @@
+"""Hold what the reader says of a directory against what Kafka's own classes read from it.
+
+Two lines agree when every field of the expected one is present and equal. An absent field is a difference, and so is a
+batch or record that is not expected.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from seglog_format.lines import lines_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Line = dict[str, Any]
+Key = tuple[object, ...]
+
+REMARKS = ("recordsRead", "sanityCheck")
+"""Fields that say something about Kafka's classes and not about the bytes."""
+LONGEST_BYTES = 256
+"""Longer values stand in the expected lines as size and digest."""
+KINDS = (
+    "file",
+    "batch",
+    "record",
+    "logEnd",
+    "offsetIndex",
+    "timeIndex",
+    "transactionIndex",
+    "producerSnapshot",
+    "text",
+)
+
+
+def differences(directory: Path, expected: list[Line]) -> list[str]:
+    """What differs between the lines read from an unpacked case and the expected ones.
+
+    Args:
+        directory: the case; crash cases hold ``before`` and ``after``, which are read one by one.
+        expected: lines of ``expected.jsonl.gz``.
+    """
+    found = numbered(read(directory))
+    wanted = numbered([line for line in expected if line["type"] in KINDS])
+    missing = [f"missing: {name}" for name in wanted.keys() - found.keys()]
+    extra = [f"not expected: {name}" for name in found.keys() - wanted.keys() if name[0] in ("batch", "record")]
+    fields = [text for name in wanted.keys() & found.keys() for text in compared(wanted[name], found[name])]
+    return sorted(missing + extra + fields)
+
+
+def read(directory: Path) -> list[Line]:
+    """The lines of a case, named as in the expected ones."""
+    states = [name for name in ("before", "after") if (directory / name).is_dir()]
+    if not states:
+        return list(lines_of(directory, bytes_as="base64", digest_over=LONGEST_BYTES))
+    return [
+        line | {"file": f"{state}/{line['file']}"}
+        for state in states
+        for line in lines_of(directory / state, bytes_as="base64", digest_over=LONGEST_BYTES)
+    ]
+
+
+def numbered(lines: list[Line]) -> dict[Key, Line]:
+    """Lines by what tells them from all others; the last part counts lines that nothing else tells apart."""
+    seen: Counter[Key] = Counter()
+    table = {}
+    for line in lines:
+        name = (line["type"], line["file"], line.get("position"), line.get("offset"))
+        table[*name, seen[name]] = line
+        seen[name] += 1
+    return table
+
+
+def compared(wanted: Line, found: Line) -> list[str]:
+    """The fields of one line that differ."""
+    place = f"{wanted['type']} of {wanted['file']} at {wanted.get('position')}"
+    if "invalid" in wanted:
+        return [] if found.get("isValid") is False else [f"{place}: not seen as damaged"]
+    wrong = []
+    for name, value in wanted.items():
+        if name in REMARKS:
+            continue
+        if name not in found:
+            wrong.append(f"{place}: {name} is absent")
+        elif not equal(name, value, found[name]):
+            wrong.append(f"{place}: {name}: expected {value!r}, found {found[name]!r}")
+    return wrong
+
+
+def equal(name: str, wanted: Any, found: Any) -> bool:  # noqa: ANN401 - JSON
+    """Whether a field is the same. Expected header keys are text, and errors are in Kafka's own words."""
+    if name == "headers":
+        found = [[b64decode(header_key).decode(), value] for header_key, value in found]
+    if name == "error":
+        return (found is None) == (wanted is None)
+    return bool(wanted == found)

@@ -1,0 +1,38 @@
+"""``make conform``: the reference reader against what Kafka's own classes read from every bundled directory.
+
+The suite that judges other implementations is not built yet; this is the part of it that exists.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+from agreement import differences
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+
+
+def main() -> int:
+    """Print one line for each case that differs, and the totals."""
+    lines = cases = differing = 0
+    for directory in sorted(path.parent for path in FIXTURES.glob("kafka-*/*/case.toml")):
+        name = directory.relative_to(FIXTURES)
+        with gzip.open(directory / "expected.jsonl.gz", "rt", encoding="utf-8") as file:
+            expected = [json.loads(line) for line in file]
+        with tempfile.TemporaryDirectory() as unpacked, tarfile.open(directory / "files.tar.gz") as files:
+            files.extractall(unpacked, filter="data")
+            found = differences(Path(unpacked), expected)
+        for text in found[:3]:
+            print(f"{name}: {text}")
+        cases, lines, differing = cases + 1, lines + len(expected), differing + bool(found)
+    print(f"{cases} cases, {lines} lines that Kafka reads, {differing} cases differ")
+    return 1 if differing or not cases else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -92,6 +92,14 @@ def usual_unique_part(directory: DirectoryName) -> Iterator[Problem]:
         yield Problem(place, "32 lower-case hexadecimal digits", printable(name.unique))
 
 
+@checks("SEG-PDR-017")
+def plain_partition(directory: DirectoryName) -> Iterator[Problem]:
+    """Brokers read other numbers too, and keep the name."""
+    if not directory.name.has_plain_partition:
+        place = Location(directory.path, field="partition")
+        yield Problem(place, str(directory.name.partition), printable(directory.name.digits))
+
+
 @checks("SEG-PDR-005")
 def twenty_digits(file: NumberedName) -> Iterator[Problem]:
     """A broker opens the 20-digit name beside it, and creates it where it is missing."""

@@ -261,12 +261,20 @@ def _partitions(directory: Path, names: list[str]) -> tuple[list[PartitionEntry]
     partitions, misnamed = [], []
     for name in names:
         try:
-            parsed = parse_partition_directory(name)
+            partitions.append(_partition(directory, name))
         except FormatError as error:
-            misnamed.append(relocated(error, str(directory)))
-        else:
-            partitions.append(PartitionEntry(directory / name, parsed))
+            misnamed.append(error)
     return partitions, misnamed
+
+
+def _partition(directory: Path, name: str) -> PartitionEntry:
+    try:
+        parsed = parse_partition_directory(name)
+    except FormatError as error:
+        where = relocated(error, str(directory)).location
+        ids = error.requirements
+        raise FormatError(where, "SEG-LDR-001", *ids, expected=error.expected, found=error.found) from None
+    return PartitionEntry(directory / name, parsed)
 
 
 def _root_files(directory: Path, names: list[str]) -> tuple[dict[FileKind, Path], tuple[Path, ...]]:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
         UnsupportedVersionError,
         UsageError,
     )
-    from seglog_format.lifecycle.recovery import Cut, RecoveryPlan, plan_for_directory, plan_recovery
+    from seglog_format.lifecycle.recovery import RecoveryPlan, plan_for_directory, plan_recovery
+    from seglog_format.lifecycle.segment_scan import Cut
     from seglog_format.log.directory import LogDirectories, LogDirectory, open_log_directory
     from seglog_format.log.partition import Partition, open_partition
     from seglog_format.log.reading import Fetch
@@ -104,6 +105,7 @@ _NAMES: Final = {
         "plan_for_directory",
         "plan_recovery",
     ),
+    "lifecycle.segment_scan": ("Cut",),
     "log.directory": (
         "LogDirectories",
         "LogDirectory",

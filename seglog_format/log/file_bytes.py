@@ -101,9 +101,13 @@ def _content(name: str, descriptor: int, *, copy: bool) -> bytes | mmap.mmap:
     if copy or status.st_size == 0:
         return _read(descriptor)
     try:
-        return mmap.mmap(descriptor, status.st_size, access=mmap.ACCESS_READ)
+        return _map(descriptor, status.st_size)
     except (OSError, ValueError):  # a file system that cannot map, or a file that shrank just now
         return _read(descriptor)
+
+
+def _map(descriptor: int, size: int) -> mmap.mmap:
+    return mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
 
 
 def _read(descriptor: int) -> bytes:

@@ -12,8 +12,9 @@ from seglog_format.errors import OffsetOutOfRangeError, UsageError
 from seglog_format.log.broker_lock import is_locked
 from seglog_format.log.listing import PartitionListing, list_partition
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
+from seglog_format.log.open_segments import OpenSegments
 from seglog_format.log.reading import READ_UNCOMMITTED, Fetch, Isolation, LogReader, delivered, is_committed_only
-from seglog_format.log.segment import LogSegment, OpenSegments
+from seglog_format.log.segment import LogSegment
 from seglog_format.log.timestamps import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
@@ -24,6 +25,7 @@ from seglog_format.log.timestamps import (
     first_of_largest,
 )
 from seglog_format.log.transactions import Transactions, scan_transactions
+from seglog_format.log.trusted_lookup import trusted_next_offset
 from seglog_format.model import INT64_MAX, NO_TIMESTAMP, TimestampOffset
 from seglog_format.names import FileKind
 
@@ -105,8 +107,8 @@ class Partition:
         if not self.segments:
             return self.log_start_offset
         last = self.segments[-1]
-        end = last.indexed_next_offset if self.trust_indexes else last.next_offset
-        return max(end, self.log_start_offset)
+        trusted = trusted_next_offset(last) if self.trust_indexes else None
+        return max(last.next_offset if trusted is None else trusted, self.log_start_offset)
 
     @property
     def last_stable_offset(self) -> int:

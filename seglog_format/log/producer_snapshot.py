@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from seglog_format.codec.producer_snapshot import decode_producer_snapshot
-from seglog_format.errors import Location
+from seglog_format.errors import FormatError, Location
 from seglog_format.log.file_bytes import open_bytes
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable
+    from pathlib import Path
 
     from seglog_format.model import ProducerStateEntry
 
@@ -53,3 +55,23 @@ class ProducerSnapshot:
         """
         snapshot = decode_producer_snapshot(memoryview(data), Location(path))
         return cls(snapshot.version, snapshot.crc, snapshot.producers, path)
+
+
+def newest_readable_snapshot(paths: Iterable[Path]) -> ProducerSnapshot | None:
+    """The snapshot with the greatest offset in its name that can be read (SEG-PSN-005).
+
+    Args:
+        paths: snapshot files with canonical names.
+
+    Returns:
+        A snapshot, or None: the state has to be computed from the start of the log.
+
+    Raises:
+        UsageError: one of the files is gone.
+    """
+    for path in sorted(paths, key=lambda path: path.name, reverse=True):
+        try:
+            return ProducerSnapshot.open(path)
+        except FormatError:
+            continue  # a broker deletes it and tries the one before, too
+    return None

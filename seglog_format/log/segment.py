@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from copy import copy as copied
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
-from seglog_format.codec.decode import checksum_is_valid, decode_frame, verify_checksum
+from seglog_format.codec.decode import decode_frame, verify_checksum
 from seglog_format.codec.framing import FrameWalk, frame_at, walk
 from seglog_format.errors import FormatError, Location, SeglogError, TruncatedError, UsageError
 from seglog_format.log.entry_table import EntryTable, OffsetRange, in_order
@@ -16,6 +15,7 @@ from seglog_format.log.file_bytes import FileBytes, open_bytes
 from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.log.transaction_index import TransactionIndex
+from seglog_format.log.trusted_lookup import trusted_position
 from seglog_format.model import INT64_MAX, Frame, RecordBatch, Tail
 
 if TYPE_CHECKING:
@@ -24,32 +24,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from seglog_format.log.listing import SegmentFiles
+    from seglog_format.log.open_segments import OpenSegments
 
 IndexT = TypeVar("IndexT")
-
-MAX_OPEN_SEGMENTS: Final = 16
-"""So many segments of a partition keep their files open; a directory may hold ten thousand."""
-
-
-class OpenSegments:
-    """The segments of a partition whose files are open, the one used last at the end."""
-
-    def __init__(self, limit: int = MAX_OPEN_SEGMENTS) -> None:
-        self._limit = limit
-        self._open: OrderedDict[int, LogSegment] = OrderedDict()
-
-    def use(self, segment: LogSegment) -> None:
-        """Note that a segment is in use; close the one that was not for longest, if they are too many."""
-        self._open[segment.base_offset] = segment
-        self._open.move_to_end(segment.base_offset)
-        if len(self._open) > self._limit:
-            _, oldest = self._open.popitem(last=False)
-            oldest.release()
-
-    def close(self) -> None:
-        """Close them all."""
-        while self._open:
-            self._open.popitem()[1].close()
 
 
 class LogSegment:
@@ -171,18 +148,6 @@ class LogSegment:
         return self.entries.next_offset
 
     @property
-    def indexed_next_offset(self) -> int:
-        """As `next_offset`, by a walk from the offset index's last entry if an intact entry stands there."""
-        index = self.offset_index
-        floor = index.entries[-1].position if index is not None and index.entries else 0
-        try:
-            if floor <= 0 or not self._may_hold(self.frame_at(floor), INT64_MAX):
-                return self.next_offset
-            return max(frame.header.next_offset for frame in self.ordered_frames(floor))
-        except FormatError:
-            return self.next_offset
-
-    @property
     def last_offset(self) -> int | None:
         """Last offset of the last whole entry before any `damage`; None where there is none."""
         return self.next_offset - 1 if self.entries.last_offsets else None
@@ -251,7 +216,7 @@ class LogSegment:
         Raises:
             FormatError: damage was met before such an entry.
         """
-        trusted = self.trusted_position(offset) if trust_index else None
+        trusted = trusted_position(self, offset) if trust_index else None
         if trusted is not None:
             return trusted
         number = self.number_of(offset)
@@ -268,28 +233,6 @@ class LogSegment:
         if number is None:
             self.raise_damage()
         return number
-
-    def trusted_position(self, offset: int) -> int | None:
-        """As `position_of`, by a walk from the offset index's floor entry if an intact entry stands there.
-
-        That this is an entry cannot be proven: the bytes may belong to a record's value. None is the answer on any
-        doubt, a missing offset included.
-        """
-        floor = self.offset_index.lookup(offset).position if self.offset_index is not None else 0
-        if floor <= 0:
-            return None
-        try:
-            if not self._may_hold(self.frame_at(floor), offset):
-                return None
-            found = next((frame for frame in self.ordered_frames(floor) if frame.header.last_offset >= offset), None)
-        except FormatError:
-            return None
-        return found.position if found is not None and _starts_at(found) <= offset else None
-
-    def _may_hold(self, found: Frame | Tail, offset: int) -> bool:
-        if not isinstance(found, Frame):
-            return False
-        return self.base_offset <= _starts_at(found) <= offset and checksum_is_valid(found)
 
     def verify_entries(self, start: int, stop: int) -> None:
         """Verify the checksums of entries that were walked before, each only once in the life of this object.
@@ -376,9 +319,3 @@ def _readable(opener: Callable[[Path, int], IndexT], path: Path | None, base_off
         return opener(path, base_offset)
     except SeglogError:
         return None
-
-
-def _starts_at(frame: Frame) -> int:
-    """The base offset, or at least an offset that is not above the entry where only decompression would tell."""
-    first = frame.header.base_offset
-    return 0 if first is None else first

@@ -1,0 +1,126 @@
+"""Reading files: mapped, copied, and refused."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from seglog_format.errors import UsageError
+from seglog_format.log import file_bytes
+from seglog_format.log.file_bytes import open_bytes
+
+DESCRIPTORS = Path("/proc/self/fd")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "00000000000000000000.log"
+    file.write_bytes(b"0123456789")
+    return file
+
+
+@pytest.mark.parametrize("copy", [False, True])
+def test_a_file_is_a_read_only_view(path: Path, copy: bool) -> None:  # noqa: FBT001
+    with open_bytes(path, copy=copy) as source:
+        assert bytes(source.data) == b"0123456789"
+        assert source.data.readonly
+        assert (source.size, source.path, source.is_mapped) == (10, str(path), not copy)
+
+
+def test_an_empty_file_is_no_bytes(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.touch()
+    with open_bytes(str(empty)) as source:
+        assert (bytes(source.data), source.is_mapped) == (b"", False)
+
+
+def test_data_cannot_be_used_after_closing(path: Path) -> None:
+    source = open_bytes(path)
+    source.close()
+    source.close()
+    with pytest.raises(ValueError, match="released"):
+        bytes(source.data)
+
+
+def test_views_outlive_closing(path: Path) -> None:
+    source = open_bytes(path)
+    part = source.data[2:5]
+    source.close()
+    assert bytes(part) == b"234"
+
+
+def test_an_exported_view_outlives_closing(path: Path) -> None:
+    source = open_bytes(path)
+    exported = pickle.PickleBuffer(source.data)  # as numpy would hold it: the view itself cannot be released
+    source.close()
+    assert bytes(exported.raw()) == b"0123456789"
+
+
+def test_a_copy_does_not_follow_the_file(path: Path) -> None:
+    with open_bytes(path, copy=True) as source:
+        path.write_bytes(b"")
+        assert bytes(source.data) == b"0123456789"
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENODEV, "cannot map"), ValueError("shrank")])
+def test_a_file_that_cannot_be_mapped_is_copied(path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(file_bytes, "_map", refuse)
+    with open_bytes(path) as source:
+        assert (bytes(source.data), source.is_mapped) == (b"0123456789", False)
+
+
+def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"missing\.log: No such file"):
+        open_bytes(tmp_path / "missing.log")
+
+
+def test_a_directory_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not a regular file"):
+        open_bytes(tmp_path)
+
+
+def test_a_name_with_a_nul_character_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="null"):
+        open_bytes("a\0b")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs")
+def test_a_fifo_does_not_hang(tmp_path: Path) -> None:
+    fifo = tmp_path / "00000000000000000000.log"
+    os.mkfifo(fifo)
+    with pytest.raises(UsageError, match="not a regular file"):
+        open_bytes(fifo)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no devices")
+def test_a_device_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="not a regular file"):
+        open_bytes("/dev/zero")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no UNIX sockets")
+def test_a_socket_is_a_usage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # socket names are short
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("s.log")
+        with pytest.raises(UsageError, match=r"s\.log"):
+            open_bytes("s.log")
+
+
+@pytest.mark.skipif(not DESCRIPTORS.is_dir(), reason="counts descriptors under /proc")
+def test_no_descriptor_is_left_open(path: Path, tmp_path: Path) -> None:
+    before = len(list(DESCRIPTORS.iterdir()))
+    with open_bytes(path), open_bytes(path, copy=True):
+        pass
+    with pytest.raises(UsageError):
+        open_bytes(tmp_path)
+    assert len(list(DESCRIPTORS.iterdir())) == before

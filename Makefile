@@ -11,7 +11,7 @@ WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types trace trace-kill hostile docs docs-check docs-serve coverage bench conform ci clean
+.PHONY: help demo test lint types trace trace-kill hostile docs docs-check docs-serve coverage bench conform package ci clean
 
 help: ## tell what there is
 	@echo 'usage: make TARGET'
@@ -91,6 +91,13 @@ docs-check: $(VENV)/.dev $(VENV)/.docs ## fail when a generated page is out of d
 
 docs-serve: $(VENV)/.dev $(VENV)/.docs ## the site on 127.0.0.1, rebuilt as files change
 	@$(BIN)/mkdocs serve
+
+package: $(VENV)/.base ## build a wheel into dist/ and ask it for a requirement, away from the sources
+	@rm -rf dist build/wheel
+	@$(BIN)/python -m pip --disable-pip-version-check --quiet wheel --no-deps --wheel-dir dist .
+	@$(BIN)/python -m zipfile --extract dist/seglog_format-*.whl build/wheel
+	@cd build && PYTHONPATH=wheel ../$(BIN)/python -P -m seglog_format.cli explain SEG-IDX-004 | head -n 1
+	@ls dist/*.whl
 
 # -- all ---------------------------------------------------------------------------------------------------------------
 

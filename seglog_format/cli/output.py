@@ -13,6 +13,7 @@ from seglog_format.cli.render import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 """Escapes everything outside ASCII: no byte of a file reaches a terminal as it is, and any encoding can print it."""
@@ -36,6 +37,14 @@ def write_text(text: str) -> None:
 def diagnose(message: str) -> None:
     """One line of standard error."""
     click.echo(f"seglog: {printable(message)}", err=True)
+
+
+def is_busy(path: Path) -> bool:
+    """Whether a broker works on the files at a path; then they are copied, because it may cut them short."""
+    from seglog_format.log.broker_lock import is_locked
+
+    absolute = path.absolute()
+    return any(is_locked(directory) for directory in (absolute, absolute.parent, absolute.parent.parent))
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from seglog_format.errors import UsageError
 from seglog_format.lines.logs import log_lines
 from seglog_format.lines.options import LineOptions
 from seglog_format.lines.side_files import SIDE_FILE_LINES, file_line
-from seglog_format.lines.sources import Source, SourceKind, sources_of
+from seglog_format.lines.sources import Source, SourceKind, source_of, sources_of
 from seglog_format.log.file_bytes import open_bytes
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from seglog_format.lines.options import BytesAs, Line
     from seglog_format.log.file_bytes import FileBytes
 
-__all__ = ["LineOptions", "Source", "SourceKind", "lines_of", "lines_of_source", "sources_of"]
+__all__ = ["LineOptions", "Source", "SourceKind", "lines_of", "lines_of_source", "source_of", "sources_of"]
 
 
 def lines_of(  # noqa: PLR0913 - every option is a keyword with a default

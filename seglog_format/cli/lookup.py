@@ -1,0 +1,97 @@
+"""``seglog lookup``: where an offset or a timestamp is, and how a reader gets there."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from seglog_format.cli.main import FINDINGS
+from seglog_format.cli.options import json_option, path_argument
+from seglog_format.cli.output import write_json, write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from seglog_format.cli.lookup_steps import Step
+
+EPILOG: Final = """\b
+Examples:
+  seglog lookup my-topic-0 4711
+  seglog lookup --explain my-topic-0 --offset 4711
+  seglog lookup --explain my-topic-0 --timestamp 2026-01-31T12:00:00Z
+  seglog lookup my-topic-0 --timestamp -1"""
+
+
+def to_timestamp_ms(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
+    """Callback of ``--timestamp``: milliseconds, or an ISO date and time (UTC unless it says otherwise)."""
+    if value is None:
+        return None
+    try:
+        return int(value)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        msg = f"{value!r} is neither a number of milliseconds nor a time such as 2026-01-31T12:00:00Z"
+        raise click.BadParameter(msg) from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000)
+
+
+@click.command(epilog=EPILOG, context_settings={"ignore_unknown_options": True})
+@path_argument
+@click.argument("number", metavar="[OFFSET]", type=int, required=False)
+@click.option("--offset", type=int, metavar="N", help="Find this offset.")
+@click.option(
+    "--timestamp",
+    callback=to_timestamp_ms,
+    metavar="TIME",
+    help="Find the first record that is not older: milliseconds or an ISO time; -1 end, -2 start, -3 youngest.",
+)
+@click.option("--explain", is_flag=True, help="Print every step.")
+@json_option
+def command(
+    path: Path, *, number: int | None, offset: int | None, timestamp: int | None, explain: bool, as_json: bool
+) -> int:
+    """Find an OFFSET or a timestamp in the partition directory at PATH, or in one log file.
+
+    With --explain, each step is told: file list, index entry, walk, batch, record, and the requirement behind it. The
+    exit status is 1 when there is no such record.
+    """
+    from seglog_format.cli.lookup_steps import lookup_offset, lookup_timestamp
+
+    given = [value for value in (number, offset, timestamp) if value is not None]
+    if len(given) != 1:
+        msg = "give one offset or one timestamp"
+        raise click.UsageError(msg)
+    steps: list[Step] = []
+    try:
+        answer = lookup_offset(path, given[0], steps) if timestamp is None else lookup_timestamp(path, timestamp, steps)
+    finally:
+        if explain:
+            _write_steps(steps, as_json=as_json)
+    _write_answer(answer, as_json=as_json)
+    return 0 if answer["found"] else FINDINGS
+
+
+def _write_steps(steps: Iterable[Step], *, as_json: bool) -> None:
+    from seglog_format.cli.render_lookup import step_text
+
+    for step in steps:
+        if as_json:
+            write_json({"type": "step", "step": step.name, "text": step.text, "requirements": list(step.requirements)})
+        else:
+            write_text(step_text(step))
+
+
+def _write_answer(answer: dict[str, Any], *, as_json: bool) -> None:
+    from seglog_format.cli.render_lookup import answer_text
+
+    if as_json:
+        write_json(answer)
+    else:
+        write_text(answer_text(answer))

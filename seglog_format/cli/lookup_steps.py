@@ -1,0 +1,268 @@
+"""A lookup, step by step: what a reader does, and what it sees at each step.
+
+The steps are told from the segments and indexes themselves; the answer comes from `Partition`, as it would for any
+reader. Tests hold the one against the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from seglog_format.cli.places import partition_directory_at, segment_files_at
+from seglog_format.cli.render import count_text, time_text
+from seglog_format.lines import LineOptions, source_of
+from seglog_format.lines.logs import batch_line
+from seglog_format.lines.records import RecordLines
+from seglog_format.log.listing import list_partition
+from seglog_format.log.partition import Partition, open_partition
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.model import RecordBatch
+
+    Answer = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a lookup.
+
+    Attributes:
+        name: a word: ``files``, ``index``, ``walk``, ``batch``, ``record``, ...
+        text: what was done, and what was seen.
+        requirements: ids of the rules it follows.
+    """
+
+    name: str
+    text: str
+    requirements: tuple[str, ...] = ()
+
+
+def opened(path: Path) -> Partition:
+    """The partition at a path; for a log file, a partition that has this one segment.
+
+    Raises:
+        UsageError: there is nothing there, or no single partition.
+    """
+    directory = partition_directory_at(path)
+    if path.is_dir():
+        return open_partition(directory)
+    files = segment_files_at(path)
+    listing = replace(list_partition(directory), segments=(files,), base_offsets=(files.base_offset,))
+    return Partition(listing)
+
+
+def lookup_offset(path: Path, offset: int, steps: list[Step]) -> Answer:
+    """Find an offset.
+
+    Args:
+        path: of a partition directory or a log file.
+        offset: any number.
+        steps: where to tell the steps, also those before an error.
+
+    Returns:
+        An object with ``found``; the record and its batch where there is one, else the reason.
+
+    Raises:
+        OffsetOutOfRangeError: the offset is below the log start or above the log end offset.
+        FormatError: damage was met on the way.
+    """
+    with opened(path) as partition:
+        return _Lookup(partition, steps).offset(offset)
+
+
+def lookup_timestamp(path: Path, timestamp_ms: int, steps: list[Step]) -> Answer:
+    """Find the first record that is not older than a timestamp; arguments, answer and errors as `lookup_offset`."""
+    with opened(path) as partition:
+        return _Lookup(partition, steps).timestamp(timestamp_ms)
+
+
+class _Lookup:
+    def __init__(self, partition: Partition, steps: list[Step]) -> None:
+        self.partition = partition
+        self.steps = steps
+
+    def tell(self, name: str, text: str, *requirements: str) -> None:
+        self.steps.append(Step(name, text, requirements))
+
+    def offset(self, offset: int) -> Answer:
+        fetch = self.partition.read(offset, 1)
+        if not fetch.batches:
+            self.tell("end", f"{offset} is the log end offset: nothing stands there yet", "SEG-LKP-005")
+            return _nothing(offset, "the log end offset; nothing stands there yet")
+        (batch,) = fetch.batches
+        segment = self._tell_segments(offset)
+        self._tell_batch(batch, offset)
+        return self._answer(segment, batch, offset)
+
+    def _tell_segments(self, offset: int) -> LogSegment:
+        """Tell the way from the file list to the batch; answers the segment that has it."""
+        segments = self.partition.segments
+        segment = self.partition.segment_for(offset)
+        self.tell("files", _files_text(segments, segment, offset), "SEG-LKP-001")
+        following = list(segments[segments.index(segment) + 1 :])
+        while self._tell_position(segment, offset) is None and following:
+            segment = following.pop(0)
+            self.tell("files", f"the next segment is {segment.base_offset}", "SEG-LKP-002")
+        return segment
+
+    def _tell_position(self, segment: LogSegment, offset: int) -> int | None:
+        start = self._tell_index(segment, offset)
+        position = segment.position_of(offset)
+        if position is None:
+            self.tell("walk", f"from position {start} to the end: every entry ends below {offset}", "SEG-LKP-002")
+            return None
+        passed = sum(start <= each < position for each in segment.entries.positions)
+        self.tell("walk", _walk_text(start, position, passed, offset), "SEG-LKP-002")
+        return position
+
+    def _tell_index(self, segment: LogSegment, offset: int) -> int:
+        """Tell what the offset index says, and whether that is so; answers where the walk starts."""
+        index = segment.offset_index
+        if index is None:
+            self.tell("index", "there is no offset index: start at position 0", "SEG-IDX-009")
+            return 0
+        entries = index.entries
+        if not entries:
+            self.tell("index", "the offset index has no entry: start at position 0", "SEG-IDX-008")
+            return 0
+        floor = index.lookup(offset)
+        if entries[0].offset > offset:
+            text = f"none of {count_text(len(entries), 'index entry')} is at or below {offset}: start at position 0"
+            self.tell("index", text, "SEG-IDX-008")
+            return 0
+        place = f"entry ({floor.offset}, {floor.position})"
+        text = f"{place} is the last of {count_text(len(entries), 'entry')} at or below {offset}"
+        self.tell("index", text, "SEG-IDX-008")
+        reason = _reason_to_doubt(segment, floor.offset, floor.position)
+        if reason:
+            self.tell("proof", f"{reason}: the index is not believed; start at position 0", "SEG-IDX-009")
+            return 0
+        text = f"an entry starts at {floor.position}, and all before it end below {floor.offset}"
+        self.tell("proof", text, "SEG-IDX-006")
+        return floor.position
+
+    def _tell_batch(self, batch: RecordBatch, offset: int) -> None:
+        header = batch.header
+        line = batch_line("", batch.position, header)
+        text = (
+            f"offsets {batch.base_offset} to {batch.last_offset}, {count_text(len(batch.records), 'record')},"
+            f" magic {header.magic}, {line['codec']}, checksum right"
+        )
+        self.tell("batch", text, "SEG-MSG-004" if header.magic < 2 else "SEG-BAT-003")  # noqa: PLR2004 - magic 2
+        below = sum(record.offset < offset for record in batch.records)
+        if below:
+            self.tell("drop", f"{count_text(below, 'record')} below {offset}", "SEG-LKP-003")
+
+    def _answer(self, segment: LogSegment, batch: RecordBatch, offset: int) -> Answer:
+        """The record at an offset, or the first after it, which may stand in a later batch."""
+        source = source_of(segment.paths.log, f"{self.partition.name}/{segment.paths.log.name}", segment.size)
+        place = {"file": source.name, "position": batch.position}
+        lines = [line for line in RecordLines(source, LineOptions()).of(batch) if line["offset"] >= offset]
+        if not lines:
+            reason = "compaction has removed the record, and all that followed in its batch"
+            return _nothing(offset, reason) | place
+        record = lines[0]
+        if record["offset"] != offset:
+            text = f"there is no record {offset} any more; the next one is {record['offset']}"
+            self.tell("record", text, "SEG-LKP-002")
+        return {"type": "lookup", "offset": offset, "found": True, **place, "record": record}
+
+    def timestamp(self, timestamp_ms: int) -> Answer:
+        found = self.partition.offset_for_timestamp(timestamp_ms)
+        if timestamp_ms < 0:
+            return self._special(timestamp_ms, None if found is None else found.offset)
+        self._tell_time_segments(timestamp_ms)
+        if found is None:
+            self.tell("end", f"no record is as young as {time_text(timestamp_ms)}", "SEG-LKP-008")
+            return _nothing(None, f"no record is as young as {time_text(timestamp_ms)}") | {"timestamp": timestamp_ms}
+        self.tell("answer", f"the first such record, in offset order, is {found.offset}", "SEG-LKP-008")
+        return self.offset(found.offset) | {"timestamp": timestamp_ms}
+
+    def _special(self, timestamp_ms: int, offset: int | None) -> Answer:
+        meaning = SPECIAL.get(timestamp_ms, "nothing that a directory knows")
+        self.tell("meaning", f"timestamp {timestamp_ms} asks for {meaning}", *SPECIAL_RULES.get(timestamp_ms, ()))
+        if offset is None:
+            return _nothing(None, "there is none") | {"timestamp": timestamp_ms}
+        answer = {"type": "lookup", "timestamp": timestamp_ms, "offset": offset, "found": True, "reason": meaning}
+        return self.offset(offset) | {"timestamp": timestamp_ms} if timestamp_ms == YOUNGEST else answer
+
+    def _tell_time_segments(self, timestamp_ms: int) -> None:
+        """Tell which segments are passed over, and what the time index of the first other one says."""
+        passed = 0
+        for segment in self.partition.segments:
+            if segment.largest_timestamp_ms >= timestamp_ms:
+                self._tell_passed(passed, timestamp_ms)
+                text = f"segment {segment.base_offset} goes up to {time_text(segment.largest_timestamp_ms)}"
+                self.tell("files", text, "SEG-LKP-008")
+                self._tell_time_index(segment, timestamp_ms)
+                return
+            passed += 1
+        self._tell_passed(passed, timestamp_ms)
+
+    def _tell_passed(self, passed: int, timestamp_ms: int) -> None:
+        if passed:
+            text = f"{count_text(passed, 'segment')} only with records older than {time_text(timestamp_ms)}"
+            self.tell("files", text, "SEG-LKP-008")
+
+    def _tell_time_index(self, segment: LogSegment, timestamp_ms: int) -> None:
+        index = segment.time_index
+        if index is None or not index.entries:
+            self.tell("index", "no time index entry: start at the beginning of the segment", "SEG-IDX-009")
+            return
+        floor = index.lookup(timestamp_ms - 1)
+        if floor.timestamp_ms < 0:
+            self.tell("index", "no time index entry is older: start at the beginning of the segment", "SEG-TIX-008")
+            return
+        text = (
+            f"time index entry ({time_text(floor.timestamp_ms)}, offset {floor.offset}): nothing up to there is younger"
+        )
+        self.tell("index", text, "SEG-TIX-008", "SEG-TIX-004")
+
+
+YOUNGEST = -3
+SPECIAL = {
+    -1: "the log end offset",
+    -2: "the log start offset",
+    YOUNGEST: "the first of the youngest records",
+    -4: "the log start offset on this broker's disk",
+    -5: "the last offset in tiered storage, of which a directory knows nothing",
+}
+SPECIAL_RULES = {-1: ("SEG-LKP-009",), -2: ("SEG-LKP-009",), YOUNGEST: ("SEG-LKP-013",)}
+
+
+def _nothing(offset: int | None, reason: str) -> Answer:
+    return {"type": "lookup", "offset": offset, "found": False, "reason": reason}
+
+
+def _files_text(segments: Sequence[LogSegment], segment: LogSegment, offset: int) -> str:
+    if len(segments) == 1:
+        return f"one segment, {segment.base_offset}"
+    first, last = segments[0].base_offset, segments[-1].base_offset
+    return (
+        f"{len(segments)} segments, {first} to {last}; {segment.base_offset} is the greatest that is not above {offset}"
+    )
+
+
+def _walk_text(start: int, position: int, passed: int, offset: int) -> str:
+    if not passed:
+        return f"the entry at position {position} is the first that does not end below {offset}"
+    entries = count_text(passed, "entry")
+    return f"from position {start} past {entries} to position {position}, the first that does not end below {offset}"
+
+
+def _reason_to_doubt(segment: LogSegment, offset: int, position: int) -> str:
+    """Why an index entry cannot be true; empty where it can."""
+    table = segment.entries
+    if position not in table.positions:
+        return f"no entry starts at position {position}"
+    number = table.positions.index(position)
+    if number and table.last_offsets[number - 1] >= offset:
+        return f"offset {offset} ends before position {position}"
+    found = segment.frame_at(position)
+    first = getattr(getattr(found, "header", None), "base_offset", None)
+    return f"the entry at position {position} starts above {offset}" if first is not None and first > offset else ""

@@ -1,0 +1,75 @@
+"""From a path on the command line to partitions: a file, a partition directory or a log directory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog_format.errors import FormatError, UsageError
+from seglog_format.log.directory import LogDirectory
+from seglog_format.log.listing import SegmentFiles, is_log_directory, list_log_directory, list_partition
+from seglog_format.names import FileKind, parse_file_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seglog_format.log.listing import PartitionEntry
+
+
+def checked(path: Path) -> Path:
+    """The path itself.
+
+    Raises:
+        UsageError: there is nothing there.
+    """
+    if not path.exists():
+        msg = f"{path}: no such file or directory"
+        raise UsageError(msg)
+    return path
+
+
+def log_directory_at(path: Path) -> LogDirectory | None:
+    """The log directory at a path; None where a file or a partition directory stands there."""
+    if checked(path).is_dir() and is_log_directory(path):
+        return LogDirectory(list_log_directory(path))
+    return None
+
+
+def partition_directory_at(path: Path) -> Path:
+    """The one partition directory that a path means: itself, or the only one of a log directory.
+
+    Raises:
+        UsageError: there are several, or none.
+    """
+    directory = log_directory_at(path)
+    if directory is None:
+        return path if path.is_dir() else path.absolute().parent
+    entries: list[PartitionEntry] = list(directory.partitions.values())
+    if len(entries) == 1:
+        return entries[0].path
+    some = ", ".join(entry.path.name for entry in entries[:3])
+    msg = f"{path}: a log directory; name one of its {len(entries)} partitions, such as {some}"
+    raise UsageError(msg)
+
+
+def segment_files_at(path: Path) -> SegmentFiles:
+    """A log file with the indexes beside it; with base offset 0 where its name says none."""
+    for files in list_partition(path.absolute().parent).segments:
+        if files.log.name == path.name:
+            return SegmentFiles(
+                files.base_offset,
+                path,
+                files.offset_index,
+                files.time_index,
+                files.transaction_index,
+                files.snapshot,
+            )
+    return SegmentFiles(base_offset_of(path.name), path)
+
+
+def base_offset_of(file_name: str) -> int:
+    """The offset in a file name; 0 where there is none."""
+    try:
+        parsed = parse_file_name(file_name)
+    except FormatError:
+        return 0
+    return max(parsed.base_offset, 0) if parsed is not None and parsed.kind is FileKind.LOG else 0

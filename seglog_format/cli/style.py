@@ -1,0 +1,21 @@
+"""Colour on standard output: on a terminal only, and never against ``NO_COLOR``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from typing import Final
+
+CODES: Final = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36, "bold": 1, "dim": 2}
+
+
+@cache
+def has_colour() -> bool:
+    """Whether text may be coloured."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def styled(text: str, style: str) -> str:
+    """The text in a colour or weight, where that is wanted."""
+    return f"\x1b[{CODES[style]}m{text}\x1b[0m" if has_colour() else text

@@ -1,0 +1,82 @@
+"""``seglog verify``: files against the requirements."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from seglog_format.cli.main import FINDINGS
+from seglog_format.cli.options import json_option, limit_option, path_argument
+from seglog_format.cli.output import is_busy, write_json, write_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seglog_format.checks import Finding
+
+EPILOG: Final = """\b
+Examples:
+  seglog verify my-topic-0
+  seglog verify --severity error /var/lib/kafka/data
+  seglog verify --json my-topic-0 | jq -r .requirement | sort | uniq -c"""
+
+SEVERITIES: Final = ("error", "warning", "note")
+
+
+@click.command(epilog=EPILOG)
+@path_argument
+@json_option
+@click.option(
+    "--severity",
+    type=click.Choice(SEVERITIES),
+    default="note",
+    show_default=True,
+    help="Least severity to print; what is not printed still counts.",
+)
+@limit_option
+def command(path: Path, *, as_json: bool, severity: str, limit: int) -> int:
+    """Check the files at PATH against the numbered requirements of the specification.
+
+    A broken MUST is an error, a broken SHOULD a warning; a note tells of something legal that is worth knowing. Only
+    errors make the exit status 1. 'seglog explain' prints a requirement.
+    """
+    from seglog_format.checks import verify
+
+    counts: Counter[str] = Counter()
+    shown = SEVERITIES[: SEVERITIES.index(severity) + 1]
+    for finding in verify(path, limit=limit, copy=is_busy(path)):
+        counts[finding.severity.value] += 1
+        if finding.severity.value in shown:
+            _write(finding, as_json=as_json)
+    if not as_json:
+        from seglog_format.cli.render_findings import summary
+
+        write_text(summary(counts))
+    return FINDINGS if counts["error"] else 0
+
+
+def _write(finding: Finding, *, as_json: bool) -> None:
+    if as_json:
+        write_json(as_object(finding))
+        return
+    from seglog_format.cli.render_findings import finding_text
+
+    write_text(finding_text(finding))
+
+
+def as_object(finding: Finding) -> dict[str, Any]:
+    """One finding for JSON."""
+    return {
+        "type": "finding",
+        "file": finding.location.path,
+        "position": finding.location.position,
+        "field": finding.location.field,
+        "severity": finding.severity.value,
+        "requirement": finding.requirement,
+        "expected": finding.expected,
+        "found": finding.found,
+        "message": finding.message,
+        "count": finding.count,
+    }

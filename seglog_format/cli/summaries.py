@@ -1,0 +1,284 @@
+"""What ``seglog ls`` says of a segment or a partition: sizes from the file system, the rest from a walk of headers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from seglog_format.errors import FormatError
+from seglog_format.lines.logs import codec_name
+from seglog_format.log.segment import LogSegment
+from seglog_format.model import NO_TIMESTAMP, TailKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from seglog_format.log.directory import LogDirectory
+    from seglog_format.log.listing import PartitionEntry, PartitionListing, SegmentFiles
+    from seglog_format.model import BatchHeader
+
+
+@dataclass(slots=True)
+class Contents:
+    """What the headers of some entries say together.
+
+    Attributes:
+        batches: how many entries.
+        first_timestamp_ms: smallest timestamp that a header states; -1 for none.
+        last_timestamp_ms: largest.
+        magics, codecs: those that occur, in ascending order.
+    """
+
+    batches: int = 0
+    first_timestamp_ms: int = NO_TIMESTAMP
+    last_timestamp_ms: int = NO_TIMESTAMP
+    magics: set[int] = field(default_factory=set)
+    codecs: set[int] = field(default_factory=set)
+
+    def add(self, header: BatchHeader) -> None:
+        """Count one entry in."""
+        self.batches += 1
+        self.magics.add(header.magic)
+        self.codecs.add(header.codec_id)
+        self._add_times(_earliest(header), header.max_timestamp_ms)
+
+    def merge(self, other: Contents) -> None:
+        """Count the entries of another segment in."""
+        self.batches += other.batches
+        self.magics |= other.magics
+        self.codecs |= other.codecs
+        self._add_times(other.first_timestamp_ms, other.last_timestamp_ms)
+
+    def _add_times(self, first: int, last: int) -> None:
+        if first != NO_TIMESTAMP and (self.first_timestamp_ms == NO_TIMESTAMP or first < self.first_timestamp_ms):
+            self.first_timestamp_ms = first
+        self.last_timestamp_ms = max(last, self.last_timestamp_ms)
+
+    def as_object(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "batches": self.batches,
+            "firstTimestamp": self.first_timestamp_ms,
+            "lastTimestamp": self.last_timestamp_ms,
+            "magics": sorted(self.magics),
+            "codecs": [codec_name(codec) for codec in sorted(self.codecs)],
+        }
+
+
+def _earliest(header: BatchHeader) -> int:
+    """The timestamp that an entry starts with, as far as its header tells."""
+    if header.base_timestamp_ms is None or header.delete_horizon_ms is not None:
+        return header.max_timestamp_ms
+    return min(header.base_timestamp_ms, header.max_timestamp_ms)
+
+
+@dataclass(slots=True)
+class IndexState:
+    """An index file: how many entries a reader may use, how many slots of zeros follow, and whether more is odd."""
+
+    entries: int
+    zero_slots: int
+    is_odd: bool
+
+    def __str__(self) -> str:
+        return f"{self.entries}{'+' if self.zero_slots else ''}{'!' if self.is_odd else ''}"
+
+    def as_object(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"entries": self.entries, "trailingZeroEntries": self.zero_slots, "isOdd": self.is_odd}
+
+
+@dataclass(slots=True)
+class SegmentSummary:
+    """One line of the listing of a partition.
+
+    Attributes:
+        name: of the `.log` file.
+        base_offset: from the name.
+        next_offset: the first offset after the last whole entry.
+        size: bytes of the `.log` file.
+        index_size: bytes of the indexes together.
+        contents: of its entries.
+        offset_index, time_index: None where there is none that can be read.
+        aborted: entries of the transaction index; None without one.
+        has_snapshot: a producer snapshot of the base offset stands beside it.
+        tail_size: bytes after the last whole entry.
+        state: ``ok``, or what is after the last whole entry, or why the walk stopped.
+    """
+
+    name: str
+    base_offset: int
+    next_offset: int
+    size: int
+    index_size: int
+    contents: Contents
+    offset_index: IndexState | None
+    time_index: IndexState | None
+    aborted: int | None
+    has_snapshot: bool
+    tail_size: int
+    state: str
+
+    def as_object(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "type": "segment",
+            "file": self.name,
+            "baseOffset": self.base_offset,
+            "nextOffset": self.next_offset,
+            "bytes": self.size,
+            "indexBytes": self.index_size,
+            **self.contents.as_object(),
+            "offsetIndex": self.offset_index.as_object() if self.offset_index else None,
+            "timeIndex": self.time_index.as_object() if self.time_index else None,
+            "abortedTransactions": self.aborted,
+            "hasSnapshot": self.has_snapshot,
+            "tailBytes": self.tail_size,
+            "state": self.state,
+        }
+
+
+TAILS = {TailKind.NONE: "ok", TailKind.TRAILING: "trailing bytes", TailKind.PARTIAL: "cut short"}
+
+
+def segment_summary(files: SegmentFiles, *, copy: bool) -> SegmentSummary:
+    """Walk the headers of one segment.
+
+    Raises:
+        UsageError: the log cannot be opened.
+    """
+    with LogSegment(files, copy=copy) as segment:
+        contents = Contents()
+        next_offset, end, state, tail_size = segment.base_offset, 0, "", 0
+        frames = segment.frames()
+        try:
+            for frame in frames:
+                contents.add(frame.header)
+                next_offset, end = frame.header.next_offset, frame.end
+        except FormatError as problem:
+            state, tail_size = f"damaged at {problem.location.position}", segment.size - end
+        else:
+            tail_size = frames.tail.size
+            state = TAILS.get(frames.tail.kind, f"{tail_size} zero bytes")
+        del frames
+        return SegmentSummary(
+            name=files.log.name,
+            base_offset=files.base_offset,
+            next_offset=next_offset,
+            size=segment.size,
+            index_size=sum(map(_size, (files.offset_index, files.time_index, files.transaction_index))),
+            contents=contents,
+            offset_index=_index_state(segment.offset_index),
+            time_index=_index_state(segment.time_index),
+            aborted=len(segment.transaction_index.entries) if segment.transaction_index else None,
+            has_snapshot=files.snapshot is not None,
+            tail_size=tail_size,
+            state=state,
+        )
+
+
+def _index_state(index: Any) -> IndexState | None:  # noqa: ANN401 - an index of either kind
+    if index is None:
+        return None
+    entries, zeros = len(index.entries), index.trailing_zero_count
+    is_odd = bool(index.trailing_size) or entries + zeros != index.slot_count
+    return IndexState(entries, zeros, is_odd)
+
+
+def _size(path: Path | None) -> int:
+    try:
+        return path.stat().st_size if path is not None else 0
+    except OSError:
+        return 0
+
+
+@dataclass(slots=True)
+class PartitionSummary:
+    """One line of the listing of a log directory.
+
+    Attributes:
+        name: of the directory.
+        state: ``delete``, ``future``, ``stray``; empty for a partition in use.
+        log_start_offset: as checkpointed, or the first base offset.
+        log_end_offset: after the last whole entry of the last segment.
+        segments: how many.
+        size: bytes of the logs together.
+        index_size: bytes of the indexes together.
+        recovery_point, high_watermark: as checkpointed; None without.
+        contents: of all entries; None where only the last segment was walked.
+        problem: the state of the first segment that is not ok; empty without.
+    """
+
+    name: str
+    state: str
+    log_start_offset: int
+    log_end_offset: int
+    segments: int
+    size: int
+    index_size: int
+    recovery_point: int | None
+    high_watermark: int | None
+    contents: Contents | None
+    problem: str
+
+    def as_object(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "type": "partition",
+            "directory": self.name,
+            "state": self.state,
+            "logStartOffset": self.log_start_offset,
+            "logEndOffset": self.log_end_offset,
+            "segments": self.segments,
+            "bytes": self.size,
+            "indexBytes": self.index_size,
+            "recoveryPoint": self.recovery_point,
+            "highWatermark": self.high_watermark,
+            **(self.contents.as_object() if self.contents else {}),
+            "problem": self.problem or None,
+        }
+
+
+def partition_summary(
+    entry: PartitionEntry, listing: PartitionListing, directory: LogDirectory, *, walk_all: bool
+) -> PartitionSummary:
+    """Sum one partition up.
+
+    Args:
+        entry: of the log directory.
+        listing: its files.
+        directory: the log directory.
+        walk_all: walk all segments instead of the last one.
+
+    Raises:
+        UsageError: a log cannot be opened.
+    """
+    walked = listing.segments if walk_all else listing.segments[-1:]
+    summaries = [segment_summary(files, copy=directory.is_locked) for files in walked]
+    contents = Contents()
+    for summary in summaries:
+        contents.merge(summary.contents)
+    key = entry.name.topic_partition
+    first = listing.segments[0].base_offset if listing.segments else 0
+    start = max(first, directory.log_start_offsets.get(key, 0))
+    bad = next((summary for summary in summaries if summary.state != "ok"), None)
+    return PartitionSummary(
+        name=entry.path.name,
+        state=entry.name.state,
+        log_start_offset=start,
+        log_end_offset=max(summaries[-1].next_offset if summaries else first, start),
+        segments=len(listing.segments),
+        size=sum(_size(files.log) for files in listing.segments),
+        index_size=sum(_index_sizes(listing.segments)),
+        recovery_point=directory.recovery_points.get(key),
+        high_watermark=directory.high_watermarks.get(key),
+        contents=contents if walk_all else None,
+        problem=f"{bad.name}: {bad.state}" if bad else "",
+    )
+
+
+def _index_sizes(segments: Iterable[SegmentFiles]) -> Iterable[int]:
+    for files in segments:
+        for path in (files.offset_index, files.time_index, files.transaction_index):
+            yield _size(path)

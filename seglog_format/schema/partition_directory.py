@@ -12,7 +12,6 @@ from seglog_format.names import (
     NUMBERED_KINDS,
     OFFSET_DIGITS,
     STATES,
-    TEMPORARY_SUFFIXES,
     FileKind,
     is_legal_topic,
     is_usual_unique,
@@ -27,15 +26,14 @@ def _one_of(texts: tuple[str, ...]) -> bytes:
 
 
 _KINDS = tuple(kind.value for kind in NUMBERED_KINDS)
-_REPLACED = _one_of(tuple(suffix for suffix in TEMPORARY_SUFFIXES if suffix not in {".part", ".tmp"}))
-_SNAPSHOT_SUFFIXES = _one_of((".part", ".deleted"))
+_SUFFIXES = ("", ".deleted", ".cleaned", ".swap")
+_SNAPSHOT_SUFFIXES = ("", ".deleted", ".part")
 
 Offset = Matched(re.compile(rb"(\d{%d})(?!\d)" % OFFSET_DIGITS), f"{OFFSET_DIGITS} digits")
 Epoch = Matched(re.compile(rb"-(\d{%d})(?!\d)" % EPOCH_DIGITS), f"'-' and {EPOCH_DIGITS} digits")
 Kind = Matched(re.compile(b"(" + _one_of(_KINDS) + rb")(?![^.])"), "suffix")
-Suffix = Matched(re.compile(b"((?:" + _REPLACED + rb")?)\Z"), "suffix")
 Snapshot = Matched(re.compile(b"(" + re.escape(FileKind.METADATA_SNAPSHOT.value.encode()) + rb")(?![^.])"), "suffix")
-SnapshotSuffix = Matched(re.compile(b"((?:" + _SNAPSHOT_SUFFIXES + rb")?)\Z"), "suffix")
+Rest = Matched(re.compile(rb"(?s)(.*)"), "suffix")
 
 # The topic goes up to the last dash before the partition; a renamed directory has its unique part behind that.
 _STATES = _one_of(STATES)
@@ -60,7 +58,9 @@ SegmentFileName = Struct(
     "kind"
     / Checked(Kind, bool, " ".join(_KINDS), "SEG-PDR-005")
     * Doc("Which file of the segment it is.", "SEG-PDR-005", "SEG-PDR-008"),
-    "suffix" / Suffix * Doc("Nothing, or what is happening to the file.", "SEG-PDR-009", "SEG-PDR-010", since="0.8.1"),
+    "suffix"
+    / Checked(Rest, _SUFFIXES.__contains__, "nothing, .deleted, .cleaned or .swap", "SEG-PDR-005")
+    * Doc("Nothing, or what is happening to the file.", "SEG-PDR-009", "SEG-PDR-010", since="0.8.1"),
 )
 
 MetadataSnapshotFileName = Struct(
@@ -73,7 +73,9 @@ MetadataSnapshotFileName = Struct(
     "kind"
     / Checked(Snapshot, bool, ".checkpoint", "SEG-PDR-015")
     * Doc("`.checkpoint`.", "SEG-PDR-015", since="3.0.0"),
-    "suffix" / SnapshotSuffix * Doc("Nothing, or what is happening to the file.", "SEG-PDR-009", since="3.0.0"),
+    "suffix"
+    / Checked(Rest, _SNAPSHOT_SUFFIXES.__contains__, "nothing, .deleted or .part", "SEG-PDR-015")
+    * Doc("Nothing, or what is happening to the file.", "SEG-PDR-009", since="3.0.0"),
 )
 
 PartitionDirectoryName = Struct(

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from seglog_format.checks.finding import Problem, checks
+from seglog_format.codec.encode import body_size
 from seglog_format.schema.varint import varint_size
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
     from seglog_format.checks.subjects import Batch
     from seglog_format.errors import Location
-    from seglog_format.model import Record
 
 
 def _at(batch: Batch, index: int, name: str) -> Location:
@@ -32,21 +32,10 @@ def record_attributes(batch: Batch) -> Iterator[Problem]:
 def minimal_varints(batch: Batch) -> Iterator[Problem]:
     """A record that takes more bytes than its values need."""
     for index, record in enumerate(batch.records):
-        minimal = minimal_size(record)
+        body = body_size(record)
+        minimal = varint_size(body) + body
         if record.size_in_bytes != minimal:
             yield Problem(_at(batch, index, "length"), f"a record of {minimal} bytes", record.size_in_bytes)
-
-
-def minimal_size(record: Record) -> int:
-    """Bytes of a record with minimal varints, its length field included."""
-    body = 1 + varint_size(record.timestamp_delta) + varint_size(record.offset_delta)
-    body += _size(record.key) + _size(record.value) + varint_size(len(record.headers))
-    body += sum(_size(header.key) + _size(header.value) for header in record.headers)
-    return varint_size(body) + body
-
-
-def _size(data: bytes | None) -> int:
-    return varint_size(-1) if data is None else varint_size(len(data)) + len(data)
 
 
 @checks("SEG-REC-011")

@@ -1,0 +1,155 @@
+"""`RecordBatch` values to bytes: the way back from `codec.decode` (chapters 30 to 33).
+
+Sizes and checksums are computed; everything else is written as the model holds it, unknown attribute bits and all. So
+what was decoded without compression encodes to the same bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from seglog_format.codec.checksum import crc32, crc32c
+from seglog_format.codec.compress import compress
+from seglog_format.errors import UsageError
+from seglog_format.model import (
+    ENTRY_PREFIX_SIZE,
+    CompressionCodec,
+    Message,
+    MessageHeader,
+    Record,
+    RecordBatch,
+    RecordBatchHeader,
+)
+from seglog_format.schema.message_set import MESSAGE_HEADERS, MESSAGES
+from seglog_format.schema.record import Record as RecordSchema
+from seglog_format.schema.record_batch import (
+    ATTRIBUTES_POSITION,
+    MAGIC_POSITION,
+    RECORD_BATCH_HEADER,
+    RECORD_BATCH_HEADER_SIZE,
+)
+from seglog_format.schema.varint import varint_size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+RecordT = TypeVar("RecordT", Record, Message)
+
+MESSAGE_CRC_POSITION: Final = 12
+LENGTH_SIZE: Final = 4
+
+
+def encode_batch(batch: RecordBatch) -> bytes:
+    """Encode one entry of a log.
+
+    Args:
+        batch: a record batch, or an outermost message of magic 0 or 1 with what it holds. Sizes, counts of bytes and
+            the checksum in its header are not looked at.
+
+    Returns:
+        The whole entry, its 12-byte prefix included.
+
+    Raises:
+        UsageError: header and records do not belong together, or the codec cannot be written.
+    """
+    if isinstance(batch.header, RecordBatchHeader):
+        return _encode_record_batch(batch.header, batch.records)
+    return _encode_message_entry(batch.header, batch.records)
+
+
+def _encode_record_batch(header: RecordBatchHeader, records: Sequence[Record | Message]) -> bytes:
+    section = b"".join(encode_record(record) for record in _only(Record, records))
+    stored = compress(codec_named(header.codec_id), section, magic=header.magic) if records else section
+    size = RECORD_BATCH_HEADER_SIZE + len(stored) - ENTRY_PREFIX_SIZE
+    unsealed = RECORD_BATCH_HEADER.pack(*astuple(replace(header, batch_length=size))) + stored
+    crc = crc32c(unsealed[ATTRIBUTES_POSITION:])
+    return RECORD_BATCH_HEADER.pack(*astuple(replace(header, batch_length=size, crc=crc))) + stored
+
+
+def encode_record(record: Record) -> bytes:
+    """Encode one record of magic 2 from its deltas, with the shortest varints (SEG-REC-005)."""
+    headers = [{"key": header.key, "value": header.value} for header in record.headers]
+    fields = {
+        "length": body_size(record),
+        "attributes": record.attributes,
+        "timestamp_delta": record.timestamp_delta,
+        "offset_delta": record.offset_delta,
+        "key": record.key,
+        "value": record.value,
+        "headers_count": len(headers),
+        "headers": headers,
+    }
+    return bytes(RecordSchema.build(fields))
+
+
+def body_size(record: Record) -> int:
+    """Bytes of a record after its length field, with the shortest varints."""
+    size = 1 + varint_size(record.timestamp_delta) + varint_size(record.offset_delta)
+    size += _nullable_size(record.key) + _nullable_size(record.value) + varint_size(len(record.headers))
+    return size + sum(_nullable_size(header.key) + _nullable_size(header.value) for header in record.headers)
+
+
+def _nullable_size(data: bytes | None) -> int:
+    return varint_size(-1) if data is None else varint_size(len(data)) + len(data)
+
+
+def _encode_message_entry(header: MessageHeader, records: Sequence[Record | Message]) -> bytes:
+    messages = _only(Message, records)
+    codec = codec_named(header.codec_id)
+    if codec is not CompressionCodec.NONE:
+        inner = b"".join(encode_message(_stored_header(message), message.key, message.value) for message in messages)
+        return encode_message(header, None, compress(codec, inner, magic=header.magic))
+    if len(messages) != 1:
+        msg = f"a message that is not compressed stands for itself, not for {len(messages)}"
+        raise UsageError(msg)
+    return encode_message(header, messages[0].key, messages[0].value)
+
+
+def _stored_header(message: Message) -> MessageHeader:
+    return MessageHeader(message.stored_offset, 0, 0, message.magic, message.attributes, message.stored_timestamp_ms)
+
+
+def encode_message(header: MessageHeader, key: bytes | None, value: bytes | None) -> bytes:
+    """Encode one message of magic 0 or 1; size and checksum of the header are not looked at."""
+    body = sum(len(data) for data in (key, value) if data is not None)
+    size = MESSAGE_HEADERS[header.magic].size - ENTRY_PREFIX_SIZE + 2 * LENGTH_SIZE + body
+    fields = {
+        "offset": header.offset,
+        "message_size": size,
+        "crc": 0,
+        "magic": header.magic,
+        "attributes": header.attributes,
+        "timestamp_ms": header.timestamp_ms,
+        "key": key,
+        "value": value,
+    }
+    data = bytearray(MESSAGES[header.magic].build(fields))
+    data[MESSAGE_CRC_POSITION:MAGIC_POSITION] = crc32(memoryview(data)[MAGIC_POSITION:]).to_bytes(4, "big")
+    return bytes(data)
+
+
+def codec_named(codec_id: int) -> CompressionCodec:
+    """The codec of an id.
+
+    Raises:
+        UsageError: the id names none (SEG-COD-001).
+    """
+    try:
+        return CompressionCodec(codec_id)
+    except ValueError:
+        msg = f"codec {codec_id} is not defined (SEG-COD-001)"
+        raise UsageError(msg) from None
+
+
+def _only(kind: type[RecordT], records: Sequence[Record | Message]) -> list[RecordT]:
+    """The records, all of the kind that the header asks for.
+
+    Raises:
+        UsageError: one is of the other kind.
+    """
+    found = [record for record in records if isinstance(record, kind)]
+    if len(found) != len(records):
+        msg = f"header and records do not belong together: expected {kind.__name__} values only"
+        raise UsageError(msg)
+    return found

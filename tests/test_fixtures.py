@@ -5,11 +5,25 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+import tomllib
+from typing import TYPE_CHECKING
 
 import pytest
-from support import REPOSITORY, bundled, bundled_cases, bundled_description, bundled_directory, bundled_expected
+from support import (
+    AUTHENTIC,
+    FIXTURES,
+    REPOSITORY,
+    bundled,
+    bundled_cases,
+    bundled_description,
+    bundled_directory,
+    bundled_expected,
+)
 
 from seglog_format.requirements import requirements
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 VERSIONS = ["0.8.2.2", "0.10.2.2", "1.1.1", "2.8.2", "3.9.1", "4.3.0"]
 KINDS = ["plain", "one", "empty", "root", "segs-fine", "compact"]
@@ -43,3 +57,24 @@ def test_unpacked_files_are_those_of_the_expected_lines(name: str) -> None:
     stated = {line["file"]: line["sha256"] for line in bundled_expected(name) if line["type"] == "file"}
     present = {path.relative_to(root).as_posix(): path for path in root.rglob("*") if path.is_file()}
     assert stated == {file: hashlib.sha256(path.read_bytes()).hexdigest() for file, path in present.items()}
+
+
+def test_bundled_cases_are_those_of_the_selection() -> None:
+    selection = tomllib.loads((FIXTURES / "selection.toml").read_text(encoding="utf-8"))["cases"]
+    assert bundled_cases() == sorted(f"{version}/{name}" for version, names in selection.items() for name in names)
+
+
+@pytest.mark.skipif(not AUTHENTIC.is_dir(), reason=f"the full collection is not at {AUTHENTIC}")
+def test_bundled_archives_are_those_of_the_collection() -> None:
+    for name in bundled_cases():
+        assert (bundled_directory(name) / "files.tar.gz").read_bytes() == (AUTHENTIC / f"{name}.tar.gz").read_bytes()
+
+
+def test_the_handbook_examples_can_be_built_again(tmp_path: Path) -> None:
+    program = "import sys, pathlib, handbook_fixtures; handbook_fixtures.build(pathlib.Path(sys.argv[1]))"
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=REPOSITORY / "tools", check=True)
+    assert tree(tmp_path / "handbook") == tree(FIXTURES / "handbook")
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}

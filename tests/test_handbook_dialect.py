@@ -18,11 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import REPOSITORY, bundled, bundled_expected, handbook, handbook_lookups, vector
 
-from seglog_format.errors import FormatError, UsageError
+from seglog_format.errors import FormatError, TruncatedError, UsageError
 from seglog_format.handbook import (
     DIALECTS,
     HandbookAnswer,
     HandbookFile,
+    HandbookMessage,
     block_index,
     checksum_as_article_a,
     directory_name,
@@ -43,6 +44,7 @@ from seglog_format.handbook import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 NUMBERED_BY_LAST = ["C", "D", "E"]
@@ -481,3 +483,10 @@ def test_the_chapter_shows_a_message_of_the_example() -> None:
     found = read_as_article_e(shown)
     assert (found.offset, found.key, found.payload[:4]) == (368775, None, b"\0\0\0\x4b")
     assert read_as_article_d(shown).payload == b""
+
+
+@pytest.mark.req("SEG-MSG-005")
+@pytest.mark.parametrize("read", [read_as_article_a, read_as_article_d, read_as_article_e])
+def test_a_message_that_is_cut_short_is_no_message(read: Callable[[bytes], HandbookMessage]) -> None:
+    with pytest.raises(TruncatedError, match=r"expected a message that fills the article's table, found 3 bytes"):
+        read(bytes(3))

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 NOT_ALONE = {
     "SEG-LOG-010": "a file above 2 GiB",
-    "SEG-COD-020": "SEG-MSG-018 refuses zstd in a wrapper before anything is decompressed",
 }
 """Requirements that a small damaged file cannot break, or not alone."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from seglog_format.checks import message_set, record, record_batch  # noqa: F401 - importing registers their checks
+from seglog_format.checks.compression import compressed_part
 from seglog_format.checks.control_record import control_records, refusals
 from seglog_format.checks.finding import Finding, findings_of
 from seglog_format.checks.segment import LogTail
@@ -95,6 +96,7 @@ class LogVerification:
         entry = Entry(at, subject.to_record_batch(), self.base_offset, self.summary.last_offset)
         yield from findings_of(entry)
         yield from findings_of(subject)
+        yield from findings_of(compressed_part(subject, self.limit))
         if isinstance(subject, Batch):
             yield from refusals(subject)
         self._remember(entry, subject)

@@ -53,13 +53,13 @@ def codec_of(codec_id: int, *, magic: int, at: Location) -> CompressionCodec:
     """The codec that attribute bits 0 to 2 name.
 
     Raises:
-        CorruptRecordError: they name none (SEG-COD-001), or one that this magic does not have (SEG-COD-020).
+        CorruptRecordError: they name none (SEG-COD-001), or one that this magic does not have (SEG-MSG-018).
     """
     if codec_id not in set(CompressionCodec):
         raise CorruptRecordError(inside(at, "codec"), "SEG-COD-001", expected="a codec of 0 to 4", found=codec_id)
     codec = CompressionCodec(codec_id)
     if codec is CompressionCodec.ZSTD and magic < 2:  # noqa: PLR2004 - the number itself is the rule
-        raise CorruptRecordError(inside(at, "codec"), "SEG-COD-020", expected="no zstd", found=f"zstd in magic {magic}")
+        raise CorruptRecordError(inside(at, "codec"), "SEG-MSG-018", expected="no zstd", found=f"zstd in magic {magic}")
     return codec
 
 

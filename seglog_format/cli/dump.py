@@ -8,7 +8,7 @@ import click
 
 from seglog_format.cli.main import FINDINGS, UNREADABLE
 from seglog_format.cli.options import json_option, limit_option, path_argument
-from seglog_format.cli.output import diagnose, progress, write_json, write_text
+from seglog_format.cli.output import diagnose, is_busy, progress, write_json, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,7 @@ def command(path: Path, *, as_json: bool, **choices: Any) -> int:  # noqa: ANN40
 
     status = 0
     render = write_json if as_json else _TextWriter()
-    for line in _lines(path, LineOptions(**choices)):
+    for line in _lines(path, LineOptions(**choices, copy=is_busy(path))):
         render(line)
         status = max(status, _status(line))
     return status

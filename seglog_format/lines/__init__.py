@@ -37,6 +37,7 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
     from_offset: int | None = None,
     to_offset: int | None = None,
     limit: int = DEFAULT_OUTPUT_LIMIT,
+    copy: bool = False,
 ) -> Iterator[Line]:
     """Everything that stands in some files, as objects of the JSON vocabulary.
 
@@ -51,6 +52,7 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
         from_offset: with this or ``to_offset``, only the batches and records of logs are given, from this offset on.
         to_offset: the first offset that is not given any more.
         limit: bytes that one batch may decompress to; beyond, it is ``refused``, which says nothing about its bytes.
+        copy: read files whole instead of mapping them, because a broker may be writing.
 
     Yields:
         Dictionaries with ``type`` and ``file``. Damage shows in them (``isValid``, ``invalid``, ``error``) and never
@@ -69,6 +71,7 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
         from_offset=from_offset,
         to_offset=to_offset,
         limit=limit,
+        copy=copy,
     )
     for source in sources_of(path):
         if options.wants(source):
@@ -78,7 +81,7 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
 def lines_of_source(source: Source, options: LineOptions) -> Iterator[Line]:
     """The lines of one file."""
     try:
-        with open_bytes(source.path) as content:
+        with open_bytes(source.path, copy=options.copy) as content:
             yield from _lines(source, content, options)
     except (OSError, UsageError) as error:
         cause = error.__cause__ if isinstance(error.__cause__, OSError) else error

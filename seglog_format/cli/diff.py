@@ -1,0 +1,74 @@
+"""``seglog diff``: whether two files or directories hold the same records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from seglog_format.cli.main import FINDINGS
+from seglog_format.cli.options import PATH, json_option, limit_option
+from seglog_format.cli.output import write_json, write_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seglog_format.cli.differences import Comparison
+
+EPILOG: Final = """\b
+Examples:
+  seglog diff backup/my-topic-0 /var/lib/kafka/data/my-topic-0
+  seglog diff before.log after.log
+  seglog diff --json backup data | jq .offset"""
+
+USUAL_COUNT: Final = 10
+
+
+@click.command(epilog=EPILOG)
+@click.argument("first", type=PATH)
+@click.argument("second", type=PATH)
+@click.option("--count", default=USUAL_COUNT, show_default=True, metavar="N", help="Differences to print; 0 for all.")
+@json_option
+@limit_option
+def command(first: Path, second: Path, *, count: int, as_json: bool, limit: int) -> int:
+    """Compare the records of FIRST and SECOND by offset: log files, partition directories or log directories.
+
+    Records are the same when timestamp, key, value, headers, sequence and control type are; how they are batched and
+    compressed does not count. What stands after a damaged batch is not compared. The exit status is 1 when anything
+    differs.
+    """
+    from seglog_format.cli.differences import compared
+
+    status = 0
+    for comparison in compared(first, second, limit):
+        _write(comparison, count, as_json=as_json)
+        if comparison.is_different:
+            status = FINDINGS
+    return status
+
+
+def _write(comparison: Comparison, count: int, *, as_json: bool) -> None:
+    from seglog_format.cli.render_diff import difference_text, summary_text
+
+    for number, difference in enumerate(comparison, 1):
+        if count and number > count:
+            continue
+        if as_json:
+            write_json(difference.as_object())
+        else:
+            write_text(difference_text(difference))
+    if as_json:
+        write_json(summary_object(comparison))
+    else:
+        write_text(summary_text(comparison))
+
+
+def summary_object(comparison: Comparison) -> dict[str, Any]:
+    """The end of a comparison for JSON."""
+    return {
+        "type": "comparison",
+        "name": comparison.name,
+        "equal": comparison.equal,
+        "different": comparison.different,
+        "problems": comparison.problems,
+    }

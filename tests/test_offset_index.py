@@ -6,12 +6,14 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
+from batches import batch, record
 from hypothesis import given
 from hypothesis import strategies as st
 from index_files import authentic_lines, base_offset_of, broken, example, examples, partition, table, write_example
 from support import vector
 
 from seglog_format.log.offset_index import OffsetIndex
+from seglog_format.log.partition import open_partition
 from seglog_format.model import OffsetPosition
 
 if TYPE_CHECKING:
@@ -249,6 +251,44 @@ def test_the_entry_at_the_position_does_not_start_above_the_offset(tmp_path: Pat
     gap = log[:77] + log[154:]  # 12 and 13 are gone
     path = partition(tmp_path, 10, {"batch": gap, "offset-index": packed((3, 77))})
     assert broken(path, "offset-index") == ["SEG-IDX-006"]
+
+
+WRONG_INDEXES = {
+    "missing": None,
+    "empty": b"",
+    "cut": packed((3, 77), (5, 154))[:-3],
+    "zeros": bytes(64),
+    "too early": packed((7, 77)),
+    "too late": packed((1, 154), (2, 231)),
+    "of the last entry": packed((0, 231)),
+    "inside an entry": packed((2, 78), (4, 170)),
+    "in the last bytes": packed((2, 300)),
+    "past the end": packed((0, 308), (5, 2**31 - 1)),
+    "before the start": packed((2, -77)),
+    "out of order": packed((7, 231), (3, 77)),
+    "text": b"this is not an index, whatever its name says",
+}
+
+
+@pytest.mark.req("SEG-IDX-009")
+@pytest.mark.parametrize("trust_indexes", [False, True])
+@pytest.mark.parametrize("index", WRONG_INDEXES.values(), ids=WRONG_INDEXES.keys())
+def test_no_index_changes_what_is_read(tmp_path: Path, index: bytes | None, trust_indexes: bool) -> None:  # noqa: FBT001
+    files = {"batch": example(CHAPTER, "four-batches").data} | ({} if index is None else {"offset-index": index})
+    with open_partition(partition(tmp_path, 10, files), trust_indexes=trust_indexes) as log:
+        for offset in range(10, 18):
+            assert [record.offset for record in log.records(from_offset=offset)] == list(range(offset, 18))
+
+
+@pytest.mark.req("SEG-IDX-009")
+def test_what_looks_like_an_entry_inside_a_record_is_not_believed(tmp_path: Path) -> None:
+    inner = bytearray(batch(record(value=b"not stored at 12"), base_offset=12))
+    inner[-2] ^= 1  # the checksum is wrong
+    outer = batch(record(value=bytes(inner)), base_offset=10)
+    log = outer + batch(record(value=b"stored at 12"), base_offset=12)
+    files = {"batch": log, "offset-index": packed((2, outer.index(inner)))}
+    with open_partition(partition(tmp_path, 10, files), trust_indexes=True) as opened:
+        assert [(found.offset, found.value) for found in opened.records(from_offset=12)] == [(12, b"stored at 12")]
 
 
 @pytest.mark.req("SEG-IDX-011", "SEG-IDX-007")

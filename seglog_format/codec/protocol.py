@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
 from typing import TYPE_CHECKING
 
@@ -47,5 +48,5 @@ def to_plain(value: object) -> object:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
+        return json.dumps(value)
     return value

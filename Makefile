@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install
 CHECKED := seglog_format tests tools
+export NO_MKDOCS_2_WARNING := 1
 MEASURED := seglog_format/schema/*,seglog_format/codec/*,seglog_format/checks/*,seglog_format/log/*
 WORKERS ?= 2
 ARGS ?=

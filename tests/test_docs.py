@@ -57,6 +57,13 @@ def test_an_elision_stands_for_any_number_of_lines(tmp_path: Path) -> None:
     assert transcripts.refreshed(page, tmp_path) == page
 
 
+def test_a_long_line_is_cut_and_still_compared(tmp_path: Path) -> None:
+    page = transcripts.refreshed("```console\n$ echo {1..200}\n```", tmp_path)
+    assert page.splitlines()[2].endswith("...")
+    assert transcripts.refreshed(page, tmp_path) == page
+    assert transcripts.refreshed(page.replace("1 2 3", "1 2 4"), tmp_path) == page
+
+
 def test_python_that_answers_something_else_is_noticed(tmp_path: Path) -> None:
     page = "```pycon\n>>> one = 1\n>>> one + 1\n3\n>>> int('x')\n```"
     assert transcripts.refreshed(page, tmp_path).splitlines()[2:6] == [

@@ -42,19 +42,24 @@ TOUR = (
         "seglog dump demo/kafka-0.8.2.2/codec-snappy-0 --to 4",
     ),
     Step(
-        "The newest: a transaction, with the marker that aborts it.",
-        "seglog dump demo/kafka-4.3.0/txn-0 --from 0 --to 10",
+        "The newest: records of a transaction, and the marker that aborts another one.",
+        "seglog dump demo/kafka-4.3.0/txn-0 --from 14 --to 18",
     ),
     Step(
         "Where is offset 140? The file list, one index entry, a short scan.",
         "seglog lookup --explain demo/kafka-4.3.0/segs-0 140",
     ),
     Step(
-        "Everything in order? Every file of a log directory against the numbered rules of the specification.",
-        "seglog verify demo/kafka-4.3.0",
+        "And by time: the first record that is not older than this.",
+        "seglog lookup demo/kafka-4.3.0/segs-0 --timestamp 2026-11-21T01:41:23.500Z",
     ),
     Step(
-        "Now a broken one: its broker was killed while it wrote, and one bit was flipped afterwards.",
+        "All in order? A log directory with three message formats, against every rule. Notes are odd, but legal.",
+        "seglog verify demo/kafka-1.1.1",
+        lines=6,
+    ),
+    Step(
+        "A broken one: its broker was killed while it wrote, and one bit was flipped afterwards.",
         "seglog verify demo/broken",
         lines=30,
     ),
@@ -65,7 +70,7 @@ TOUR = (
     ),
     Step(
         "What does such a rule say?",
-        "seglog explain SEG-BAT-003",
+        "seglog explain SEG-RCV-003",
     ),
 )
 
@@ -76,7 +81,7 @@ That was all real data: the directories are in demo/. Try next:
   seglog inspect demo/kafka-4.3.0/headers-0/00000000000000000000.log    every field beside its bytes
   seglog dump --decode demo/kafka-4.3.0/__consumer_offsets-0            Kafka's own topics, decoded
   seglog dump --json demo/kafka-1.1.1/mixed-segs-0                      the same data for programs
-  seglog verify /path/to/your/log/directory                             yours; nothing is ever written
+  seglog verify /path/to/a/log/directory                                your own; nothing is ever written
   seglog --help
 
 How it works: docs/index.md. The rules themselves: spec/.

@@ -1,8 +1,9 @@
 """Transcripts in Markdown: run them, and write them anew.
 
 A fenced block ``console`` holds commands, each after ``$ ``, and what they print; a block ``pycon`` holds Python with
-its prompts. A line ``...`` in the output of a command stands for any number of lines. Everything runs in a directory
-that holds the unpacked demonstration data as ``demo/``; the Python blocks of one page share their variables.
+its prompts. In the output of a command, a line ``...`` stands for any number of lines, and a line that ends in ``...``
+for one that starts like it. Everything runs in a directory that holds the unpacked demonstration data as ``demo/``; the
+Python blocks of one page share their variables.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 
 BLOCK = re.compile(r"^```(console|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ELISION = "..."
-WIDTH = 110
+WIDTH = 120
 
 
 def refreshed(markdown: str, directory: Path) -> str:
@@ -51,10 +52,11 @@ def _commands(text: str, directory: Path) -> list[str]:
 
 
 def _output(command: str, shown: list[str], directory: Path) -> list[str]:
-    """What to show: as before where that is still true, else anew and cut after as many lines as before."""
+    """What to show: as before where that is still true, else anew, cut to the width and after as many lines as before."""
     printed = run(command, directory)
     if agrees(shown, printed):
         return shown
+    printed = [line if len(line) <= WIDTH else line[: WIDTH - len(ELISION)] + ELISION for line in printed]
     cut = next((number for number, line in enumerate(shown) if line.strip() == ELISION), None)
     return [*printed[:cut], ELISION] if cut is not None and len(printed) > cut else printed
 
@@ -77,8 +79,15 @@ def run(command: str, directory: Path) -> list[str]:
 
 def agrees(shown: list[str], printed: list[str]) -> bool:
     """Whether a command printed what the page shows, elisions apart."""
-    parts = [re.escape(line.rstrip()) + "\n" if line.strip() != ELISION else "(?:.*\n)*?" for line in shown]
-    return re.fullmatch("".join(parts), "".join(f"{line}\n" for line in printed)) is not None
+    return re.fullmatch("".join(map(_pattern, shown)), "".join(f"{line}\n" for line in printed)) is not None
+
+
+def _pattern(line: str) -> str:
+    if line.strip() == ELISION:
+        return "(?:.*\n)*?"
+    if line.endswith(ELISION):
+        return re.escape(line.removesuffix(ELISION)) + ".*\n"
+    return re.escape(line.rstrip()) + "\n"
 
 
 def _python(text: str, names: dict[str, object]) -> list[str]:

@@ -201,6 +201,13 @@ def test_nothing_is_claimed_about_what_could_not_be_walked() -> None:
     assert list(time_index_violations(younger, BASE, cut_short, is_active=False)) == []
 
 
+def test_without_a_log_or_a_name_nothing_is_held_against_them() -> None:
+    assert list(transaction_index_violations([AbortedTxn(0, 9, BASE, BASE + 3, BASE + 4)], BASE)) == []
+    producer = ProducerStateEntry(9, 0, 0, BASE, 0, 1000, -1, -1)
+    assert list(producer_snapshot_violations([producer], None)) == []
+    assert len(list(producer_snapshot_violations([producer], BASE))) == 1
+
+
 # What real brokers wrote, in Kafka's own reading of it
 
 

@@ -228,6 +228,12 @@ def test_only_a_closed_segment_has_to_end_with_its_largest_timestamp(
     assert broken(partition(tmp_path, 10, files, next_base=18), "time-index") == found
 
 
+@pytest.mark.req("SEG-TIX-006")
+def test_an_index_with_preallocated_zeros_was_not_finished(tmp_path: Path) -> None:
+    files = {"batch": example(CHAPTER, "four-batches").data, "time-index": packed((1030, 3), (0, 0))}
+    assert broken(partition(tmp_path, 10, files, next_base=18), "time-index") == ["SEG-TIX-007"]
+
+
 @pytest.mark.req("SEG-TIX-010", "SEG-TIX-007")
 def test_indexes_of_real_brokers_hold_what_kafka_reads() -> None:
     count = 0

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from support import authentic_expected, authentic_names
 
 from seglog_format.log.index_rules import (
-    LogOutline,
-    LogRow,
     offset_index_violations,
     producer_snapshot_violations,
     time_index_violations,
     transaction_index_violations,
 )
+from seglog_format.log.log_outline import LogOutline, LogRow
 from seglog_format.model import AbortedTxn, OffsetPosition, ProducerStateEntry, TimestampOffset
 
 BASE = 1000

@@ -13,7 +13,7 @@ from seglog_format.checks.segment import LogTail
 from seglog_format.checks.subjects import Batch, Entry, Messages, decode_subject
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.index_rules import LogOutline, LogRow
+from seglog_format.log.log_outline import LogOutline, LogRow
 from seglog_format.model import ControlRecordType, TailKind
 
 if TYPE_CHECKING:

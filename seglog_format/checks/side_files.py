@@ -13,7 +13,8 @@ from seglog_format.schema.transaction_index import TRANSACTION_INDEX_ENTRY
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from seglog_format.log.index_rules import LogOutline, Violation
+    from seglog_format.log.index_rules import Violation
+    from seglog_format.log.log_outline import LogOutline
     from seglog_format.log.offset_index import OffsetIndex
     from seglog_format.log.time_index import TimeIndex
     from seglog_format.log.transaction_index import TransactionIndex

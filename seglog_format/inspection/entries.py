@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -150,14 +151,19 @@ def _decompressed(stored: memoryview, header: BatchHeader, title: str) -> list[B
 
 def _records(data: memoryview, header: RecordBatchHeader, *, shift: int, depth: int) -> list[Field]:
     """The fields of records that follow each other, and of bytes that are left over."""
-    row = Struct("records" / Array(max(header.records_count, 0), RecordSchema) * RECORDS)
-    traced = trace(row, data)
+    traced = trace(_row(max(header.records_count, 0)), data)
     fields = fields_of(traced.spans, shift=shift, depth=depth, note=RecordNotes(header))
     end = max((one.end for one in fields), default=shift)
     if traced.error is None and end < shift + len(data):
         rest = bytes(data[end - shift :])
         fields.append(Field("left over", end, shift + len(data), depth, rest, "beyond the last record", failed=True))
     return fields
+
+
+@lru_cache(maxsize=256)
+def _row(count: int) -> Struct:
+    """A declaration of so many records; kept, because making its traced copy takes longer than using it."""
+    return Struct("records" / Array(count, RecordSchema) * RECORDS)
 
 
 def _messages(data: memoryview) -> list[Field]:

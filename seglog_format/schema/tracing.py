@@ -8,6 +8,8 @@ from __future__ import annotations
 import copy
 import io
 from dataclasses import dataclass, field
+from functools import lru_cache
+from threading import get_ident
 from typing import Any
 
 from construct import Array, Construct, ConstructError, Container, GreedyRange, Renamed, RepeatUntil, Subconstruct
@@ -133,6 +135,13 @@ def _copy(node: Construct, recorder: _Recorder) -> Construct:
     return twin
 
 
+@lru_cache(maxsize=256)
+def _traced_copy(declaration: Construct, _thread: int) -> tuple[Construct, _Recorder]:
+    """A traced copy to be used again and again, by one thread only: it holds what it sees while it parses."""
+    recorder = _Recorder()
+    return _copy(declaration, recorder), recorder
+
+
 def trace(declaration: Construct, data: bytes | memoryview) -> Trace:
     """Parse with a traced copy.
 
@@ -143,10 +152,11 @@ def trace(declaration: Construct, data: bytes | memoryview) -> Trace:
     Returns:
         Spans of all fields that carry documentation; with an error, up to and including the field it stopped at.
     """
-    recorder = _Recorder()
+    twin, recorder = _traced_copy(declaration, get_ident())
+    recorder.spans, recorder.path = [], []
     result = Trace(recorder.spans)
     try:
-        result.value = _copy(declaration, recorder)._parsereport(io.BytesIO(data), _context(), "(parsing)")
+        result.value = twin._parsereport(io.BytesIO(data), _context(), "(parsing)")
     except (ConstructError, SchemaError) as error:
         result.error = error
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from typing import TYPE_CHECKING
 
 import pytest
@@ -75,6 +76,17 @@ def test_entry_below_its_segment() -> None:
 def test_offset_span() -> None:
     assert found(later(vector("V-06"), 2**31 - 3)) == []
     assert found(later(vector("V-06"), 2**31 - 2)) == [("SEG-LOG-009", 0)]
+
+
+@pytest.mark.req("SEG-LOG-010")
+@pytest.mark.parametrize(("size", "expected"), [(2**31 - 1, []), (2**31, ["SEG-LOG-010"])])
+def test_size_of_a_log_file(tmp_path: Path, size: int, expected: list[str]) -> None:
+    path = tmp_path / f"{SEGMENT}.log"
+    with path.open("wb") as file:
+        file.write(struct.pack(">qiib", 0, 2**31 - 1, 0, 2) + b"\1")
+        file.truncate(size)  # a hole takes no space
+    found_ids = [one.requirement for one in verify(path)]
+    assert found_ids == ["SEG-LOG-004", *expected]
 
 
 # Chapter 30

@@ -9,7 +9,7 @@ from seglog_format.checks import message_set, record, record_batch  # noqa: F401
 from seglog_format.checks.compression import compressed_part
 from seglog_format.checks.control_record import control_records, refusals
 from seglog_format.checks.finding import Finding, findings_of
-from seglog_format.checks.segment import LogTail
+from seglog_format.checks.segment import LogSize, LogTail
 from seglog_format.checks.subjects import Batch, Entry, Messages, decode_subject
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location
@@ -84,6 +84,7 @@ class LogVerification:
         if frames.tail.kind is TailKind.PARTIAL:
             self.summary.partial_at = frames.tail.position
         yield from findings_of(LogTail(self.path, frames.tail))
+        yield from findings_of(LogSize(self.path, len(self.data)))
 
     def _frame(self, frame: Frame) -> Iterator[Finding]:
         at = Location(self.path, frame.position)

@@ -29,6 +29,21 @@ class LogTail:
             yield Problem(at, expected, f"{self.tail.size} bytes: {kind.value}")
 
 
+@dataclass(frozen=True, slots=True)
+class LogSize:
+    """Bytes of a log file."""
+
+    path: str
+    size: int
+
+
+@checks("SEG-LOG-010")
+def positions_fit(log: LogSize) -> Iterator[Problem]:
+    """Brokers do not open a larger file."""
+    if log.size > INT32_MAX:
+        yield Problem(Location(log.path, INT32_MAX), f"at most {INT32_MAX} bytes", log.size)
+
+
 @checks("SEG-LOG-002")
 def no_trailing_bytes(log: LogTail) -> Iterator[Problem]:
     """Up to 17 bytes that are too few for an entry."""

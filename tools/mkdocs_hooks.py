@@ -91,7 +91,8 @@ def _definition(match: re.Match[str]) -> str:
     facts = f"binds {given.get('binds', '').replace(',', ', ')} · since {given.get('since', '')}"
     return (
         f'<div class="requirement {level.lower()}" id="{identifier.lower()}" markdown>\n\n'
-        f'<p class="requirement-head"><a href="#{identifier.lower()}">{identifier}</a> <b>{level}</b> {facts}</p>\n\n'
+        f'<p class="requirement-head" markdown><a href="#{identifier.lower()}">{identifier}</a> <b>{level}</b> {facts}'
+        f" · [code and tests](../reference/requirements.md#{identifier.lower()})</p>\n\n"
         f"{text}\n\n</div>"
     )
 
@@ -99,7 +100,7 @@ def _definition(match: re.Match[str]) -> str:
 def _hex_fence(match: re.Match[str]) -> str:
     fence, verdict, rest = match.groups()
     named = re.search(r"SEG-[A-Z]{3}-\d{3}", rest)
-    title = f"refused: {named.group()}" if verdict == "invalid" and named else "read as it stands"
+    title = f"breaks {named.group()}" if verdict == "invalid" and named else "valid"
     return f'{fence}text title="{title}"'
 
 

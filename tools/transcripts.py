@@ -52,7 +52,7 @@ def _commands(text: str, directory: Path) -> list[str]:
 
 
 def _output(command: str, shown: list[str], directory: Path) -> list[str]:
-    """What to show: as before where that is still true, else anew, cut to the width and after as many lines as before."""
+    """What to show: as before where that is still true, else anew, cut in width and after as many lines as before."""
     printed = run(command, directory)
     if agrees(shown, printed):
         return shown

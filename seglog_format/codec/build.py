@@ -1,0 +1,365 @@
+"""New batches from records: header fields as brokers and their clients compute them (chapters 30 to 33).
+
+What is built here has no size and no checksum yet; encoding computes both. The functions at the end change encoded
+entries in place, as a leader does when it appends them.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.checksum import crc32, crc32c
+from seglog_format.errors import UsageError
+from seglog_format.model import (
+    CONTROL_BIT,
+    INT32_MAX,
+    INT64_MAX,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+    Buffer,
+    CompressionCodec,
+    ControlRecordType,
+    Message,
+    MessageHeader,
+    Record,
+    RecordBatch,
+    RecordBatchHeader,
+    RecordHeader,
+    add_sequence,
+)
+from seglog_format.schema.control_record import KRAFT_VALUES, ControlRecordKey, EndTransactionMarker
+from seglog_format.schema.protocol import declaration
+from seglog_format.schema.record_batch import ATTRIBUTES_POSITION, FIELDS, MAGIC_POSITION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+MAGIC_2: Final = 2
+CONTROL_KEY_VERSION: Final = 0
+END_MARKER_VERSION: Final = 0
+MESSAGE_CRC_POSITION: Final = 12
+MESSAGE_ATTRIBUTES_POSITION: Final = 17
+MESSAGE_TIMESTAMP_POSITION: Final = 18
+
+_INT64: Final = struct.Struct(">q")
+_INT32: Final = struct.Struct(">i")
+_UINT32: Final = struct.Struct(">I")
+_INT16: Final = struct.Struct(">h")
+
+
+def new_record(
+    value: bytes | None,
+    key: bytes | None = None,
+    *,
+    timestamp_ms: int = NO_TIMESTAMP,
+    headers: Sequence[tuple[bytes, bytes | None]] = (),
+) -> Record:
+    """A record that has no offset yet.
+
+    Args:
+        value: bytes, or None for null.
+        key: the same.
+        timestamp_ms: milliseconds since 1970, or -1.
+        headers: keys and values, in order.
+    """
+    return Record(-1, timestamp_ms, key, value, tuple(RecordHeader(*header) for header in headers))
+
+
+def build_batch(  # noqa: PLR0913 - each is a field of the header
+    records: Sequence[Record],
+    *,
+    base_offset: int = 0,
+    codec: CompressionCodec = CompressionCodec.NONE,
+    log_append_time_ms: int | None = None,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+    keeps_offsets: bool = False,
+) -> RecordBatch:
+    """A record batch of magic 2 as a producer builds it.
+
+    Args:
+        records: one or more; of each, timestamp, key, value, headers and attributes count.
+        base_offset: of the batch; the records take the offsets from there on.
+        codec: how the records are compressed.
+        log_append_time_ms: the broker's time, which then replaces the records' own; None for CreateTime.
+        producer_id: or -1.
+        producer_epoch: or -1.
+        base_sequence: sequence number of the first record, or -1.
+        is_transactional: attribute bit 4.
+        is_control: attribute bit 5.
+        partition_leader_epoch: or -1.
+        keeps_offsets: records keep the offsets that they have, which are not below `base_offset` and increase.
+
+    Raises:
+        UsageError: no records, an offset out of range, or offsets that do not increase.
+    """
+    offsets = [record.offset for record in records] if keeps_offsets else _dense(base_offset, len(records))
+    _check_offsets(offsets, base_offset)
+    base_timestamp_ms = records[0].timestamp_ms
+    largest_ms = max(record.timestamp_ms for record in records)
+    header = RecordBatchHeader(
+        base_offset=base_offset,
+        batch_length=0,
+        partition_leader_epoch=partition_leader_epoch,
+        magic=MAGIC_2,
+        crc=0,
+        attributes=_attributes(codec, log_append_time_ms, is_transactional=is_transactional, is_control=is_control),
+        last_offset_delta=offsets[-1] - base_offset,
+        base_timestamp_ms=base_timestamp_ms,
+        max_timestamp_ms=largest_ms if log_append_time_ms is None else log_append_time_ms,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        records_count=len(records),
+    )
+    placed = (_placed(record, offset, header) for record, offset in zip(records, offsets, strict=True))
+    return RecordBatch(0, header, tuple(placed))
+
+
+def _dense(base_offset: int, count: int) -> list[int]:
+    return list(range(base_offset, base_offset + count))
+
+
+def _check_offsets(offsets: Sequence[int], base_offset: int) -> None:
+    if not offsets:
+        msg = "a batch that is built has one record or more"
+        raise UsageError(msg)
+    if not 0 <= base_offset <= offsets[0] or offsets[-1] > min(INT64_MAX, base_offset + INT32_MAX):
+        msg = f"offsets {offsets[0]} to {offsets[-1]} do not fit a batch from {base_offset} on"
+        raise UsageError(msg)
+    if any(later <= earlier for earlier, later in pairwise(offsets)):
+        msg = "offsets of the records of a batch strictly increase (SEG-REC-013)"
+        raise UsageError(msg)
+
+
+def _attributes(
+    codec: CompressionCodec, log_append_time_ms: int | None, *, is_transactional: bool, is_control: bool
+) -> int:
+    return (
+        codec
+        | (TIMESTAMP_TYPE_BIT if log_append_time_ms is not None else 0)
+        | (TRANSACTIONAL_BIT if is_transactional else 0)
+        | (CONTROL_BIT if is_control else 0)
+    )
+
+
+def _placed(record: Record, offset: int, header: RecordBatchHeader) -> Record:
+    delta = offset - header.base_offset
+    log_append = header.attributes & TIMESTAMP_TYPE_BIT
+    return replace(
+        record,
+        offset=offset,
+        offset_delta=delta,
+        timestamp_delta=record.timestamp_ms - header.base_timestamp_ms,
+        timestamp_ms=header.max_timestamp_ms if log_append else record.timestamp_ms,
+        sequence=NO_SEQUENCE if header.base_sequence == NO_SEQUENCE else add_sequence(header.base_sequence, delta),
+        size_in_bytes=0,
+    )
+
+
+def build_control_batch(
+    records: Sequence[Record],
+    *,
+    base_offset: int = 0,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+) -> RecordBatch:
+    """A control batch: an end marker's where there is a producer, KRaft's own otherwise (SEG-CTL-007, SEG-CTL-011).
+
+    Args:
+        records: see `control_record`.
+        base_offset: of the batch.
+        producer_id: whose transaction ends; -1 for KRaft.
+        producer_epoch: the same.
+        partition_leader_epoch: or -1.
+    """
+    return build_batch(
+        records,
+        base_offset=base_offset,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        is_transactional=producer_id != NO_PRODUCER_ID,
+        is_control=True,
+        partition_leader_epoch=partition_leader_epoch,
+    )
+
+
+def build_end_marker(  # noqa: PLR0913 - each is a field of the marker
+    kind: ControlRecordType,
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int,
+    timestamp_ms: int,
+    base_offset: int = 0,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+) -> RecordBatch:
+    """The batch that ends a transaction.
+
+    Args:
+        kind: ABORT or COMMIT.
+        producer_id: whose transaction ends.
+        producer_epoch: of that producer.
+        coordinator_epoch: of the transaction coordinator.
+        timestamp_ms: when it ends.
+        base_offset: of the batch.
+        partition_leader_epoch: or -1.
+
+    Raises:
+        UsageError: another kind.
+    """
+    if kind not in {ControlRecordType.ABORT, ControlRecordType.COMMIT}:
+        msg = f"{kind.name} does not end a transaction"
+        raise UsageError(msg)
+    fields = {"version": END_MARKER_VERSION, "coordinatorEpoch": coordinator_epoch}
+    return build_control_batch(
+        [control_record(kind, fields, timestamp_ms=timestamp_ms)],
+        base_offset=base_offset,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        partition_leader_epoch=partition_leader_epoch,
+    )
+
+
+def control_record(kind: ControlRecordType, fields: Mapping[str, object], *, timestamp_ms: int) -> Record:
+    """A control record.
+
+    Args:
+        kind: its type.
+        fields: of its value, as `ControlRecord.fields` holds them; ``version`` chooses the layout.
+        timestamp_ms: of the record.
+    """
+    key = ControlRecordKey.build({"version": CONTROL_KEY_VERSION, "type": int(kind)})
+    definition = KRAFT_VALUES.get(kind)
+    layout = EndTransactionMarker if definition is None else declaration(definition, _version(fields))
+    return new_record(bytes(layout.build(dict(fields))), bytes(key), timestamp_ms=timestamp_ms)
+
+
+def _version(fields: Mapping[str, object]) -> int:
+    version = fields.get("version", 0)
+    assert isinstance(version, int)
+    return version
+
+
+def build_message_entry(
+    records: Sequence[Record],
+    *,
+    magic: int,
+    base_offset: int = 0,
+    codec: CompressionCodec = CompressionCodec.NONE,
+    log_append_time_ms: int | None = None,
+) -> RecordBatch:
+    """A message of magic 0 or 1, or the wrapper around several compressed ones.
+
+    Args:
+        records: of each, timestamp, key and value count; exactly one where nothing is compressed.
+        magic: 0 or 1.
+        base_offset: the messages take the offsets from there on.
+        codec: of the wrapper.
+        log_append_time_ms: the broker's time, which then replaces the records' own; None for CreateTime.
+
+    Raises:
+        UsageError: another magic, records with headers, or a number of records that does not fit.
+    """
+    if magic not in {0, 1} or any(record.headers for record in records):
+        msg = f"messages are of magic 0 or 1 and have no headers; magic {magic}"
+        raise UsageError(msg)
+    if not records or (codec is CompressionCodec.NONE and len(records) > 1):
+        msg = f"{len(records)} messages do not make one entry of codec {codec.label}"
+        raise UsageError(msg)
+    largest_ms = max(record.timestamp_ms for record in records) if magic else NO_TIMESTAMP
+    header = MessageHeader(
+        offset=base_offset + len(records) - 1,
+        message_size=0,
+        crc=0,
+        magic=magic,
+        attributes=codec | (TIMESTAMP_TYPE_BIT if magic and log_append_time_ms is not None else 0),
+        timestamp_ms=largest_ms if not magic or log_append_time_ms is None else log_append_time_ms,
+    )
+    inner = enumerate(records)
+    return RecordBatch(0, header, tuple(_message(record, number, base_offset, header) for number, record in inner))
+
+
+def _message(record: Record, number: int, base_offset: int, header: MessageHeader) -> Message:
+    log_append = header.attributes & TIMESTAMP_TYPE_BIT
+    is_plain = not header.codec_id
+    return Message(
+        offset=base_offset + number,
+        timestamp_ms=header.timestamp_ms if log_append or not header.magic else record.timestamp_ms,
+        key=record.key,
+        value=record.value,
+        magic=header.magic,
+        crc=0,
+        is_valid=True,
+        attributes=header.attributes if is_plain else 0,
+        stored_offset=base_offset + number if is_plain or not header.magic else number,  # SEG-MSG-012
+        stored_timestamp_ms=header.timestamp_ms if is_plain else record.timestamp_ms,
+    )
+
+
+def with_offset(data: Buffer, offset: int, leader_epoch: int | None = None) -> bytes:
+    """An encoded entry at another offset; the checksum does not cover what changes (SEG-BAT-010, SEG-APP-003).
+
+    Args:
+        data: one whole entry.
+        offset: base offset of a record batch; offset of a message, or of the last message in a wrapper.
+        leader_epoch: of the leader that appends it; None leaves it. Messages have none.
+    """
+    changed = bytearray(data)
+    _INT64.pack_into(changed, 0, offset)
+    if leader_epoch is not None and changed[MAGIC_POSITION] == MAGIC_2:
+        _INT32.pack_into(changed, _position("partition_leader_epoch"), leader_epoch)
+    return bytes(changed)
+
+
+def with_log_append_time(data: Buffer, timestamp_ms: int) -> bytes:
+    """An encoded entry of magic 1 or 2, stamped by a broker; deltas and inner messages stay (SEG-APP-010).
+
+    Args:
+        data: one whole entry.
+        timestamp_ms: the broker's time.
+    """
+    changed = bytearray(data)
+    if changed[MAGIC_POSITION] == MAGIC_2:
+        position = _position("attributes")
+        _INT16.pack_into(changed, position, _INT16.unpack_from(changed, position)[0] | TIMESTAMP_TYPE_BIT)
+        _INT64.pack_into(changed, _position("max_timestamp_ms"), timestamp_ms)
+    elif changed[MAGIC_POSITION]:
+        changed[MESSAGE_ATTRIBUTES_POSITION] |= TIMESTAMP_TYPE_BIT
+        _INT64.pack_into(changed, MESSAGE_TIMESTAMP_POSITION, timestamp_ms)
+    return sealed(changed)
+
+
+def with_max_timestamp(data: Buffer, timestamp_ms: int) -> bytes:
+    """An encoded record batch with another maximum timestamp."""
+    changed = bytearray(data)
+    _INT64.pack_into(changed, _position("max_timestamp_ms"), timestamp_ms)
+    return sealed(changed)
+
+
+def sealed(entry: bytearray) -> bytes:
+    """An encoded entry with the checksum that its bytes ask for."""
+    if entry[MAGIC_POSITION] == MAGIC_2:
+        _UINT32.pack_into(entry, _position("crc"), crc32c(memoryview(entry)[ATTRIBUTES_POSITION:]))
+    else:
+        _UINT32.pack_into(entry, MESSAGE_CRC_POSITION, crc32(memoryview(entry)[MAGIC_POSITION:]))
+    return bytes(entry)
+
+
+def _position(name: str) -> int:
+    position = FIELDS[name].offset
+    assert position is not None
+    return position

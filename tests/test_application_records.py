@@ -226,6 +226,7 @@ def test_numbers_that_json_does_not_know() -> None:
         assert (data["value"], data["remove"]) == (shown, True)
 
 
+@pytest.mark.req("SEG-CTL-010")
 @pytest.mark.parametrize(
     ("topic", "key", "value", "place"),
     [

@@ -66,8 +66,8 @@ trace: $(VENV)/.dev ## every requirement has its code, its test and its fault
 trace-kill: $(VENV)/.dev ## disable each rule in turn and expect a test on bytes to fail (minutes)
 	@$(BIN)/python tools/trace_kill.py --report reports/trace-kill.json $(ARGS)
 
-hostile: $(VENV)/.dev ## cut and flip the bytes of small fixtures (the full run takes long; a sample: ARGS="--sample 0.05")
-	@$(BIN)/python tools/hostile.py $(ARGS)
+hostile: $(VENV)/.dev ## cut and change small inputs at every byte: nothing may escape but a FormatError (long)
+	@$(BIN)/python tools/hostile.py --report reports/hostile.json $(ARGS)
 
 coverage: $(VENV)/.dev ## branch coverage of schema, codec, checks and log: 97 % or more
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --cov --cov-branch --cov-report= $(ARGS)

@@ -7,6 +7,7 @@ batch. Text from files is only ever put into the page as text, never as markup.
 from __future__ import annotations
 
 import json
+import zlib
 from base64 import b64encode
 from html import escape
 from importlib.resources import files
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 TITLE_MARK: Final = "$TITLE$"
 DATA_MARK: Final = "$DATA$"
+MAX_PLAIN_SIZE: Final = 1 << 18
+"""Characters of data that a page carries uncompressed; browsers of 2023 and later can inflate, older ones cannot."""
 
 
 def page(inspection: Inspection) -> str:
@@ -29,7 +32,14 @@ def page(inspection: Inspection) -> str:
     template = files("seglog_format.cli").joinpath("page.html").read_text(encoding="utf-8")
     before_title, after_title = template.split(TITLE_MARK)
     before_data, after_data = after_title.split(DATA_MARK)
-    return before_title + escape(content.title) + before_data + content.json_text() + after_data
+    return before_title + escape(content.title) + before_data + packed(content.json_text()) + after_data
+
+
+def packed(text: str) -> str:
+    """JSON as it is, or Base64 of its deflated bytes where it is long; the page's script tells them apart."""
+    if len(text) <= MAX_PLAIN_SIZE:
+        return text
+    return b64encode(zlib.compress(text.encode("ascii"))).decode("ascii")
 
 
 class _Content:

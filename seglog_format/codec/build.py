@@ -7,6 +7,7 @@ entries in place, as a leader does when it appends them.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -36,11 +37,11 @@ from seglog_format.model import (
     add_sequence,
 )
 from seglog_format.schema.control_record import KRAFT_VALUES, ControlRecordKey, EndTransactionMarker
-from seglog_format.schema.protocol import declaration
+from seglog_format.schema.protocol import TAGGED_FIELDS, declaration
 from seglog_format.schema.record_batch import ATTRIBUTES_POSITION, FIELDS, MAGIC_POSITION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 MAGIC_2: Final = 2
 CONTROL_KEY_VERSION: Final = 0
@@ -245,7 +246,14 @@ def control_record(kind: ControlRecordType, fields: Mapping[str, object], *, tim
     key = ControlRecordKey.build({"version": CONTROL_KEY_VERSION, "type": int(kind)})
     definition = KRAFT_VALUES.get(kind)
     layout = EndTransactionMarker if definition is None else declaration(definition, _version(fields))
-    return new_record(bytes(layout.build(dict(fields))), bytes(key), timestamp_ms=timestamp_ms)
+    return new_record(bytes(layout.build(_with_tagged_fields(fields))), bytes(key), timestamp_ms=timestamp_ms)
+
+
+def _with_tagged_fields(value: object) -> object:
+    """Plain values with the empty tagged fields that end every structure."""
+    if isinstance(value, Mapping):
+        return {name: _with_tagged_fields(item) for name, item in value.items()} | {TAGGED_FIELDS: {}}
+    return [_with_tagged_fields(item) for item in value] if isinstance(value, list) else value
 
 
 def _version(fields: Mapping[str, object]) -> int:

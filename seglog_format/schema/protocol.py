@@ -31,6 +31,7 @@ from construct import (
     Struct,
     Subconstruct,
     stream_read,
+    stream_write,
 )
 
 from seglog_format.schema.fields import Checked, Doc
@@ -56,6 +57,10 @@ class CompactLength(UnsignedVarint):
     def _parse(self, stream: Any, context: Any, path: str) -> int:
         return super()._parse(stream, context, path) - 1
 
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        super()._build(obj + 1, stream, context, path)
+        return obj
+
 
 class Uuid(Adapter):
     """Sixteen bytes, shown as Kafka shows them: 22 characters of URL-safe Base64 without padding."""
@@ -68,6 +73,9 @@ class Uuid(Adapter):
     def _decode(self, obj: bytes, context: Any, path: str) -> str:
         return base64.urlsafe_b64encode(obj).decode("ascii").rstrip("=")
 
+    def _encode(self, obj: str, context: Any, path: str) -> bytes:
+        return base64.urlsafe_b64decode(obj + "==")
+
 
 class _Measured(Subconstruct):
     """Bytes behind their length; a negative one is null."""
@@ -78,8 +86,17 @@ class _Measured(Subconstruct):
         size = self.subcon._parsereport(stream, context, path)
         return None if size < 0 else self._content(stream_read(stream, size, path))
 
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        data = b"" if obj is None else self._bytes(obj)
+        self.subcon._build(-1 if obj is None else len(data), stream, context, path)
+        stream_write(stream, data, len(data), path)
+        return obj
+
     def _content(self, data: bytes) -> Any:
         return data
+
+    def _bytes(self, content: Any) -> bytes:
+        return bytes(content)
 
     def _sizeof(self, context: Any, path: str) -> int:
         raise SizeofError(path=path)
@@ -92,6 +109,9 @@ class _Utf8(_Measured):
 
     def _content(self, data: bytes) -> str:
         return data.decode("utf-8", "replace")
+
+    def _bytes(self, content: str) -> bytes:
+        return content.encode("utf-8")
 
 
 class _CountedArray(Array):
@@ -106,6 +126,12 @@ class _CountedArray(Array):
     def _parse(self, stream: Any, context: Any, path: str) -> Any:
         count = self.countsubcon._parsereport(stream, context, path)
         return None if count < 0 else Array(count, self.subcon)._parse(stream, context, path)
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        self.countsubcon._build(-1 if obj is None else len(obj), stream, context, path)
+        for element in obj or ():
+            self.subcon._build(element, stream, context, path)
+        return obj
 
     def _sizeof(self, context: Any, path: str) -> int:
         raise SizeofError(path=path)
@@ -142,6 +168,11 @@ class _TaggedFields(Construct):
             else:
                 unknown.append({"tag": tag, "data": data})
         return values | ({UNKNOWN_TAGGED_FIELDS: unknown} if unknown else {})
+
+    def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
+        """None at all, which is what every message that is written here has."""
+        UnsignedVarint32._build(0, stream, context, path)
+        return obj
 
 
 @dataclass(frozen=True, slots=True)

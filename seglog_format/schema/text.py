@@ -206,11 +206,13 @@ def properties(data: bytes) -> list[tuple[str, str]] | None:
 def _logical_lines(text: str) -> Iterator[str]:
     position = 0
     while position < len(text):
-        if blank := _BLANK_OR_COMMENT.match(text, position):
-            position = blank.end()
-        elif match := _LOGICAL_LINE.match(text, position):
-            position = match.end()
-            yield _CONTINUATION.sub("", match[1])
+        blank = _BLANK_OR_COMMENT.match(text, position)
+        match = blank or _LOGICAL_LINE.match(text, position)
+        assert match is not None
+        position = match.end()
+        line = "" if blank else _CONTINUATION.sub("", match[1])
+        if line:
+            yield line
 
 
 def _unescaped(text: str) -> str:

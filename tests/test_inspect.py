@@ -9,6 +9,8 @@ import zlib
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support import bundled, vector, vectors
 
 from seglog_format.cli.render_html import page
@@ -333,3 +335,30 @@ def test_page_grows_with_its_data_and_no_quicker(tmp_path: Path) -> None:
     html = page(inspect_file(log, EVERYTHING))
     assert len(html) < 4 * len(data)
     assert base64.b64decode(page_data(html)["blocks"][0]["data"]) == data
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=200), st.integers(0, 2))
+def test_any_bytes_give_fields_or_an_error(content: bytes, magic: int) -> None:
+    data = content[:8] + max(len(content) - 12, 14).to_bytes(4) + content[12:16] + bytes([magic]) + content[17:]
+    try:
+        inspection = inspect_pasted(data, EVERYTHING)
+    except CorruptRecordError:
+        return
+    for block in inspection.blocks:
+        assert all(0 <= field.start <= field.end <= len(block.data) for field in block.fields)
+    assert page(inspection)
+    assert list(json_fields(inspection))
+
+
+@pytest.mark.parametrize("name", ["V-04", "V-06", "V-08", "V-12", "V-13", "V-19"])
+def test_any_damaged_byte_gives_fields(name: str, tmp_path: Path) -> None:
+    path = tmp_path / LOG
+    for position in range(len(vector(name))):
+        data = bytearray(vector(name))
+        data[position] ^= 0x81
+        path.write_bytes(data)
+        inspection = inspect_file(path, EVERYTHING)
+        assert inspection.problems or position < 16  # offset, size and leader epoch have no checksum
+        for block in inspection.blocks:
+            assert all(0 <= field.start <= field.end <= len(block.data) for field in block.fields)

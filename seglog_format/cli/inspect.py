@@ -12,7 +12,7 @@ import click
 
 from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import json_option
-from seglog_format.cli.output import diagnose, write_json
+from seglog_format.cli.output import diagnose, is_busy, write_json
 
 if TYPE_CHECKING:
     from seglog_format.inspection import Inspection, Selection
@@ -74,7 +74,7 @@ def _inspected(file: str, wanted: Selection) -> Inspection:
             msg = "give the position once"
             raise click.UsageError(msg)
         path, wanted = Path(match[1]), replace(wanted, position=int(match[2]))
-    return inspect_file(path, wanted)
+    return inspect_file(path, wanted, copy=is_busy(path))
 
 
 def _show(inspection: Inspection, *, as_json: bool) -> None:

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from seglog_format.model import BatchHeader, Tail
 
 DECLARATIONS: Final = {0: MESSAGES[0], 1: MESSAGES[1], 2: RecordBatchHeaderSchema}
+MAX_PREFIX_SIZE: Final = 1 << 20
+"""Bytes to look at where an entry is not whole or cannot be one."""
+
 COMPRESSED: Final = Doc("Compressed: what comes out is shown below.", "SEG-COD-001")
 RECORDS: Final = Doc("The records, one after the other.", "SEG-BAT-008")
 
@@ -199,7 +202,7 @@ def _add_unreadable(block: Block, at: int, problem: str) -> None:
 
 def _add_prefix(block: Block, at: int, rest: memoryview) -> None:
     magic = rest[MAGIC_POSITION] if len(rest) > MAGIC_POSITION else 2
-    traced = trace(DECLARATIONS.get(magic, RecordBatchHeaderSchema), rest)
+    traced = trace(DECLARATIONS.get(magic, RecordBatchHeaderSchema), rest[:MAX_PREFIX_SIZE])
     block.fields += fields_of(traced.spans, shift=at, depth=1, note=time_note)
 
 

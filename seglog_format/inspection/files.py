@@ -48,12 +48,13 @@ class Selection:
         return None if self.whole else self.count or usual
 
 
-def inspect_file(path: Path, selection: Selection) -> Inspection:
+def inspect_file(path: Path, selection: Selection, *, copy: bool = False) -> Inspection:
     """Fields and bytes of a file.
 
     Args:
         path: of a file.
         selection: the part wanted.
+        copy: read the file whole instead of mapping it, because a broker may be writing.
 
     Raises:
         UsageError: there is no such file, it is a directory, or the part wanted does not exist.
@@ -63,8 +64,8 @@ def inspect_file(path: Path, selection: Selection) -> Inspection:
         msg = f"{path}: a directory; name one of its files"
         raise UsageError(msg)
     (source,) = sources_of(path)
-    with open_bytes(path, copy=True) as content:
-        return _inspect(source, memoryview(bytes(content.data)), selection)
+    with open_bytes(path, copy=copy) as content:
+        return _inspect(source, content.data, selection)
 
 
 def _inspect(source: Source, data: memoryview, selection: Selection) -> Inspection:

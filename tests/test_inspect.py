@@ -264,6 +264,7 @@ def test_lines_of_a_text_file(tmp_path: Path) -> None:
     path = tmp_path / "leader-epoch-checkpoint"
     path.write_bytes(b"0\n1\n0 0\n")
     (block,) = inspect_file(path, EVERYTHING).blocks
+    assert bytes(block.data) == b"0\n1\n0 0\n"
     assert [(field.start, field.end, field.value) for field in block.fields] == [
         (0, 2, b"0"),
         (2, 4, b"1"),

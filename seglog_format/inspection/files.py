@@ -65,7 +65,7 @@ def inspect_file(path: Path, selection: Selection, *, copy: bool = False) -> Ins
         raise UsageError(msg)
     (source,) = sources_of(path)
     with open_bytes(path, copy=copy) as content:
-        return _inspect(source, content.data, selection)
+        return _inspect(source, content.data[:], selection)  # a view of its own, which outlives the file
 
 
 def _inspect(source: Source, data: memoryview, selection: Selection) -> Inspection:

@@ -100,3 +100,10 @@ class UnsupportedVersionError(FormatError):
 
 class RefusedError(FormatError):
     """Reading on would pass a limit that the caller set. That says nothing about the bytes (SEG-COD-016)."""
+
+
+class WriteError(SeglogError):
+    """A log could not be written: the disk is full, or fails. The cause is the `OSError` that says so.
+
+    Nothing that was not acknowledged before counts as written, and the writer takes nothing more.
+    """

@@ -6,15 +6,16 @@ entries in place, as a leader does when it appends them.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from struct import Struct
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.codec.checksum import crc32, crc32c
 from seglog_format.errors import UsageError
 from seglog_format.model import (
+    CODEC_MASK,
     CONTROL_BIT,
     INT32_MAX,
     INT64_MAX,
@@ -34,6 +35,7 @@ from seglog_format.model import (
     RecordBatch,
     RecordBatchHeader,
     RecordHeader,
+    TimestampType,
     add_sequence,
 )
 from seglog_format.schema.control_record import KRAFT_VALUES, ControlRecordKey, EndTransactionMarker
@@ -46,14 +48,41 @@ if TYPE_CHECKING:
 MAGIC_2: Final = 2
 CONTROL_KEY_VERSION: Final = 0
 END_MARKER_VERSION: Final = 0
-MESSAGE_CRC_POSITION: Final = 12
-MESSAGE_ATTRIBUTES_POSITION: Final = 17
-MESSAGE_TIMESTAMP_POSITION: Final = 18
 
-_INT64: Final = struct.Struct(">q")
-_INT32: Final = struct.Struct(">i")
-_UINT32: Final = struct.Struct(">I")
-_INT16: Final = struct.Struct(">h")
+
+class Slot(NamedTuple):
+    """A number at a fixed place of an entry."""
+
+    position: int
+    layout: Struct
+
+    def read(self, entry: bytearray) -> int:
+        """The number that stands there."""
+        return int(self.layout.unpack_from(entry, self.position)[0])
+
+    def write(self, entry: bytearray, value: int) -> None:
+        """Put a number there."""
+        self.layout.pack_into(entry, self.position, value)
+
+
+def _slot(name: str, layout: str) -> Slot:
+    """A field of the record batch header, where the schema has it."""
+    row = FIELDS[name]
+    slot = Slot(row.offset or 0, Struct(layout))
+    assert slot.layout.size == row.size
+    return slot
+
+
+OFFSET: Final = _slot("base_offset", ">q")
+LEADER_EPOCH: Final = _slot("partition_leader_epoch", ">i")
+CRC: Final = _slot("crc", ">I")
+MESSAGE_CRC: Final = Slot(12, Struct(">I"))
+
+STAMPED: Final = {
+    1: (Slot(17, Struct(">b")), Slot(18, Struct(">q")), CODEC_MASK),
+    2: (_slot("attributes", ">h"), _slot("max_timestamp_ms", ">q"), 0x7F),
+}
+"""By magic: attributes and timestamp of the header, and the attribute bits that stay when they are written."""
 
 
 def new_record(
@@ -327,47 +356,41 @@ def with_offset(data: Buffer, offset: int, leader_epoch: int | None = None) -> b
         leader_epoch: of the leader that appends it; None leaves it. Messages have none.
     """
     changed = bytearray(data)
-    _INT64.pack_into(changed, 0, offset)
+    OFFSET.write(changed, offset)
     if leader_epoch is not None and changed[MAGIC_POSITION] == MAGIC_2:
-        _INT32.pack_into(changed, _position("partition_leader_epoch"), leader_epoch)
+        LEADER_EPOCH.write(changed, leader_epoch)
     return bytes(changed)
 
 
-def with_log_append_time(data: Buffer, timestamp_ms: int) -> bytes:
-    """An encoded entry of magic 1 or 2, stamped by a broker; deltas and inner messages stay (SEG-APP-010).
+def with_timestamps(data: Buffer, timestamp_type: TimestampType, max_timestamp_ms: int) -> bytes:
+    """An encoded entry with the timestamp type and largest timestamp of its header set (SEG-APP-010).
+
+    Deltas and inner messages stay as they are. Nothing changes where both agree already, nor in magic 0; where
+    something does, the checksum is computed anew, and attribute bits without a meaning are cleared.
 
     Args:
         data: one whole entry.
-        timestamp_ms: the broker's time.
+        timestamp_type: CreateTime or LogAppendTime.
+        max_timestamp_ms: of a batch or wrapper; the timestamp of a plain message.
     """
+    magic = memoryview(data)[MAGIC_POSITION]
+    if magic == 0:
+        return bytes(data)
     changed = bytearray(data)
-    if changed[MAGIC_POSITION] == MAGIC_2:
-        position = _position("attributes")
-        _INT16.pack_into(changed, position, _INT16.unpack_from(changed, position)[0] | TIMESTAMP_TYPE_BIT)
-        _INT64.pack_into(changed, _position("max_timestamp_ms"), timestamp_ms)
-    elif changed[MAGIC_POSITION]:
-        changed[MESSAGE_ATTRIBUTES_POSITION] |= TIMESTAMP_TYPE_BIT
-        _INT64.pack_into(changed, MESSAGE_TIMESTAMP_POSITION, timestamp_ms)
-    return sealed(changed)
-
-
-def with_max_timestamp(data: Buffer, timestamp_ms: int) -> bytes:
-    """An encoded record batch with another maximum timestamp."""
-    changed = bytearray(data)
-    _INT64.pack_into(changed, _position("max_timestamp_ms"), timestamp_ms)
+    attributes, timestamp, known_bits = STAMPED[magic]
+    old = attributes.read(changed)
+    bit = TIMESTAMP_TYPE_BIT if timestamp_type is TimestampType.LOG_APPEND_TIME else 0
+    if old & TIMESTAMP_TYPE_BIT == bit and timestamp.read(changed) == max_timestamp_ms:
+        return bytes(data)
+    attributes.write(changed, old & known_bits & ~TIMESTAMP_TYPE_BIT | bit)
+    timestamp.write(changed, max_timestamp_ms)
     return sealed(changed)
 
 
 def sealed(entry: bytearray) -> bytes:
     """An encoded entry with the checksum that its bytes ask for."""
     if entry[MAGIC_POSITION] == MAGIC_2:
-        _UINT32.pack_into(entry, _position("crc"), crc32c(memoryview(entry)[ATTRIBUTES_POSITION:]))
+        CRC.write(entry, crc32c(memoryview(entry)[ATTRIBUTES_POSITION:]))
     else:
-        _UINT32.pack_into(entry, MESSAGE_CRC_POSITION, crc32(memoryview(entry)[MAGIC_POSITION:]))
+        MESSAGE_CRC.write(entry, crc32(memoryview(entry)[MAGIC_POSITION:]))
     return bytes(entry)
-
-
-def _position(name: str) -> int:
-    position = FIELDS[name].offset
-    assert position is not None
-    return position

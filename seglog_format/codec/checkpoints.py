@@ -1,4 +1,4 @@
-"""Checkpoint files and partition metadata: bytes to model (chapter 51)."""
+"""Checkpoint files and partition metadata: bytes to model and back (chapter 51)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from seglog_format.schema import checkpoints as schema
 from seglog_format.schema.text import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from construct import Struct
 
 CHECKPOINT_VERSION: Final = 0
@@ -86,3 +88,26 @@ def decode_partition_metadata(data: bytes | memoryview, at: Location = NOWHERE) 
     """
     found = parse(schema.PartitionMetadata, data, at, requirement="SEG-CKP-009", error=CorruptIndexError)
     return PartitionMetadata(found.version, plain(found.topic_id))
+
+
+def encode_offset_checkpoint(entries: Iterable[CheckpointedOffset]) -> bytes:
+    """The bytes of an offset checkpoint with these lines, in this order."""
+    return _checkpoint([f"{entry.topic} {entry.partition} {entry.offset}" for entry in entries])
+
+
+def encode_leader_epoch_checkpoint(entries: Iterable[EpochStart]) -> bytes:
+    """The bytes of a leader epoch checkpoint with these lines, in this order."""
+    return _checkpoint([f"{entry.epoch} {entry.start_offset}" for entry in entries])
+
+
+def _checkpoint(lines: Sequence[str]) -> bytes:
+    return "".join(f"{line}\n" for line in (CHECKPOINT_VERSION, len(lines), *lines)).encode("utf-8")
+
+
+def encode_partition_metadata(topic_id: str) -> bytes:
+    """The bytes of `partition.metadata`; the last line has no end.
+
+    Args:
+        topic_id: 22 characters of base64url.
+    """
+    return f"version: {CHECKPOINT_VERSION}\ntopic_id: {topic_id}".encode()

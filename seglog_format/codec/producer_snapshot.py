@@ -1,9 +1,9 @@
-"""Producer snapshots: bytes to model (chapter 50)."""
+"""Producer snapshots: bytes to model and back (chapter 50)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checksum import crc32c
 from seglog_format.errors import CorruptIndexError, Location, TruncatedError, UnsupportedVersionError
@@ -14,6 +14,9 @@ from seglog_format.schema.producer_snapshot import (
     PRODUCER_SNAPSHOT_HEADER,
     PRODUCER_STATE_ENTRY,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 PRODUCER_SNAPSHOT_VERSION: Final = 1
 
@@ -55,3 +58,11 @@ def _producers(view: memoryview, count: int, at: Location) -> tuple[ProducerStat
         expected = f"a count for {entries.nbytes} bytes of entries"
         raise CorruptIndexError(place, "SEG-PSN-003", expected=expected, found=count)
     return tuple(ProducerStateEntry(*fields) for fields in PRODUCER_STATE_ENTRY.iter_unpack(entries))
+
+
+def encode_producer_snapshot(producers: Iterable[ProducerStateEntry]) -> bytes:
+    """The bytes of a snapshot of these producers, in this order."""
+    entries = [PRODUCER_STATE_ENTRY.pack(*astuple(producer)) for producer in producers]
+    checked = len(entries).to_bytes(4, "big") + b"".join(entries)
+    header = PRODUCER_SNAPSHOT_HEADER.pack(PRODUCER_SNAPSHOT_VERSION, crc32c(checked), len(entries))
+    return header + checked[4:]

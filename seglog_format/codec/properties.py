@@ -1,7 +1,8 @@
-"""Root files of a log directory and the quorum's state file: bytes to model (chapter 11)."""
+"""Root files of a log directory and the quorum's state file: bytes to model and back (chapter 11)."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.codec.parse import parse
@@ -98,3 +99,8 @@ def _number(value: object) -> int:
 def _voter_ids(found: Container[Any]) -> tuple[int, ...]:
     voters = found.current_voters if isinstance(found.current_voters, list) else []
     return tuple(_number(voter.get("voterId")) for voter in voters if isinstance(voter, dict))
+
+
+def encode_clean_shutdown(state: CleanShutdown) -> bytes:
+    """The bytes of `.kafka_cleanshutdown` since 3.7; before, the file was empty."""
+    return json.dumps({"version": state.version, "brokerEpoch": state.broker_epoch}, separators=(",", ":")).encode()

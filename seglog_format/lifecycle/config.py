@@ -45,7 +45,10 @@ class BrokerGeneration(Enum):
     """
 
     V0_8 = "0.8"
-    """0.8.0 to 0.10.2."""
+    """0.8.0 to 0.10.0: no time index, and segments are rolled by the clock."""
+
+    V0_10_1 = "0.10.1"
+    """0.10.1 and 0.10.2: magic 1, a time index, no producer state yet."""
 
     V0_11 = "0.11"
     """0.11.0 to 1.1."""
@@ -60,6 +63,16 @@ class BrokerGeneration(Enum):
     """3.9.1, 4.0.1, and 4.1 and later."""
 
     @property
+    def has_time_index(self) -> bool:
+        """There are time indexes, and segments are rolled by the time in them."""
+        return self is not BrokerGeneration.V0_8
+
+    @property
+    def has_producer_state(self) -> bool:
+        """There are magic 2, transaction indexes, producer snapshots and leader epochs."""
+        return self not in {BrokerGeneration.V0_8, BrokerGeneration.V0_10_1}
+
+    @property
     def index_unit(self) -> IndexUnit:
         """What the sparse rule counts."""
         return IndexUnit.BATCH if self is BrokerGeneration.V4_1 else IndexUnit.APPEND
@@ -67,8 +80,7 @@ class BrokerGeneration(Enum):
     @property
     def indexed_offset(self) -> IndexedOffset:
         """Which offset of a unit the offset index stores."""
-        early = self in {BrokerGeneration.V0_8, BrokerGeneration.V0_11}
-        return IndexedOffset.FIRST if early else IndexedOffset.LAST
+        return IndexedOffset.FIRST if self in EARLY else IndexedOffset.LAST
 
     @property
     def time_index_offset(self) -> TimeIndexOffset:
@@ -79,7 +91,11 @@ class BrokerGeneration(Enum):
     @property
     def has_lazy_indexes(self) -> bool:
         """A rolled segment gets its indexes with its first append, not at once: since 2.3."""
-        return self not in {BrokerGeneration.V0_8, BrokerGeneration.V0_11}
+        return self not in EARLY
+
+
+EARLY: Final = frozenset({BrokerGeneration.V0_8, BrokerGeneration.V0_10_1, BrokerGeneration.V0_11})
+"""Before 2.0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

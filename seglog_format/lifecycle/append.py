@@ -1,0 +1,312 @@
+"""What may be appended to a log, and what becomes of it on the way in (chapter 70).
+
+A leader checks a batch as a whole and record by record, gives it the next offsets, and stamps it; a follower takes
+what its leader wrote. Everything here is decided before a byte is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.build import MAGIC_2, build_message_entry, new_record, with_offset, with_timestamps
+from seglog_format.codec.decode import check_header, decode_frame, verify_checksum
+from seglog_format.codec.encode import codec_named, encode_batch
+from seglog_format.codec.framing import walk
+from seglog_format.errors import Location, UsageError
+from seglog_format.lifecycle.config import BrokerGeneration, LogConfig, TimeIndexOffset
+from seglog_format.lifecycle.producer_state import EndMarker, Origin, end_marker_of
+from seglog_format.lifecycle.roll import Incoming
+from seglog_format.model import (
+    INT64_MAX,
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    BatchHeader,
+    Buffer,
+    CompressionCodec,
+    Frame,
+    Message,
+    Record,
+    RecordBatch,
+    RecordBatchHeader,
+    TimestampOffset,
+    TimestampType,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_DELTA: Final = 2**31 - 1
+PLACE: Final = "append"
+"""How errors call the bytes that are appended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a log, ready to be written.
+
+    Attributes:
+        data: its bytes.
+        header: its fixed fields.
+        first_offset: of its first record; of a wrapper that a follower takes over, the stored offset.
+        largest: its largest timestamp, and the offset that a time index stores for it.
+        marker: what an end marker in it says.
+    """
+
+    data: bytes
+    header: BatchHeader
+    first_offset: int
+    largest: TimestampOffset
+    marker: EndMarker | None = None
+
+    @property
+    def last_offset(self) -> int:
+        """Of its last record."""
+        return self.header.last_offset
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a leader gives to a batch.
+
+    Attributes:
+        next_offset: log end offset.
+        leader_epoch: of the leader, 0 or more.
+        now_ms: the clock.
+        origin: who appends.
+    """
+
+    next_offset: int
+    leader_epoch: int
+    now_ms: int
+    origin: Origin = Origin.CLIENT
+
+
+def incoming(entries: Sequence[Entry]) -> Incoming:
+    """What decides whether these entries need a new segment."""
+    return Incoming(
+        size=sum(len(entry.data) for entry in entries),
+        max_timestamp_ms=max(entry.header.max_timestamp_ms for entry in entries),
+        first_offset=entries[0].first_offset,
+        last_offset=entries[-1].last_offset,
+        magic=entries[0].header.magic,
+    )
+
+
+def as_leader(data: Buffer, config: LogConfig, given: Assignment) -> tuple[Entry, ...]:
+    """Check what a producer or coordinator sends, and give it its offsets.
+
+    Args:
+        data: one record batch, or messages of magic 0 or 1; what follows the last whole entry is left out.
+        config: of the log.
+        given: what the leader gives.
+
+    Returns:
+        The entries to write, offsets dense from `given.next_offset` on.
+
+    Raises:
+        FormatError: the bytes are damaged.
+        UsageError: they may not be appended; the text names the requirement.
+    """
+    frames = _frames(data)
+    _check_form(frames, config, given.origin)
+    entries = []
+    next_offset = given.next_offset
+    for frame in frames:
+        entry = _accepted(frame, config, replace(given, next_offset=next_offset))
+        entries.append(entry)
+        next_offset = entry.last_offset + 1
+    _check_total(entries, config)
+    return tuple(entries)
+
+
+def as_follower(
+    data: Buffer, config: LogConfig, *, next_offset: int, leader_epoch: int | None = None
+) -> tuple[Entry, ...]:
+    """Take entries over as a leader wrote them.
+
+    Args:
+        data: entries in order; what follows the last whole one is left out.
+        config: of the log.
+        next_offset: log end offset.
+        leader_epoch: under which they were fetched; batches of a later one are left out, and what follows them
+            (SEG-APP-014). None takes all.
+
+    Raises:
+        FormatError: the bytes are damaged.
+        UsageError: offsets do not increase from the log end offset on (SEG-APP-002).
+    """
+    frames = _until_epoch(_frames(data), leader_epoch)
+    for frame in frames:
+        verify_checksum(frame, Location(PLACE, frame.position))
+    _check_order(frames, next_offset)
+    entries = [_taken_over(frame) for frame in frames]
+    _check_total(entries, config)
+    return tuple(entries)
+
+
+def _frames(data: Buffer) -> list[Frame]:
+    frames = list(walk(data, path=PLACE))
+    if not frames:
+        msg = "there is no whole entry to append (SEG-APP-005)"
+        raise UsageError(msg)
+    return frames
+
+
+def _until_epoch(frames: list[Frame], leader_epoch: int | None) -> list[Frame]:
+    for number, frame in enumerate(frames):
+        header = frame.header
+        if leader_epoch is not None and header.magic == MAGIC_2 and header.partition_leader_epoch > leader_epoch:
+            return frames[:number]
+    return frames
+
+
+def _check_order(frames: Sequence[Frame], next_offset: int) -> None:
+    last = next_offset - 1
+    for number, frame in enumerate(frames):
+        header = frame.header
+        first = header.last_offset if header.base_offset is None or number else header.base_offset
+        if first <= last or header.last_offset <= last:
+            msg = f"offset {first} of an entry is not above {last}, the last one before it (SEG-APP-002)"
+            raise UsageError(msg)
+        last = header.last_offset
+
+
+def _taken_over(frame: Frame) -> Entry:
+    header, at = frame.header, Location(PLACE, frame.position)
+    marker = None
+    if isinstance(header, RecordBatchHeader):
+        check_header(header, at)
+        marker = end_marker_of(frame.data, header, at)
+    first = header.last_offset if header.base_offset is None else header.base_offset
+    largest = TimestampOffset(header.max_timestamp_ms, header.last_offset)
+    return Entry(bytes(frame.data), header, first, largest, marker)
+
+
+def _check_form(frames: Sequence[Frame], config: LogConfig, origin: Origin) -> None:
+    """What can be said without decoding: number, magic, size and place of the entries."""
+    first = frames[0].header
+    if origin is Origin.CLIENT and first.magic == MAGIC_2 and len(frames) > 1:
+        msg = f"a producer appends one batch at a time, not {len(frames)} (SEG-APP-004)"
+        raise UsageError(msg)
+    if any(frame.header.magic != first.magic for frame in frames):
+        msg = "entries of different magic cannot be appended at once (SEG-APP-004)"
+        raise UsageError(msg)
+    for frame in frames:
+        size = len(frame.data)
+        if size > config.max_message_bytes:
+            msg = f"an entry of {size} bytes is larger than max.message.bytes, {config.max_message_bytes} (SEG-APP-006)"
+            raise UsageError(msg)
+
+
+def _accepted(frame: Frame, config: LogConfig, given: Assignment) -> Entry:
+    batch = decode_frame(frame, at=Location(PLACE, frame.position))
+    header = batch.header
+    if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        msg = "it is for the broker to set LogAppendTime (SEG-APP-011)"
+        raise UsageError(msg)
+    if isinstance(header, RecordBatchHeader):
+        _check_batch(batch, header, given.origin)
+    _check_records(batch, config, given.now_ms)
+    _check_end(given.next_offset, len(batch.records))
+    data = _assigned(frame, batch, config, given)
+    return _entry(data, batch, config, given)
+
+
+def _check_batch(batch: RecordBatch, header: RecordBatchHeader, origin: Origin) -> None:
+    count, span = len(batch.records), header.last_offset_delta + 1
+    deltas = [record.offset_delta for record in batch.records if isinstance(record, Record)]
+    if not count or count != span or deltas != list(range(span)):
+        msg = f"{count} records for {span} offsets: a new batch has one for each (SEG-APP-004)"
+        raise UsageError(msg)
+    if origin is not Origin.CLIENT:
+        return
+    if header.base_offset:
+        msg = f"base offset {header.base_offset} of a new batch: it begins at 0 (SEG-APP-004)"
+        raise UsageError(msg)
+    if header.is_control:
+        msg = "producers do not write control batches (SEG-APP-004)"
+        raise UsageError(msg)
+    if header.producer_id != NO_PRODUCER_ID and header.base_sequence < 0:
+        msg = f"base sequence {header.base_sequence} of producer {header.producer_id} (SEG-APP-007)"
+        raise UsageError(msg)
+
+
+def _check_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> None:
+    if any(isinstance(record, Message) and not record.is_valid for record in batch.records):
+        msg = "a message in a wrapper has a wrong checksum (SEG-MSG-010)"
+        raise UsageError(msg)
+    if config.is_compacted and any(record.key is None for record in batch.records):
+        msg = "a record of a compacted topic has a key (SEG-APP-012)"
+        raise UsageError(msg)
+    if config.message_timestamp_type is TimestampType.CREATE_TIME:
+        _check_timestamps([record.timestamp_ms for record in batch.records], config, now_ms)
+
+
+def _check_timestamps(timestamps: Sequence[int], config: LogConfig, now_ms: int) -> None:
+    earliest = now_ms - config.message_timestamp_before_max_ms
+    latest = now_ms + config.message_timestamp_after_max_ms
+    for timestamp_ms in timestamps:
+        if timestamp_ms != NO_TIMESTAMP and not earliest <= timestamp_ms <= latest:
+            msg = f"timestamp {timestamp_ms} is not from {earliest} to {latest} (SEG-APP-011)"
+            raise UsageError(msg)
+
+
+def _check_end(next_offset: int, count: int) -> None:
+    if next_offset + count - 1 > INT64_MAX:
+        msg = f"no {count} offsets are left after {next_offset} (SEG-BAT-009)"
+        raise UsageError(msg)
+
+
+def _check_total(entries: Sequence[Entry], config: LogConfig) -> None:
+    size = sum(len(entry.data) for entry in entries)
+    if size > config.segment_bytes:
+        msg = f"{size} bytes do not fit a segment of {config.segment_bytes} (SEG-APP-006)"
+        raise UsageError(msg)
+
+
+def _assigned(frame: Frame, batch: RecordBatch, config: LogConfig, given: Assignment) -> bytes:
+    """The bytes with offset, leader epoch and timestamp; checksums change with the timestamp only."""
+    last_offset = given.next_offset + len(batch.records) - 1
+    if batch.header.magic == MAGIC_2:
+        data = with_offset(frame.data, given.next_offset, given.leader_epoch)
+    elif batch.header.codec_id and not _has_relative_offsets(batch):
+        data = _rebuilt(batch, given.next_offset)
+    else:
+        data = with_offset(frame.data, last_offset)
+    if config.message_timestamp_type is TimestampType.LOG_APPEND_TIME:
+        return with_timestamps(data, TimestampType.LOG_APPEND_TIME, given.now_ms)
+    largest_ms = max(record.timestamp_ms for record in batch.records)
+    return with_timestamps(data, TimestampType.CREATE_TIME, largest_ms)
+
+
+def _has_relative_offsets(batch: RecordBatch) -> bool:
+    """The offsets inside a wrapper need no change: those of magic 1 that count from 0 (SEG-APP-003)."""
+    stored = [record.stored_offset for record in batch.records if isinstance(record, Message)]
+    return batch.header.magic == 1 and stored == list(range(len(stored)))
+
+
+def _rebuilt(batch: RecordBatch, base_offset: int) -> bytes:
+    records = [new_record(record.value, record.key, timestamp_ms=record.timestamp_ms) for record in batch.records]
+    codec = codec_named(batch.header.codec_id)
+    magic = batch.header.magic
+    return encode_batch(build_message_entry(records, magic=magic, base_offset=base_offset, codec=codec))
+
+
+def _entry(data: bytes, batch: RecordBatch, config: LogConfig, given: Assignment) -> Entry:
+    (frame,) = walk(data)
+    header = frame.header
+    marker = None
+    if isinstance(header, RecordBatchHeader):
+        marker = end_marker_of(data, header, Location(PLACE))
+    offset = _offset_of_largest(batch, header, config.generation, given.next_offset)
+    return Entry(data, header, given.next_offset, TimestampOffset(header.max_timestamp_ms, offset), marker)
+
+
+def _offset_of_largest(batch: RecordBatch, header: BatchHeader, generation: BrokerGeneration, base_offset: int) -> int:
+    """What a time index stores beside the largest timestamp of a batch (SEG-APP-015)."""
+    is_plain = header.codec_id == CompressionCodec.NONE and header.timestamp_type is TimestampType.CREATE_TIME
+    if generation.time_index_offset is TimeIndexOffset.BATCH or not is_plain or header.magic != MAGIC_2:
+        return header.last_offset
+    timestamps = [record.timestamp_ms for record in batch.records]
+    return base_offset + timestamps.index(max(timestamps))

@@ -25,8 +25,8 @@ class Batch:
     base_offset: int
     last_offset: int
     is_control: bool = False
-    is_transactional: bool = False
     producer_id: int = -1
+    """-1 also where the producer is not transactional."""
     marker: str | None = None
     records: list[tuple[int, int]] = field(default_factory=list)
     """Offset and timestamp of each."""
@@ -104,7 +104,7 @@ class Log:
         """Producer and first offset of each batch that was aborted, and the last stable offset."""
         aborted, undecided = set(), {}
         for batch in self.batches:
-            if batch.is_transactional and not batch.is_control:
+            if batch.producer_id >= 0 and not batch.is_control:
                 undecided.setdefault(batch.producer_id, []).append(batch.base_offset)
             elif batch.marker in {"ABORT", "COMMIT"}:
                 closed = undecided.pop(batch.producer_id, [])
@@ -179,8 +179,7 @@ def batch_of(line: dict[str, Any]) -> Batch:
         line["baseOffset"],
         line["lastOffset"],
         line["isControl"],
-        line["isTransactional"],
-        line["producerId"],
+        line["producerId"] if line["isTransactional"] else -1,
     )
 
 

@@ -1,0 +1,170 @@
+"""Changes to files as values: planned first, shown to whoever asks, then done one after the other.
+
+Each step either has happened or has not, whenever the process dies. A plan made again from what is then on the disk
+finishes the work, so that the order of steps is all that a planner has to think about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from seglog_format.lifecycle.files import replace_file, write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from seglog_format.lifecycle.files import Files
+
+
+class FileStep(Protocol):
+    """One change. `requirement` is the id of the rule that asks for it."""
+
+    @property
+    def path(self) -> Path:
+        """The file that changes."""
+
+    @property
+    def requirement(self) -> str:
+        """Id of the rule; empty for a step that only makes the ones before it last."""
+
+    @property
+    def text(self) -> str:
+        """What happens to the file, in a few words."""
+
+    def apply(self, files: Files) -> None:
+        """Do it.
+
+        Raises:
+            OSError: it did not work.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """A file goes."""
+
+    path: Path
+    requirement: str
+
+    @property
+    def text(self) -> str:
+        """What happens to the file."""
+        return "remove"
+
+    def apply(self, files: Files) -> None:
+        """Do it."""
+        files.remove(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """A file gets another name, and takes the place of a file of that name."""
+
+    path: Path
+    target: Path
+    requirement: str
+
+    @property
+    def text(self) -> str:
+        """What happens to the file."""
+        return f"rename to {self.target.name}"
+
+    def apply(self, files: Files) -> None:
+        """Do it."""
+        files.rename(self.path, self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """A file ends earlier, and that is on the disk when the step is done."""
+
+    path: Path
+    size: int
+    requirement: str
+
+    @property
+    def text(self) -> str:
+        """What happens to the file."""
+        return f"cut to {self.size} bytes"
+
+    def apply(self, files: Files) -> None:
+        """Do it."""
+        handle = files.open_append(self.path)
+        try:
+            handle.truncate(self.size)
+            handle.fsync()
+        finally:
+            handle.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """A file has this content from now on; after a crash there is the old one or the new one, each whole."""
+
+    path: Path
+    data: bytes = field(repr=False)
+    requirement: str
+
+    @property
+    def text(self) -> str:
+        """What happens to the file."""
+        return f"write {len(self.data)} bytes"
+
+    def apply(self, files: Files) -> None:
+        """Do it."""
+        replace_file(files, self.path, self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A new file gets a part of another one, and that is on the disk when the step is done."""
+
+    source: Path
+    start: int
+    end: int
+    path: Path
+    requirement: str
+
+    @property
+    def text(self) -> str:
+        """What happens to the file."""
+        return f"write bytes {self.start} to {self.end} of {self.source.name}"
+
+    def apply(self, files: Files) -> None:
+        """Do it."""
+        write_file(files, self.path, memoryview(files.read(self.source))[self.start : self.end])
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """The names in a directory are on the disk before anything else happens."""
+
+    path: Path
+    requirement: str = ""
+
+    @property
+    def text(self) -> str:
+        """What happens to the directory."""
+        return "flush names"
+
+    def apply(self, files: Files) -> None:
+        """Do it."""
+        files.fsync_directory(self.path)
+
+
+def apply_steps(steps: Iterable[FileStep], files: Files) -> None:
+    """Do the steps in order.
+
+    Raises:
+        OSError: one did not work; those before it are done, and planning again goes on from there.
+    """
+    for step in steps:
+        step.apply(files)
+
+
+def settled(steps: Iterable[FileStep], directory: Path) -> tuple[FileStep, ...]:
+    """The steps with a flush of the directory behind them; nothing where there are none."""
+    found = tuple(steps)
+    return (*found, Settle(directory)) if found else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gzip
 import json
 import os
@@ -33,7 +34,9 @@ def vector(name: str) -> bytes:
 
 @cache
 def _unpacked_root() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="seglog-authentic-")
+    directory = tempfile.TemporaryDirectory(prefix="seglog-authentic-")
+    atexit.register(directory.cleanup)
+    return directory
 
 
 def authentic_names() -> list[str]:

@@ -89,6 +89,11 @@ class BrokerGeneration(Enum):
         return TimeIndexOffset.BATCH if late else TimeIndexOffset.RECORD
 
     @property
+    def rolls_by_first_entry(self) -> bool:
+        """The time of a segment begins with its first entry, not with all of its first append."""
+        return self is BrokerGeneration.V4_1
+
+    @property
     def has_lazy_indexes(self) -> bool:
         """A rolled segment gets its indexes with its first append, not at once: since 2.3."""
         return self not in EARLY

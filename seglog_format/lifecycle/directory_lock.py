@@ -1,0 +1,61 @@
+"""Holding the lock file of a log directory, as a running broker does (chapter 11)."""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.errors import UsageError
+from seglog_format.names import FileKind
+
+if sys.platform != "win32":
+    import fcntl
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WHOLE_FILE: Final = struct.Struct("hhqqi4x")
+"""Kind of lock, whence, start, length and process of Linux's `struct flock` on 64-bit systems."""
+
+
+class DirectoryLock:
+    """The lock of a log directory, held until it is closed; brokers and other writers stay out.
+
+    Args:
+        log_directory: whose lock file is taken, and made if it is not there.
+
+    Raises:
+        UsageError: another process or another writer holds it.
+    """
+
+    def __init__(self, log_directory: Path) -> None:
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+        self._descriptor: int | None = os.open(log_directory / FileKind.LOCK.value, flags, 0o644)
+        try:
+            _lock(self._descriptor)
+        except OSError as error:
+            self.close()
+            msg = f"{log_directory} is in use: a broker or another writer holds its lock file"
+            raise UsageError(msg) from error
+
+    def close(self) -> None:
+        """Let others have it; the file stays."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Lock the whole file, or fail at once.
+
+    Ordinary record locks belong to the process: whoever opens and closes the file again anywhere in it, to see whether
+    a broker is at work, would give the lock away. Linux can tie the lock to the open file instead.
+    """
+    if sys.platform == "win32":
+        return
+    if sys.platform == "linux" and struct.calcsize("P") == 8:  # noqa: PLR2004 - bytes of a pointer
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, WHOLE_FILE.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+    else:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from seglog_format.log.listing import PartitionListing
+
 DELETE_STATE: Final = "delete"
 """Directories in this state are removed without a look at what they hold."""
 
@@ -143,6 +145,33 @@ def _log_end(
 
 
 @dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What the log directory says of a partition, as far as recovery asks.
+
+    Attributes:
+        has_clean_shutdown: it was closed cleanly, and the broker believes it.
+        recovery_point: everything below is believed to be on disk.
+        log_start_offset: as checkpointed; 0 where it is not.
+    """
+
+    has_clean_shutdown: bool = False
+    recovery_point: int = 0
+    log_start_offset: int = 0
+
+
+def circumstances_of(listing: PartitionListing, directory: LogDirectory) -> Circumstances:
+    """What the log directory says of one of its partitions.
+
+    The metadata log is always recovered as a whole: its loader knows no recovery point and no clean shutdown.
+    """
+    key = listing.name.topic_partition if listing.name is not None else ("", -1)
+    if key[0] == METADATA_TOPIC:
+        return Circumstances()
+    start = directory.log_start_offsets.get(key, 0)
+    return Circumstances(directory.has_clean_shutdown, directory.recovery_point(key), start)
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionRecovery:
     """The plans for one partition directory.
 
@@ -185,23 +214,22 @@ def plan_for_partition(path: str | os.PathLike[str], directory: LogDirectory | N
     """
     listing = list_partition(path)
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
-    key = listing.name.topic_partition if listing.name is not None else ("", -1)
-    # The metadata log is always recovered as a whole: its loader knows no recovery point and no clean shutdown.
-    is_metadata = key[0] == METADATA_TOPIC
-    is_clean = directory.has_clean_shutdown and not is_metadata
-    log_start_offset = 0 if is_metadata else directory.log_start_offsets.get(key, 0)
+    found = circumstances_of(listing, directory)
     segments = [LogSegment(files, copy=directory.is_locked) for files in listing.segments]
     try:
         plan = plan_recovery(
             segments,
-            has_clean_shutdown=is_clean,
-            recovery_point=0 if is_metadata else directory.recovery_point(key),
-            log_start_offset=log_start_offset,
+            has_clean_shutdown=found.has_clean_shutdown,
+            recovery_point=found.recovery_point,
+            log_start_offset=found.log_start_offset,
         )
         full_scan = plan_recovery(
-            segments, recovery_point=plan.recovery_point, log_start_offset=log_start_offset, is_full_scan=True
+            segments,
+            recovery_point=found.recovery_point,
+            log_start_offset=found.log_start_offset,
+            is_full_scan=True,
         )
     finally:
         for segment in segments:
             segment.close()
-    return PartitionRecovery(Path(path), is_clean, plan, full_scan)
+    return PartitionRecovery(Path(path), found.has_clean_shutdown, plan, full_scan)

@@ -17,7 +17,7 @@ from seglog_format.log.log_outline import LogOutline, LogRow
 from seglog_format.model import ControlRecordType, TailKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from seglog_format.model import Frame
 
@@ -66,11 +66,14 @@ class LogVerification:
         summary: complete when the iteration has ended.
     """
 
-    def __init__(self, data: memoryview, path: str, base_offset: int, limit: int) -> None:
+    def __init__(
+        self, data: memoryview, path: str, base_offset: int, limit: int, advance: Callable[[int], None] | None = None
+    ) -> None:
         self.data = data
         self.path = path
         self.base_offset = base_offset
         self.limit = limit
+        self.advance = advance
         self.summary = LogSummary()
 
     def __iter__(self) -> Iterator[Finding]:
@@ -78,6 +81,8 @@ class LogVerification:
         try:
             for frame in frames:
                 yield from self._frame(frame)
+                if self.advance is not None:
+                    self.advance(frame.header.size_in_bytes)
         except FormatError as error:
             self.summary.note_damage(frames.position)
             yield Finding.of_error(error)

@@ -26,7 +26,7 @@ from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.names import parse_file_name
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
     from seglog_format.log.listing import PartitionListing, SegmentFiles
@@ -39,10 +39,12 @@ class Options:
     Attributes:
         limit: bytes that decompressing one entry may produce at most.
         copy: read files whole instead of mapping them, because somebody may be writing.
+        advance: called with the bytes of each entry that was looked at.
     """
 
     limit: int
     copy: bool = False
+    advance: Callable[[int], None] | None = None
 
 
 def partition_findings(path: Path, options: Options) -> Generator[Finding, None, int | None]:
@@ -99,7 +101,7 @@ def segment_findings(files: SegmentFiles, options: Options, *, is_active: bool) 
 def log_findings(path: Path, base_offset: int, options: Options) -> Generator[Finding, None, LogSummary]:
     """Check a log on its own; returns its summary."""
     with open_bytes(path, copy=options.copy) as source:
-        verification = LogVerification(source.data, source.path, base_offset, options.limit)
+        verification = LogVerification(source.data, source.path, base_offset, options.limit, options.advance)
         yield from verification
         return verification.summary
 

@@ -18,19 +18,26 @@ from seglog_format.requirements import Severity
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from seglog_format.checks.finding import Finding
     from seglog_format.model import Buffer
 
 
-def verify(path: str | os.PathLike[str], *, limit: int = DEFAULT_OUTPUT_LIMIT, copy: bool = False) -> Iterator[Finding]:
+def verify(
+    path: str | os.PathLike[str],
+    *,
+    limit: int = DEFAULT_OUTPUT_LIMIT,
+    copy: bool = False,
+    advance: Callable[[int], None] | None = None,
+) -> Iterator[Finding]:
     """Check everything that a path names against the specification.
 
     Args:
         path: a file, a partition directory, or a log directory.
         limit: bytes that decompressing one entry may produce at most; what is refused at it is a warning.
         copy: read files whole instead of mapping them, because a broker may be writing.
+        advance: called with the bytes of each log entry that was looked at, for those who show progress.
 
     Yields:
         Findings, file by file; locations name files below the path given. A note is told once for a file.
@@ -39,7 +46,7 @@ def verify(path: str | os.PathLike[str], *, limit: int = DEFAULT_OUTPUT_LIMIT, c
         UsageError: the path does not exist or is neither a file nor a directory.
     """
     root = Path(path)
-    for finding in notes_once(_findings(root, Options(limit, copy=copy))):
+    for finding in notes_once(_findings(root, Options(limit, copy=copy, advance=advance))):
         yield _below(root, finding)
 
 

@@ -9,9 +9,10 @@ import click
 
 from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import json_option, limit_option, path_argument
-from seglog_format.cli.output import is_busy, write_json, write_text
+from seglog_format.cli.output import is_busy, progress, write_json, write_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from seglog_format.checks import Finding
@@ -46,15 +47,35 @@ def command(path: Path, *, as_json: bool, severity: str, limit: int) -> int:
 
     counts: Counter[str] = Counter()
     shown = SEVERITIES[: SEVERITIES.index(severity) + 1]
-    for finding in verify(path, limit=limit, copy=is_busy(path)):
-        counts[finding.severity.value] += 1
-        if finding.severity.value in shown:
-            _write(finding, as_json=as_json)
+    with progress("Verifying", _size_of_logs(path)) as advance:
+        for finding in verify(path, limit=limit, copy=is_busy(path), advance=_total(advance)):
+            counts[finding.severity.value] += 1
+            if finding.severity.value in shown:
+                _write(finding, as_json=as_json)
     if not as_json:
         from seglog_format.cli.render_findings import summary
 
         write_text(summary(counts))
     return FINDINGS if counts["error"] else 0
+
+
+def _size_of_logs(path: Path) -> int:
+    from seglog_format.lines import sources_of
+    from seglog_format.lines.sources import SourceKind
+
+    return sum(source.size for source in sources_of(path) if source.kind is SourceKind.LOG)
+
+
+def _total(advance: Callable[[int], None]) -> Callable[[int], None]:
+    """Turn sizes into how far the work is."""
+    done = 0
+
+    def add(size: int) -> None:
+        nonlocal done
+        done += size
+        advance(done)
+
+    return add
 
 
 def _write(finding: Finding, *, as_json: bool) -> None:

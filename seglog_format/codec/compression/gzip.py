@@ -1,13 +1,14 @@
 """gzip: members one after the other (SEG-COD-002, SEG-COD-017, SEG-COD-018).
 
 Libraries disagree about what may follow a member, so headers and trailers are read here and only the deflate coding
-between them is a library's.
+between them is a library's. That is zlib, as in Java: isal is twice as quick, but decodes some data that zlib refuses
+because its codes are incomplete.
 """
 
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checksum import crc32
 from seglog_format.codec.compression.output import LIBRARY_ERRORS, PIECE_SIZE, inside
@@ -22,12 +23,6 @@ from seglog_format.schema.compression import (
     GzipMemberTrailer,
 )
 
-_deflate: Any
-try:
-    from isal import isal_zlib as _deflate
-except ImportError:  # there is no wheel for every processor
-    _deflate = zlib
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -41,7 +36,7 @@ FEED_SIZE: Final = 2**16
 """Compressed bytes given to the library at a time: what it does not take, it copies."""
 
 RAW_DEFLATE: Final = -15
-ERRORS: Final[tuple[type[Exception], ...]] = (*LIBRARY_ERRORS, zlib.error, _deflate.error)
+ERRORS: Final = (*LIBRARY_ERRORS, zlib.error)
 
 
 def expand(data: memoryview, output: Output, at: Location) -> int:
@@ -107,7 +102,7 @@ class _Inflation:
 
     def __init__(self, data: memoryview, position: int) -> None:
         self._data = data
-        self._inflater: Any = _deflate.decompressobj(RAW_DEFLATE)
+        self._inflater = zlib.decompressobj(RAW_DEFLATE)
         self._fed = position
 
     def pieces(self) -> Iterator[bytes]:
@@ -129,7 +124,7 @@ class _Inflation:
     @property
     def complete(self) -> bool:
         """Whether the last deflate block has been seen."""
-        return bool(self._inflater.eof)
+        return self._inflater.eof
 
     @property
     def position(self) -> int:

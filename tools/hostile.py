@@ -95,6 +95,7 @@ class Worker:
     def __init__(self, given: Input, root: Path, beat: mmap.mmap) -> None:
         self.given = given
         self.beat = beat
+        self.watcher = os.getppid()
         self.target = Target(given, root)
         self.result = Result(given.name, len(given.data))
 
@@ -117,6 +118,8 @@ class Worker:
         return self.result
 
     def _one(self, name: str, data: bytes, depth: Depth) -> None:
+        if os.getppid() != self.watcher:
+            sys.exit("nobody is watching any more")
         note(self.beat, self.result.changes, name)
         self.result.changes += 1
         try:

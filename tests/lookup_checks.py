@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from dataclasses import astuple
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 from full_scan import Log, expected_logs
 from support import authentic, authentic_expected, authentic_names
 
-from seglog_format import OffsetOutOfRangeError
+from seglog_format import FormatError, OffsetOutOfRangeError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from seglog_format import Partition
 
+
+T = TypeVar("T")
 
 UNDAMAGED_CRASHES = ("crash-kill", "crash-txn")
 
@@ -34,6 +37,14 @@ def logs(name: str) -> list[tuple[Path, Log]]:
     """Partition directories of a case with what a full scan finds in them."""
     found = expected_logs(authentic_expected(name))
     return [(authentic(name) / directory, log) for directory, log in sorted(found.items())]
+
+
+def until_error(values: Iterable[T]) -> list[T]:
+    """What comes before a `FormatError`, which must come."""
+    delivered: list[T] = []
+    with pytest.raises(FormatError):
+        delivered.extend(values)
+    return delivered
 
 
 def check_positions(log: Log, partition: Partition, offsets: list[int]) -> None:

@@ -112,7 +112,7 @@ class MadeLog:
     def write(self, root: Path, indexes: Mapping[str, bytes] | None = None) -> Path:
         """A partition directory; ``indexes`` are files by name."""
         directory = root / "topic-0"
-        directory.mkdir()
+        directory.mkdir(parents=True)
         for base, entries in self.segments.items():
             data = b"".join(entry.data for entry in entries) + self.tails.get(base, b"")
             (directory / f"{base:020}.log").write_bytes(data)

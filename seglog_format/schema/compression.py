@@ -95,8 +95,8 @@ GzipMemberHeader = Struct(
 )
 
 GzipMemberTrailer = Struct(
-    "crc" / Int32ul * Doc("CRC-32 of the decompressed member.", "SEG-COD-002"),
-    "size" / Int32ul * Doc("Size of the decompressed member modulo 2^32.", "SEG-COD-002"),
+    "crc" / Int32ul * Doc("CRC-32 of the decompressed member; little-endian.", "SEG-COD-002"),
+    "size" / Int32ul * Doc("Size of the decompressed member modulo 2^32; little-endian.", "SEG-COD-002"),
 )
 
 XerialHeader = Struct(
@@ -144,7 +144,7 @@ Lz4FrameHeader = Struct(
     ),
     "content_size"
     / _Conditional(If(this.flags & LZ4_CONTENT_SIZE, Int64ul), "uint64")
-    * Doc("Only where flag bit 3 is set; not looked at.", "SEG-COD-006", "SEG-COD-013", since="0.8.2"),
+    * Doc("Only where flag bit 3 is set; little-endian; not looked at.", "SEG-COD-006", "SEG-COD-013", since="0.8.2"),
     "header_checksum"
     / Int8ub
     * Doc(
@@ -161,7 +161,11 @@ LZ4_MAX_HEADER_SIZE = 15
 Lz4BlockHeader = Struct(
     "size"
     / Int32ul
-    * Doc("Bytes of the block; top bit set: stored, not compressed; 0: end mark.", "SEG-COD-010", "SEG-COD-009"),
+    * Doc(
+        "Bytes of the block, little-endian; top bit set: stored, not compressed; 0: end mark.",
+        "SEG-COD-010",
+        "SEG-COD-009",
+    ),
 )
 
 
@@ -197,10 +201,14 @@ ZstdFrameHeader = Struct(
         Switch(this.descriptor & ZSTD_DICTIONARY_ID_MASK, {1: Int8ub, 2: Int16ul, 3: Int32ul}),
         "0, 1, 2 or 4 bytes",
     )
-    * Doc("Dictionary that the frame was compressed with; absent or 0: none.", "SEG-COD-014", "SEG-COD-021"),
+    * Doc(
+        "Dictionary that the frame was compressed with, little-endian; absent or 0: none.", "SEG-COD-014", "SEG-COD-021"
+    ),
     "content_size"
     / _Conditional(Switch(_content_size_size, {1: Int8ub, 2: Int16ul, 4: Int32ul, 8: Int64ul}), "0, 1, 2, 4 or 8 bytes")
-    * Doc("Size of the decompressed frame, 256 less where it has two bytes.", "SEG-COD-014", since="2.1.0"),
+    * Doc(
+        "Size of the decompressed frame, little-endian, 256 less where it has two bytes.", "SEG-COD-014", since="2.1.0"
+    ),
     "size_in_bytes" / Tell,
 )
 
@@ -209,10 +217,12 @@ ZSTD_MAX_HEADER_SIZE = 18
 ZstdBlockHeader = Struct(
     "fields"
     / Int24ul
-    * Doc("Bit 0 last block, bits 2-1 type (raw, repeated byte, compressed), the rest size.", "SEG-COD-014"),
+    * Doc(
+        "Little-endian: bit 0 last block, bits 2-1 type (raw, repeated byte, compressed), the rest size.", "SEG-COD-014"
+    ),
 )
 
 ZstdSkippableHeader = Struct(
-    "magic" / Int32ul * Doc("184d2a50 to 184d2a5f.", "SEG-COD-023", since="2.1.0"),
-    "size" / Int32ul * Doc("Bytes that follow and hold no content.", "SEG-COD-023", since="2.1.0"),
+    "magic" / Int32ul * Doc("184d2a50 to 184d2a5f, little-endian.", "SEG-COD-023", since="2.1.0"),
+    "size" / Int32ul * Doc("Bytes that follow and hold no content; little-endian.", "SEG-COD-023", since="2.1.0"),
 )

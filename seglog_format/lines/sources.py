@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import FormatError, UsageError
+from seglog_format.log.listing import stays_inside
 from seglog_format.names import TEMPORARY_SUFFIXES, FileKind, parse_file_name
 
 if TYPE_CHECKING:
@@ -88,18 +89,21 @@ def sources_of(path: str | Path) -> list[Source]:
     if not stat.S_ISDIR(mode):
         msg = f"{root}: neither a file nor a directory"
         raise UsageError(msg)
-    return _with_next_base_offsets(sorted(_below(root, "", set()), key=lambda source: source.name))
+    return _with_next_base_offsets(sorted(_below(root, root, "", set()), key=lambda source: source.name))
 
 
-def _below(directory: Path, prefix: str, seen: set[tuple[int, int]]) -> Iterator[Source]:
+def _below(root: Path, directory: Path, prefix: str, seen: set[tuple[int, int]]) -> Iterator[Source]:
+    """The files of a directory and those below; what a symbolic link leads to outside the root is not looked at."""
     here = directory.stat()
     if (here.st_dev, here.st_ino) in seen:
         return  # a symbolic link that leads back
     seen.add((here.st_dev, here.st_ino))
     with os.scandir(directory) as entries:
-        for entry in entries:
+        for entry in sorted(entries, key=lambda entry: (entry.is_symlink(), entry.name)):
+            if entry.is_symlink() and not stays_inside(root, entry.path):
+                continue
             if entry.is_dir():
-                yield from _below(Path(entry.path), f"{prefix}{entry.name}/", seen)
+                yield from _below(root, Path(entry.path), f"{prefix}{entry.name}/", seen)
             elif entry.is_file():
                 yield source_of(Path(entry.path), prefix + entry.name, entry.stat().st_size)
 

@@ -295,7 +295,7 @@ def _scan(directory: Path) -> tuple[list[str], list[str], tuple[SkippedEntry, ..
     try:
         with os.scandir(directory) as entries:
             for entry in entries:
-                if entry.is_symlink() and not _stays_inside(directory, entry):
+                if entry.is_symlink() and not stays_inside(directory, entry.path):
                     skipped.append(SkippedEntry(entry.name, "a link that leads out of the directory, or nowhere"))
                 elif entry.is_file():
                     files.append(entry.name)
@@ -309,9 +309,10 @@ def _scan(directory: Path) -> tuple[list[str], list[str], tuple[SkippedEntry, ..
     return sorted(files), sorted(directories), tuple(sorted(skipped, key=lambda entry: entry.name))
 
 
-def _stays_inside(directory: Path, entry: os.DirEntry[str]) -> bool:
+def stays_inside(directory: Path, link: str | os.PathLike[str]) -> bool:
+    """Whether a symbolic link leads to something below a directory."""
     try:
-        target = Path(entry.path).resolve(strict=True)
+        target = Path(link).resolve(strict=True)
     except (OSError, RuntimeError):  # nowhere, or round in circles
         return False
     return directory.resolve() in target.parents

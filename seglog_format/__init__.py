@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from seglog_format.checks import Finding, verify
+    from seglog_format.codec.build import build_batch, build_end_marker, new_record
     from seglog_format.codec.decode import decode_batch
+    from seglog_format.codec.encode import encode_batch
     from seglog_format.codec.framing import walk
     from seglog_format.errors import (
         CorruptIndexError,
@@ -23,9 +25,16 @@ if TYPE_CHECKING:
         TruncatedError,
         UnsupportedVersionError,
         UsageError,
+        WriteError,
     )
+    from seglog_format.lifecycle.config import BrokerGeneration, LogConfig
+    from seglog_format.lifecycle.environment import Environment
+    from seglog_format.lifecycle.log_writer import LogWriter
+    from seglog_format.lifecycle.producer_state import Origin
     from seglog_format.lifecycle.recovery import RecoveryPlan, plan_for_directory, plan_recovery
+    from seglog_format.lifecycle.roll import RollReason
     from seglog_format.lifecycle.segment_scan import Cut
+    from seglog_format.lifecycle.writer import Appended, PartitionWriter
     from seglog_format.log.directory import LogDirectories, LogDirectory, open_log_directory
     from seglog_format.log.partition import Partition, open_partition
     from seglog_format.log.reading import Fetch
@@ -44,20 +53,27 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AbortedTxn",
+    "Appended",
+    "BrokerGeneration",
     "CorruptIndexError",
     "CorruptRecordError",
     "Cut",
+    "Environment",
     "Fetch",
     "Finding",
     "FormatError",
     "Location",
+    "LogConfig",
     "LogDirectories",
     "LogDirectory",
     "LogSegment",
+    "LogWriter",
     "Message",
     "OffsetOutOfRangeError",
     "OffsetPosition",
+    "Origin",
     "Partition",
+    "PartitionWriter",
     "Record",
     "RecordBatch",
     "RecordBatchHeader",
@@ -65,12 +81,18 @@ __all__ = [
     "RecoveryPlan",
     "RefusedError",
     "Requirement",
+    "RollReason",
     "SeglogError",
     "TimestampOffset",
     "TruncatedError",
     "UnsupportedVersionError",
     "UsageError",
+    "WriteError",
+    "build_batch",
+    "build_end_marker",
     "decode_batch",
+    "encode_batch",
+    "new_record",
     "open_log_directory",
     "open_partition",
     "plan_for_directory",
@@ -85,7 +107,13 @@ _NAMES: Final = {
         "Finding",
         "verify",
     ),
+    "codec.build": (
+        "build_batch",
+        "build_end_marker",
+        "new_record",
+    ),
     "codec.decode": ("decode_batch",),
+    "codec.encode": ("encode_batch",),
     "codec.framing": ("walk",),
     "errors": (
         "CorruptIndexError",
@@ -98,14 +126,26 @@ _NAMES: Final = {
         "TruncatedError",
         "UnsupportedVersionError",
         "UsageError",
+        "WriteError",
     ),
+    "lifecycle.config": (
+        "BrokerGeneration",
+        "LogConfig",
+    ),
+    "lifecycle.environment": ("Environment",),
+    "lifecycle.log_writer": ("LogWriter",),
+    "lifecycle.producer_state": ("Origin",),
     "lifecycle.recovery": (
-        "Cut",
         "RecoveryPlan",
         "plan_for_directory",
         "plan_recovery",
     ),
+    "lifecycle.roll": ("RollReason",),
     "lifecycle.segment_scan": ("Cut",),
+    "lifecycle.writer": (
+        "Appended",
+        "PartitionWriter",
+    ),
     "log.directory": (
         "LogDirectories",
         "LogDirectory",

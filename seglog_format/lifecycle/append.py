@@ -270,7 +270,7 @@ def _assigned(frame: Frame, batch: RecordBatch, config: LogConfig, given: Assign
     last_offset = given.next_offset + len(batch.records) - 1
     if batch.header.magic == MAGIC_2:
         data = with_offset(frame.data, given.next_offset, given.leader_epoch)
-    elif batch.header.codec_id and not _has_relative_offsets(batch):
+    elif batch.header.codec_id and not _has_right_offsets(batch, given.next_offset):
         data = _rebuilt(batch, given.next_offset)
     else:
         data = with_offset(frame.data, last_offset)
@@ -280,10 +280,11 @@ def _assigned(frame: Frame, batch: RecordBatch, config: LogConfig, given: Assign
     return with_timestamps(data, TimestampType.CREATE_TIME, largest_ms)
 
 
-def _has_relative_offsets(batch: RecordBatch) -> bool:
-    """The offsets inside a wrapper need no change: those of magic 1 that count from 0 (SEG-APP-003)."""
+def _has_right_offsets(batch: RecordBatch, base_offset: int) -> bool:
+    """The offsets inside a wrapper need no change: relative ones in magic 1, absolute ones in magic 0 (SEG-APP-003)."""
     stored = [record.stored_offset for record in batch.records if isinstance(record, Message)]
-    return batch.header.magic == 1 and stored == list(range(len(stored)))
+    first = base_offset if batch.header.magic == 0 else 0
+    return stored == list(range(first, first + len(stored)))
 
 
 def _rebuilt(batch: RecordBatch, base_offset: int) -> bytes:

@@ -253,6 +253,24 @@ class PartitionWriter:
             self._flush_if_asked(appended, acks)
         return appended
 
+    def become_leader(self, leader_epoch: int) -> None:
+        """Append under another leader epoch from here on, and note where it begins (SEG-APP-016).
+
+        Brokers do so when they are elected, before anything is appended.
+
+        Args:
+            leader_epoch: 0 or more.
+
+        Raises:
+            WriteError: writing failed, now or before.
+        """
+        with self._lock:
+            self._check_open()
+            self.leader_epoch = leader_epoch
+            with self._failing():
+                if self._epochs.assign(leader_epoch, self._end_offset):
+                    self._write_epochs()
+
     def _duplicate(self, entry: Entry, origin: Origin) -> Appended | None:
         """Where the log has a batch already that a producer sends again (SEG-APP-008)."""
         if origin is not Origin.CLIENT or not isinstance(entry.header, RecordBatchHeader):
@@ -281,8 +299,11 @@ class PartitionWriter:
             else:
                 changed |= self._epochs.clear()
         if changed:
-            data = encode_leader_epoch_checkpoint(self._epochs.entries)
-            replace_file(self._files, self._side(FileKind.LEADER_EPOCH_CHECKPOINT), data)
+            self._write_epochs()
+
+    def _write_epochs(self) -> None:
+        data = encode_leader_epoch_checkpoint(self._epochs.entries)
+        replace_file(self._files, self._side(FileKind.LEADER_EPOCH_CHECKPOINT), data)
 
     # Roll
 

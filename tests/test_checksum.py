@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import mmap
 import struct
 import sys
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import vector
 
+from seglog_format.codec import checksum
 from seglog_format.codec.checksum import COPY_SIZE, CRC32_POLYNOMIAL, CRC32C_IS_FAST, CRC32C_POLYNOMIAL, crc32, crc32c
 
 if TYPE_CHECKING:
@@ -105,6 +107,14 @@ def test_wrappers_that_kafka_wrote(name: str) -> None:
 def test_producer_snapshot_that_kafka_wrote() -> None:
     data = vector("V-25")
     assert struct.unpack_from(">I", data, 2) == (crc32c(data[6:]),)
+
+
+def test_processors_without_a_wheel_use_zlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "isal.isal_zlib", None)
+        fallback = importlib.reload(checksum)
+        assert fallback.crc32(b"123456789") == 0xCBF43926
+    importlib.reload(checksum)
 
 
 @pytest.mark.skipif(sys.implementation.name != "cpython", reason="wheels are for CPython")

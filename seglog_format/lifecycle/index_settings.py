@@ -72,16 +72,13 @@ class Evidence:
     lasts: int
 
 
-def indexed_rows(
-    data: memoryview, end: int | None = None, path: str = "", *, has_first_offsets: bool = False
-) -> Iterator[IndexedRow]:
-    """What indexing needs to know of the entries of a log, up to a position or to the first that is damaged.
+def recoverable_frames(data: memoryview, end: int | None = None, path: str = "") -> Iterator[Frame]:
+    """The whole entries of a log, up to a position or to bytes that are none; checksums are not looked at.
 
     Args:
         data: the bytes of the `.log` file.
         end: where to stop; the end of the data by default.
         path: file name for locations.
-        has_first_offsets: decompress wrappers to learn their first offset; else their last stands for it.
     """
     position, stop = 0, len(data) if end is None else end
     while position < stop:
@@ -91,11 +88,30 @@ def indexed_rows(
             return
         if not isinstance(frame, Frame) or frame.end > stop:
             return
-        header = frame.header
-        first = _first_offset(frame, path) if has_first_offsets else header.base_offset
-        first = header.last_offset if first is None else first
-        yield IndexedRow(position, len(frame.data), first, header.last_offset, header.max_timestamp_ms)
+        yield frame
         position = frame.end
+
+
+def row_of(frame: Frame, path: str = "", *, has_first_offset: bool = False) -> IndexedRow:
+    """What indexing needs to know of an entry.
+
+    Args:
+        frame: the entry.
+        path: file name for locations.
+        has_first_offset: decompress a wrapper to learn its first offset; else its last stands for it.
+    """
+    header = frame.header
+    first = _first_offset(frame, path) if has_first_offset else header.base_offset
+    first = header.last_offset if first is None else first
+    return IndexedRow(frame.position, len(frame.data), first, header.last_offset, header.max_timestamp_ms)
+
+
+def indexed_rows(
+    data: memoryview, end: int | None = None, path: str = "", *, has_first_offsets: bool = False
+) -> Iterator[IndexedRow]:
+    """The entries of a log as `recoverable_frames` finds them, each as `row_of` tells of it."""
+    for frame in recoverable_frames(data, end, path):
+        yield row_of(frame, path, has_first_offset=has_first_offsets)
 
 
 def _first_offset(frame: Frame, path: str) -> int | None:

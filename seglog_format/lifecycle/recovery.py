@@ -83,7 +83,7 @@ def plan_recovery(
         log_start_offset: as checkpointed; 0 where it is not.
         is_full_scan: scan every segment, and drop those after the first cut, whatever is believed.
     """
-    unflushed = 0 if is_full_scan else _first_unflushed(segments, has_clean_shutdown, recovery_point)
+    unflushed = 0 if is_full_scan else first_unflushed(segments, has_clean_shutdown, recovery_point)
     scans: list[SegmentScan] = []
     kept = segments
     for number, segment in enumerate(segments):
@@ -107,7 +107,7 @@ def plan_recovery(
     )
 
 
-def _first_unflushed(segments: Sequence[LogSegment], has_clean_shutdown: bool, recovery_point: int) -> int:  # noqa: FBT001
+def first_unflushed(segments: Sequence[LogSegment], has_clean_shutdown: bool, recovery_point: int) -> int:  # noqa: FBT001
     """Number of the first segment that may not be on disk: the one that holds the recovery point (SEG-RCV-002)."""
     if has_clean_shutdown:
         return len(segments)

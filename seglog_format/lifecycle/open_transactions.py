@@ -1,0 +1,68 @@
+"""Which transactions are open where a segment begins: what its transaction index depends on (chapters 42 and 71)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from seglog_format.codec.control_record import END_TRANSACTION_TYPES, decode_control_record
+from seglog_format.codec.decode import decode_frame
+from seglog_format.errors import FormatError, Location, SeglogError
+from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.log.transactions import Transactions
+from seglog_format.model import NO_PRODUCER_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from seglog_format.log.listing import NamedFile
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.model import ControlRecordType, Frame
+
+
+def transactions_before(offset: int, segments: Iterable[LogSegment], snapshots: Sequence[NamedFile]) -> Transactions:
+    """The transactions that are open at an offset, from the newest readable snapshot and the entries after it.
+
+    Args:
+        offset: base offset of a segment.
+        segments: of the partition, in order; only those below the offset are read, up to damage in each.
+        snapshots: of the partition, ascending.
+    """
+    transactions = _from_snapshot(offset, snapshots)
+    start = transactions.end_offset
+    for segment in segments:
+        if segment.base_offset >= offset:
+            break
+        if segment.allowed.last >= start:
+            with suppress(FormatError):
+                for frame in segment.frames():
+                    if frame.header.last_offset >= start:
+                        transactions.add(frame.header, end_marker_in(frame, segment.path))
+    transactions.aborted.clear()
+    return transactions
+
+
+def _from_snapshot(offset: int, snapshots: Sequence[NamedFile]) -> Transactions:
+    for file in reversed(snapshots):
+        if file.base_offset <= offset:
+            with suppress(SeglogError):
+                found = ProducerSnapshot.open(file.path)
+                first_offsets = {
+                    producer.producer_id: producer.current_txn_first_offset
+                    for producer in found.producers
+                    if producer.current_txn_first_offset >= 0
+                }
+                return Transactions(open_offsets=first_offsets, end_offset=file.base_offset)
+    return Transactions()
+
+
+def end_marker_in(frame: Frame, path: str) -> ControlRecordType | None:
+    """What the end marker in an entry says; None where there is none, or none that can be read."""
+    if not frame.header.is_control or frame.header.producer_id == NO_PRODUCER_ID:
+        return None
+    at = Location(path, frame.position)
+    with suppress(FormatError):
+        records = decode_frame(frame, at=at).records
+        kind = decode_control_record(records[0].key, records[0].value, at).type if records else None
+        return kind if kind in END_TRANSACTION_TYPES else None
+    return None

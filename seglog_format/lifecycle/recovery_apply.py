@@ -1,0 +1,276 @@
+"""Recovering partition directories: a plan with the changes of files that carry it out, and doing them (chapter 71).
+
+Recovery goes round until nothing is left to do: leftovers of interrupted replacements first, then what the plan says,
+then splits. Each round plans anew from the disk, as it would after a crash.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.errors import UsageError, WriteError
+from seglog_format.lifecycle.broker_recovery import BrokerPlan, plan_like_broker
+from seglog_format.lifecycle.default_recovery import differences, plan_by_default
+from seglog_format.lifecycle.directory_lock import DirectoryLock
+from seglog_format.lifecycle.file_steps import apply_steps
+from seglog_format.lifecycle.files import LOCAL_FILES
+from seglog_format.lifecycle.index_settings import IndexSettings, infer_settings
+from seglog_format.lifecycle.leftover_files import leftover_steps
+from seglog_format.lifecycle.open_transactions import transactions_before
+from seglog_format.lifecycle.recovery import Circumstances, RecoveryPlan, circumstances_of
+from seglog_format.lifecycle.recovery_files import RecoveryWork, naming_steps, recovery_steps
+from seglog_format.lifecycle.segment_split import Split, has_overflow, split_of, split_steps
+from seglog_format.log.directory import LogDirectory
+from seglog_format.log.listing import list_log_directory, list_partition
+from seglog_format.log.segment import LogSegment
+from seglog_format.names import FileKind
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+
+    from seglog_format.lifecycle.config import BrokerGeneration
+    from seglog_format.lifecycle.file_steps import FileStep
+    from seglog_format.lifecycle.files import Files
+    from seglog_format.lifecycle.segment_scan import Remark
+    from seglog_format.log.listing import PartitionListing
+
+MOST_ROUNDS: Final = 12
+"""Each kind of work takes one round, and a last one finds nothing to do; more mean that something writes there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryOptions:
+    """How to recover.
+
+    Attributes:
+        like_broker: do what brokers do, where that is worse, too.
+        is_full_scan: scan every segment, whatever is believed to be on disk.
+        interval_bytes: `index.interval.bytes`; None to infer it.
+        generation: which brokers to write indexes like; None to infer it.
+    """
+
+    like_broker: bool = False
+    is_full_scan: bool = False
+    interval_bytes: int | None = None
+    generation: BrokerGeneration | None = None
+
+
+DEFAULT_OPTIONS: Final = RecoveryOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRecovery:
+    """What recovering a partition means.
+
+    Attributes:
+        path: of the directory.
+        circumstances: what the log directory says.
+        plan: what becomes of the log.
+        settings: how indexes are built, and why so.
+        phases: changes of files; each phase is planned anew when those before it are done.
+        splits: segments that are split.
+        failure: why a broker would not start, where one is to be imitated; then nothing is done.
+        differences: where the plan does something else than a broker would.
+    """
+
+    path: Path
+    circumstances: Circumstances
+    plan: RecoveryPlan
+    settings: IndexSettings
+    phases: tuple[tuple[FileStep, ...], ...]
+    splits: tuple[Split, ...] = ()
+    failure: Remark | None = None
+    differences: tuple[Remark, ...] = field(default=())
+
+    @property
+    def steps(self) -> tuple[FileStep, ...]:
+        """All changes of files that can be told now."""
+        return tuple(chain.from_iterable(self.phases))
+
+    @property
+    def next_phase(self) -> tuple[FileStep, ...]:
+        """What is to be done first; empty where nothing is to be done."""
+        return next((phase for phase in self.phases if phase), ())
+
+
+def prepare_recovery(
+    path: str | os.PathLike[str],
+    directory: LogDirectory | None = None,
+    *,
+    options: RecoveryOptions = DEFAULT_OPTIONS,
+) -> PreparedRecovery:
+    """Plan the recovery of a partition directory, down to the files. Nothing is changed.
+
+    Args:
+        path: of the partition directory.
+        directory: the log directory; the directory above by default.
+        options: how to recover.
+
+    Raises:
+        UsageError: a path is not a directory, or cannot be read.
+    """
+    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    return _prepare(path, directory, options, copy=directory.is_locked)
+
+
+def _prepare(
+    path: str | os.PathLike[str],
+    directory: LogDirectory,
+    options: RecoveryOptions,
+    *,
+    copy: bool = False,
+    settings: IndexSettings | None = None,
+) -> PreparedRecovery:
+    """Plan; with the settings of a round before there is no need to compare with a broker again."""
+    listing = list_partition(path)
+    circumstances = circumstances_of(listing, directory)
+    with _opened(listing, copy=copy) as segments:
+        found = _prepared(listing, segments, circumstances, options, settings or _settings(segments, options))
+        if settings is None and not options.like_broker:
+            work = RecoveryWork(listing, segments, circumstances, found.plan, found.settings)
+            found = replace(found, differences=differences(segments, found.plan, _imitated(work)))
+    return found
+
+
+@contextmanager
+def _opened(listing: PartitionListing, *, copy: bool) -> Iterator[list[LogSegment]]:
+    bases = [*listing.base_offsets, None]
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(LogSegment(files, next_base_offset=following, copy=copy))
+            for files, (_, following) in zip(listing.segments, pairwise(bases), strict=True)
+        ]
+
+
+def _settings(segments: Sequence[LogSegment], options: RecoveryOptions) -> IndexSettings:
+    offset = None if options.generation is None else options.generation.indexed_offset
+    return infer_settings(segments, interval_bytes=options.interval_bytes, indexed_offset=offset)
+
+
+def _prepared(
+    listing: PartitionListing,
+    segments: Sequence[LogSegment],
+    circumstances: Circumstances,
+    options: RecoveryOptions,
+    settings: IndexSettings,
+) -> PreparedRecovery:
+    plan = plan_by_default(segments, circumstances, is_full_scan=options.is_full_scan)
+    work = RecoveryWork(listing, segments, circumstances, plan, settings)
+    if options.like_broker:
+        broker = _imitated(work)
+        found = _like_broker(replace(work, plan=broker.plan), broker)
+    else:
+        found = _by_default(work)
+    leftovers = leftover_steps(listing, removes_deleted=options.like_broker), naming_steps(listing)
+    return replace(found, phases=() if found.failure else (*leftovers, *found.phases))
+
+
+def _imitated(work: RecoveryWork) -> BrokerPlan:
+    return plan_like_broker(
+        work.segments,
+        work.circumstances,
+        settings=work.settings,
+        transactions_before=partial(transactions_before, segments=work.segments, snapshots=work.listing.snapshots),
+    )
+
+
+def _like_broker(work: RecoveryWork, broker: BrokerPlan) -> PreparedRecovery:
+    splits = () if broker.split is None else (broker.split,)
+    phase = recovery_steps(work) if broker.split is None else split_steps(broker.split, work.directory)
+    return _of(work, (phase,), splits, broker.failure)
+
+
+def _by_default(work: RecoveryWork) -> PreparedRecovery:
+    splits = tuple(_splits(work))
+    return _of(work, (recovery_steps(work), *(split_steps(split, work.directory) for split in splits)), splits)
+
+
+def _of(
+    work: RecoveryWork,
+    phases: tuple[tuple[FileStep, ...], ...],
+    splits: tuple[Split, ...],
+    failure: Remark | None = None,
+) -> PreparedRecovery:
+    return PreparedRecovery(work.directory, work.circumstances, work.plan, work.settings, phases, splits, failure)
+
+
+def _splits(work: RecoveryWork) -> Iterator[Split]:
+    """Of the scanned segments that stay whole; one is left as it is where a part would meet the segment after it."""
+    cut = {each.base_offset for each in work.plan.cuts}
+    for segment in work.kept:
+        is_whole = segment.base_offset in work.plan.scanned and segment.base_offset not in cut
+        if is_whole and has_overflow(segment):
+            split = split_of(segment)
+            if split.parts[-1].base_offset <= segment.allowed.last:
+                yield split
+
+
+def recover_partition(
+    path: str | os.PathLike[str],
+    directory: LogDirectory | None = None,
+    *,
+    options: RecoveryOptions = DEFAULT_OPTIONS,
+    files: Files = LOCAL_FILES,
+) -> PreparedRecovery:
+    """Recover a partition directory (SEG-RCV-029).
+
+    Args:
+        path: of the partition directory.
+        directory: the log directory; the directory above by default.
+        options: how to recover.
+        files: the file layer that changes go through.
+
+    Returns:
+        What was planned at first, with all the changes that were made; those of an imitated broker that would not
+        start are none.
+
+    Raises:
+        UsageError: a path is not a directory, or another process holds the lock of the log directory.
+        WriteError: a change did not work; what was done is safe, and recovering again goes on from there.
+    """
+    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    with writing(directory):
+        first = prepared = _prepare(path, directory, options)
+        done: list[tuple[FileStep, ...]] = []
+        while prepared.next_phase:
+            if len(done) == MOST_ROUNDS:
+                msg = f"{path}: there is something to do after every round; does something else write here?"
+                raise WriteError(msg)
+            _apply(prepared.next_phase, files)
+            done.append(prepared.next_phase)
+            prepared = _prepare(path, directory, options, settings=first.settings)
+    return replace(first, phases=tuple(done), failure=first.failure or prepared.failure)
+
+
+def _apply(steps: tuple[FileStep, ...], files: Files) -> None:
+    try:
+        apply_steps(steps, files)
+    except OSError as error:
+        msg = f"recovery stopped: {error}"
+        raise WriteError(msg) from error
+
+
+@contextmanager
+def writing(directory: LogDirectory) -> Iterator[None]:
+    """Hold the lock of a log directory, where it has one.
+
+    Raises:
+        UsageError: another process holds it.
+    """
+    if directory.is_locked:
+        msg = f"{directory.path} is in use: a broker or another writer holds its lock file"
+        raise UsageError(msg)
+    if FileKind.LOCK not in directory.listing.root_files:
+        yield
+        return
+    lock = DirectoryLock(directory.path)
+    try:
+        yield
+    finally:
+        lock.close()

@@ -15,6 +15,8 @@ from seglog_format.schema.record_batch import ENTRY_PREFIX
 
 RECOVERY_PREFIX: Final = "SEG-RCV-"
 
+KEPT_MARKER: Final = "brokers keep this entry, and cut behind it"
+
 NO_START: Final = "brokers cannot make an end marker of this, and do not start"
 
 UNREADABLE_MARKER_PREFIXES: Final = ("SEG-COD-", "SEG-CTL-006")
@@ -151,6 +153,7 @@ class _Scanner:
         if first.startswith(UNREADABLE_MARKER_PREFIXES):
             self._remark(at, first, NO_START)
             return
+        self._remark(at, first, KEPT_MARKER)
         raise CorruptRecordError(
             error.location, "SEG-RCV-008", *error.requirements, expected=error.expected, found=error.found
         ) from None

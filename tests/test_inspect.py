@@ -187,6 +187,7 @@ def test_batch_with_a_wrong_checksum_is_found_where_there_is_no_other() -> None:
     assert "SEG-BAT-003" in block.problems[0]
 
 
+@pytest.mark.req("SEG-LOG-001")
 @pytest.mark.parametrize("content", [b"", b"zz", b"nothing of the kind", bytes(100)])
 def test_nothing_to_be_found(content: bytes) -> None:
     with pytest.raises(CorruptRecordError, match="SEG-LOG-001"):

@@ -29,7 +29,7 @@ def refusal(data: bytes) -> FormatError:
     return caught.value
 
 
-@pytest.mark.req("SEG-BAT-001")
+@pytest.mark.req("SEG-BAT-001", "SEG-BAT-003")
 def test_header_of_a_batch_that_kafka_wrote() -> None:
     header = decode_batch(vector("V-13")).header
     assert header == RecordBatchHeader(

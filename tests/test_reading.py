@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from batches import patched, sealed
 from full_scan import expected_logs
+from index_files import example, examples, table
 from lookup_checks import check_positions, check_reads, check_timestamps, until_error
 from made_logs import (
     Entry,
@@ -25,6 +26,7 @@ from made_logs import (
 from support import authentic, authentic_expected
 
 from seglog_format import (
+    AbortedTxn,
     CorruptRecordError,
     FormatError,
     OffsetOutOfRangeError,
@@ -37,7 +39,7 @@ from seglog_format import (
 from seglog_format.log.listing import list_partition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -53,7 +55,7 @@ THREE = {
 """Offsets 4, 5, 7 and 8 are missing, and the last segment is empty."""
 
 
-@pytest.mark.req("SEG-LKP-001", "SEG-LKP-002", "SEG-LKP-003", "SEG-LKP-005", "SEG-LKP-008")
+@pytest.mark.req("SEG-LKP-001", "SEG-LKP-002", "SEG-LKP-003", "SEG-LKP-005", "SEG-LKP-008", "SEG-LKP-015")
 def test_gaps_within_and_between_segments(tmp_path: Path) -> None:
     made = MadeLog(THREE)
     log = made.full_scan()
@@ -148,7 +150,7 @@ def test_out_of_range(tmp_path: Path) -> None:
         assert list(partition.records(7)) == []
 
 
-@pytest.mark.req("SEG-LKP-004", "SEG-LKP-005")
+@pytest.mark.req("SEG-LKP-004", "SEG-LKP-005", "SEG-LKP-015")
 def test_a_directory_without_segments(tmp_path: Path) -> None:
     (tmp_path / "topic-0").mkdir()
     with open_partition(tmp_path / "topic-0") as partition:
@@ -210,7 +212,7 @@ def test_a_header_that_states_more_than_its_records_hold(tmp_path: Path) -> None
         assert partition.offset_for_timestamp(7) == TimestampOffset(7, 3)
 
 
-@pytest.mark.req("SEG-LKP-008")
+@pytest.mark.req("SEG-LKP-018")
 def test_control_records_count_for_timestamps(tmp_path: Path) -> None:
     made = MadeLog({0: [data_batch(0, [1], producer=7), marker(1, 7, 1, time=50), data_batch(2, [60])]})
     with open_partition(made.write(tmp_path)) as partition:
@@ -306,7 +308,7 @@ def test_everything_before_the_damage_is_delivered(tmp_path: Path, position: int
         assert partition.offset_for_timestamp(1) == TimestampOffset(1, 0)
 
 
-@pytest.mark.req("SEG-LKP-014")
+@pytest.mark.req("SEG-LKP-017")
 def test_a_gap_is_believed_only_after_an_intact_entry(tmp_path: Path) -> None:
     """A shorter last offset delta makes offsets disappear; only the checksum tells."""
     whole = data_batch(0, [1, 1, 1]).data
@@ -321,7 +323,7 @@ def test_a_gap_is_believed_only_after_an_intact_entry(tmp_path: Path) -> None:
             assert offsets(partition.read(3).records) == [3]
 
 
-@pytest.mark.req("SEG-LKP-014", "SEG-LKP-005")
+@pytest.mark.req("SEG-LKP-017")
 def test_the_log_end_is_believed_only_after_an_intact_entry(tmp_path: Path) -> None:
     whole = data_batch(0, [1, 1, 1]).data
     shortened = Entry(patched(whole, 23, "i", 1, seal=False), data_batch(0, [1]).batch)
@@ -471,6 +473,61 @@ def test_a_limit_on_decompression_is_a_refusal(tmp_path: Path) -> None:
         assert offsets(until_error(partition.records())) == [0]
         with pytest.raises(FormatError, match="SEG-COD-016"):
             partition.read(1)
+
+
+@pytest.fixture
+def chapter(tmp_path: Path) -> Iterator[Partition]:
+    """The log of the examples of chapter 60."""
+    (tmp_path / "topic-0").mkdir()
+    (tmp_path / "topic-0" / f"{0:020}.log").write_bytes(example("60-lookup", "log").data)
+    with open_partition(tmp_path / "topic-0") as partition:
+        yield partition
+
+
+@pytest.mark.req("SEG-LKP-002", "SEG-LKP-003", "SEG-LKP-004", "SEG-LKP-005", "SEG-LKP-015", "SEG-CTL-009")
+def test_offsets_of_the_chapter(chapter: Partition) -> None:
+    heading = "| offset asked for | position of the entry found | first record delivered |"
+    for offset, *expected in table("60-lookup", heading):
+        batches, records = chapter.read(offset).batches, chapter.records(offset)
+        assert [each.position for each in batches[:1]] + offsets(records)[:1] == expected
+    assert chapter.log_end_offset == 13
+    with pytest.raises(OffsetOutOfRangeError):
+        chapter.read(14)
+
+
+@pytest.mark.req("SEG-LKP-006")
+def test_byte_limits_of_the_chapter(chapter: Partition) -> None:
+    for limit, count, at_least_one in table("60-lookup", '| byte limit | entries | entries with "at least one" |'):
+        assert len(chapter.read(0, limit, min_one_message=False).batches) == count
+        assert len(chapter.read(0, limit).batches) == at_least_one
+
+
+@pytest.mark.req("SEG-LKP-008", "SEG-LKP-009", "SEG-LKP-013", "SEG-LKP-018")
+def test_timestamps_of_the_chapter(chapter: Partition) -> None:
+    heading = "| timestamp asked for | timestamp of the answer | offset of the answer |"
+    for timestamp, *expected in table("60-lookup", heading):
+        found = chapter.offset_for_timestamp(timestamp)
+        assert list(astuple(found) if found else ()) == expected
+    assert [chapter.offset_for_timestamp(each).offset for each in (-1, -2, -3)] == [13, 0, 12]
+
+
+@pytest.mark.req("SEG-LKP-011", "SEG-LKP-012", "SEG-LKP-016")
+def test_transactions_of_the_chapter(chapter: Partition) -> None:
+    assert offsets(chapter.records(isolation="read_committed")) == [0, 1, 2, 6, 9]
+    assert chapter.last_stable_offset == 12
+    assert chapter.aborted_transactions() == (AbortedTxn(0, 7, 3, 5, 6),)
+
+
+@pytest.mark.req("SEG-IDX-009")
+def test_the_nested_batch_of_the_chapter(tmp_path: Path) -> None:
+    (tmp_path / "topic-0").mkdir()
+    (tmp_path / "topic-0" / f"{0:020}.log").write_bytes(example("60-lookup", "nested").data)
+    (index,) = (block for block in examples("60-lookup") if block.kind == "offset-index")
+    (tmp_path / "topic-0" / f"{0:020}.index").write_bytes(index.data)
+    for trust_indexes, position, largest in ((False, 70, 1002), (True, 140, 1002)):
+        with open_partition(tmp_path / "topic-0", trust_indexes=trust_indexes) as partition:
+            assert partition.read(1).batches[0].position == position
+            assert partition.offset_for_timestamp(-3).timestamp_ms == largest
 
 
 def test_sealing_is_what_makes_damage_invisible() -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 BLOCK = re.compile(
     r"^```(?P<form>hex|text) (?P<verdict>valid|invalid)(?P<rest>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
 )
-FENCE = re.compile(r"^```(?:hex|text)\b.*$", re.MULTILINE)
+FENCE = re.compile(r"^```(?:hex\b|text (?:valid|invalid)\b).*$", re.MULTILINE)
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 SEVERITIES = list(Severity)
 """Gravest first."""

@@ -63,7 +63,7 @@ def test_reading_on_and_on_delivers_the_committed_records(name: str) -> None:
             assert (delivered, offset) == (log.committed(0), log.fates()[1])
 
 
-@pytest.mark.req("SEG-LKP-011")
+@pytest.mark.req("SEG-LKP-016")
 @pytest.mark.parametrize("name", WITH_WHOLE_INDEXES)
 def test_aborted_transactions_are_those_of_the_transaction_index(name: str) -> None:
     lines = [line for line in authentic_expected(name) if line["type"] == "transactionIndex"]
@@ -84,7 +84,7 @@ def committed(root: Path, *entries: Entry) -> tuple[list[int], int]:
         return offsets(partition.records(isolation="read_committed")), partition.last_stable_offset
 
 
-@pytest.mark.req("SEG-LKP-011", "SEG-LKP-012")
+@pytest.mark.req("SEG-LKP-011", "SEG-LKP-012", "SEG-LKP-016")
 @pytest.mark.parametrize(
     ("entries", "delivered", "stable"),
     [

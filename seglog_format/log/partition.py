@@ -100,7 +100,7 @@ class Partition:
 
     @cached_property
     def log_end_offset(self) -> int:
-        """The offset that the next record would get, never below the log start offset.
+        """The offset that the next record would get (SEG-LKP-015), never below the log start offset.
 
         Where the last segment is damaged, the offset after the last whole entry before the damage.
         """
@@ -265,7 +265,7 @@ class Partition:
         return not self.segments or offset >= self.segments[-1].base_offset
 
     def _is_above_end(self, offset: int) -> bool:
-        """Whether an offset is above the log end, once it is certain where that is.
+        """Whether an offset is above the log end, once it is certain where that is (SEG-LKP-017).
 
         Raises:
             FormatError: the last segment is damaged, and the offset may have been in it.

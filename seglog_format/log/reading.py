@@ -137,7 +137,7 @@ class LogReader:
         return batch
 
     def verify_gap(self, offset: int) -> None:
-        """Make sure that the entry before a missing offset ends where its header says.
+        """Make sure that the entry before a missing offset ends where its header says (SEG-LKP-017).
 
         Only its last offset delta keeps it from holding the offset, and only its checksum vouches for that.
 

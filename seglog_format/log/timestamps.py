@@ -1,6 +1,6 @@
 """From timestamps to offsets (chapter 60).
 
-Every record counts, those of control batches included: that is how brokers look. Entries are chosen by the largest
+Every record counts, those of control batches included (SEG-LKP-018). Entries are chosen by the largest
 timestamp that their headers state. It lies inside the checksum, so the checksum of each entry that is passed over is
 verified: a damaged header would otherwise hide an older answer. A time index is used only where it is trusted.
 """

@@ -2,7 +2,8 @@
 
 The transaction index knows the first of these, too, but it is an index: it may be missing, stale or wrong. Headers and
 markers decide: a transactional batch opens its producer's transaction or continues it, an end marker of that producer
-closes it, whatever epoch either carries. A transaction of which compaction left only the marker is empty and forgotten.
+closes it, whatever epoch either carries (SEG-LKP-016). A transaction of which compaction left only the marker is empty
+and forgotten.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from seglog_format.lifecycle.config import BrokerGeneration
+
 PATH: Final = click.Path(path_type=Path)
 
 path_argument: Final = click.argument("path", type=PATH)
@@ -41,3 +43,29 @@ def limit_option(function: Callable[..., Any]) -> Callable[..., Any]:
         help="Refuse batches that decompress to more than this.",
     )
     return option(function)
+
+
+GENERATIONS: Final = ("0.8", "0.10.1", "0.11", "2.0", "3.7", "4.1")
+"""First versions of the brokers that write files alike; a test holds them against `BrokerGeneration`."""
+
+
+def generation_of(_context: click.Context, _parameter: click.Parameter, value: str | None) -> BrokerGeneration | None:
+    """Callback of options that take a generation of brokers."""
+    from seglog_format.lifecycle.config import BrokerGeneration
+
+    return None if value is None else BrokerGeneration(value)
+
+
+generation_option: Final = click.option(
+    "--generation",
+    type=click.Choice(GENERATIONS),
+    callback=generation_of,
+    help="Write indexes like brokers from this version on; else as the indexes that are there.",
+)
+
+index_interval_option: Final = click.option(
+    "--index-interval-bytes",
+    type=click.IntRange(min=0),
+    metavar="BYTES",
+    help="What index.interval.bytes is; else what the indexes that are there suggest.",
+)

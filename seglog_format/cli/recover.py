@@ -1,4 +1,4 @@
-"""``seglog recover``: what a broker's recovery would cut."""
+"""``seglog recover``: what recovery cuts and rebuilds, and doing it."""
 
 from __future__ import annotations
 
@@ -7,78 +7,169 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.main import FINDINGS
-from seglog_format.cli.options import json_option, path_argument
+from seglog_format.cli.options import generation_option, index_interval_option, json_option, path_argument
 from seglog_format.cli.output import progress, write_json, write_text
+from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seglog_format.lifecycle.recovery import PartitionRecovery, RecoveryPlan
+    from seglog_format.lifecycle.config import BrokerGeneration
+    from seglog_format.lifecycle.file_steps import FileStep
+    from seglog_format.lifecycle.index_settings import IndexSettings
+    from seglog_format.lifecycle.recovery import RecoveryPlan
+    from seglog_format.lifecycle.recovery_apply import PreparedRecovery, RecoveryOptions
     from seglog_format.lifecycle.segment_scan import Cut, Remark
+    from seglog_format.lifecycle.segment_split import Split
+    from seglog_format.log.directory import LogDirectory
 
 EPILOG: Final = """\b
 Examples:
   seglog recover /var/lib/kafka/data
-  seglog recover --json my-topic-0 | jq .plan.cuts"""
+  seglog recover --json my-topic-0 | jq .plan.cuts
+  seglog recover --write my-topic-0
+  seglog recover --like-broker my-topic-0"""
 
 
 @click.command(epilog=EPILOG)
 @path_argument
+@click.option("--write", is_flag=True, help="Do it; without this nothing is changed.")
+@click.option("--like-broker", is_flag=True, help="Plan what a broker does, where that is worse, too.")
+@click.option("--full-scan", is_flag=True, help="Scan every segment, whatever is believed to be on disk.")
+@index_interval_option
+@generation_option
 @json_option
-def command(path: Path, *, as_json: bool) -> int:
-    """Tell what a broker would cut when it starts on the directory at PATH. Nothing is changed.
+def command(path: Path, *, write: bool, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's values
+    """Tell what recovery does to the directory at PATH, and with --write do it.
 
     A broker scans from the checkpointed recovery point on; a scan of everything may find more, so that both are told
-    side by side. The exit status is 1 when either would cut anything. A log file is scanned on its own.
+    side by side. A log file is scanned on its own, and not written to.
+
+    Files of dropped segments get names that end in .deleted, which the next broker that starts removes. The directory
+    is not touched while a broker works in it. Where the plan keeps more or less than a broker would, that is told.
+
+    The exit status is 1 when something is cut or dropped, by the plan or by a scan of everything.
     """
     status = 0
-    for recovery in _recoveries(path):
-        if recovery.plan.changes_log or recovery.full_scan.changes_log:
+    chosen = _options(**options)
+    for recovery, full_scan in _recoveries(path, chosen, write=write):
+        if recovery.plan.changes_log or full_scan.changes_log or recovery.failure:
             status = FINDINGS
         if as_json:
-            write_json(as_object(recovery))
+            write_json(as_object(recovery, full_scan, is_written=write))
         else:
             from seglog_format.cli.render_recovery import recovery_text
 
-            for line in recovery_text(recovery):
+            for line in recovery_text(recovery, full_scan, title=_title(chosen), is_written=write):
                 write_text(line)
     return status
 
 
-def _recoveries(path: Path) -> Iterator[PartitionRecovery]:
+def _options(
+    *, like_broker: bool, full_scan: bool, index_interval_bytes: int | None, generation: BrokerGeneration | None
+) -> RecoveryOptions:
+    from seglog_format.lifecycle.recovery_apply import RecoveryOptions
+
+    if like_broker and full_scan:
+        msg = "brokers know no full scan: give --like-broker or --full-scan"
+        raise UsageError(msg)
+    return RecoveryOptions(
+        like_broker=like_broker,
+        is_full_scan=full_scan,
+        interval_bytes=index_interval_bytes,
+        generation=generation,
+    )
+
+
+def _title(options: RecoveryOptions) -> str:
+    if options.like_broker:
+        return "like a broker"
+    return "this recovery" if options.is_full_scan else "as a broker starts"
+
+
+def _recoveries(
+    path: Path, options: RecoveryOptions, *, write: bool
+) -> Iterator[tuple[PreparedRecovery, RecoveryPlan]]:
     from seglog_format.cli.places import log_directory_at
-    from seglog_format.lifecycle.recovery import DELETE_STATE, plan_for_partition
+    from seglog_format.lifecycle.recovery import DELETE_STATE
+    from seglog_format.log.directory import LogDirectory
+    from seglog_format.log.listing import list_log_directory
 
     directory = log_directory_at(path)
     if directory is None:
-        yield plan_for_partition(path) if path.is_dir() else _file_recovery(path)
+        if not path.is_dir():
+            yield _file_recovery(path, options, write=write)
+            return
+        parent = LogDirectory(list_log_directory(path.absolute().parent))
+        yield _recovery(path, parent, options, write=write)
         return
     entries = [entry for entry in directory.listing.partitions if entry.name.state != DELETE_STATE]
-    with progress("Scanning", len(entries)) as advance:
+    with progress("Recovering" if write else "Scanning", len(entries)) as advance:
         for number, entry in enumerate(entries, 1):
-            yield plan_for_partition(entry.path, directory)
+            yield _recovery(entry.path, directory, options, write=write)
             advance(number)
 
 
-def _file_recovery(path: Path) -> PartitionRecovery:
+def _recovery(
+    path: Path, directory: LogDirectory, options: RecoveryOptions, *, write: bool
+) -> tuple[PreparedRecovery, RecoveryPlan]:
+    from seglog_format.lifecycle.recovery import plan_for_partition
+    from seglog_format.lifecycle.recovery_apply import prepare_recovery, recover_partition
+
+    if write:
+        recovery = recover_partition(path, directory, options=options)
+        return recovery, recovery.plan
+    recovery = prepare_recovery(path, directory, options=options)
+    full_scan = recovery.plan if options.is_full_scan else plan_for_partition(path, directory).full_scan
+    return recovery, full_scan
+
+
+def _file_recovery(path: Path, options: RecoveryOptions, *, write: bool) -> tuple[PreparedRecovery, RecoveryPlan]:
     from seglog_format.cli.places import segment_files_at
-    from seglog_format.lifecycle.recovery import PartitionRecovery, plan_recovery
+    from seglog_format.lifecycle.index_settings import infer_settings
+    from seglog_format.lifecycle.recovery import Circumstances, plan_recovery
+    from seglog_format.lifecycle.recovery_apply import PreparedRecovery
     from seglog_format.log.segment import LogSegment
 
+    if write or options.like_broker:
+        msg = f"{path}: only directories are recovered, not a file on its own"
+        raise UsageError(msg)
     with LogSegment(segment_files_at(path)) as segment:
         plan = plan_recovery([segment], is_full_scan=True)
-    return PartitionRecovery(path, has_clean_shutdown=False, plan=plan, full_scan=plan)
+        settings = infer_settings([segment], interval_bytes=options.interval_bytes)
+    return PreparedRecovery(path, Circumstances(), plan, settings, ()), plan
 
 
-def as_object(recovery: PartitionRecovery) -> dict[str, Any]:
+def as_object(recovery: PreparedRecovery, full_scan: RecoveryPlan, *, is_written: bool) -> dict[str, Any]:
     """One partition for JSON."""
     return {
         "type": "recovery",
         "directory": recovery.path.name,
-        "hasCleanShutdown": recovery.has_clean_shutdown,
+        "hasCleanShutdown": recovery.circumstances.has_clean_shutdown,
         "plan": _plan(recovery.plan),
-        "fullScan": _plan(recovery.full_scan),
+        "fullScan": _plan(full_scan),
+        "splits": [_split(split) for split in recovery.splits],
+        "differences": [_remark(remark) for remark in recovery.differences],
+        "failure": None if recovery.failure is None else _remark(recovery.failure),
+        "index": index_object(recovery.settings),
+        "isWritten": is_written and recovery.failure is None,
+        "changes": [change_object(step) for step in recovery.steps if step.requirement],
+    }
+
+
+def change_object(step: FileStep) -> dict[str, Any]:
+    """One change of a file for JSON."""
+    return {"file": step.path.name, "change": step.text, "requirement": step.requirement}
+
+
+def index_object(settings: IndexSettings) -> dict[str, Any]:
+    """How indexes are built, for JSON."""
+    return {
+        "intervalBytes": settings.interval_bytes,
+        "intervalReason": settings.interval_reason,
+        "indexedOffset": settings.indexed_offset.value,
+        "offsetReason": settings.offset_reason,
     }
 
 
@@ -103,6 +194,10 @@ def _cut(cut: Cut) -> dict[str, Any]:
         "requirements": list(cut.requirements),
         "reason": cut.reason,
     }
+
+
+def _split(split: Split) -> dict[str, Any]:
+    return {"file": split.files.log.name, "baseOffsets": [part.base_offset for part in split.parts]}
 
 
 def _remark(remark: Remark) -> dict[str, Any]:

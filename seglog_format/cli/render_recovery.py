@@ -11,27 +11,52 @@ from seglog_format.cli.style import styled
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.lifecycle.recovery import PartitionRecovery, RecoveryPlan
+    from seglog_format.lifecycle.index_settings import IndexSettings
+    from seglog_format.lifecycle.recovery import RecoveryPlan
+    from seglog_format.lifecycle.recovery_apply import PreparedRecovery
+    from seglog_format.lifecycle.segment_scan import Remark
 
 LABEL_WIDTH: Final = 16
 MANY: Final = 4
 """So many segments are named one by one; more are counted."""
 
 
-def recovery_text(recovery: PartitionRecovery) -> Iterator[str]:
-    """A heading, the two plans beside each other, and what brokers do differently."""
+def recovery_text(
+    recovery: PreparedRecovery, full_scan: RecoveryPlan, *, title: str, is_written: bool
+) -> Iterator[str]:
+    """A heading, the two plans beside each other, what brokers do differently, and what becomes of the files."""
     name = styled(printable(recovery.path.name), "bold")
-    shutdown = "clean shutdown" if recovery.has_clean_shutdown else "no clean shutdown"
+    shutdown = "clean shutdown" if recovery.circumstances.has_clean_shutdown else "no clean shutdown"
     yield f"{name}: {shutdown}, recovery point {recovery.plan.recovery_point}"
-    plans = [recovery.plan] if recovery.plan is recovery.full_scan else [recovery.plan, recovery.full_scan]
-    titles = ["full scan"] if len(plans) == 1 else ["as a broker starts", "full scan"]
+    plans = [recovery.plan] if recovery.plan is full_scan else [recovery.plan, full_scan]
+    titles = [title, "full scan"] if len(plans) > 1 else ["recovery" if is_written else "full scan"]
     columns = [list(_column(title, plan)) for title, plan in zip(titles, plans, strict=True)]
     width = max(len(value) for _, value in columns[0])
     for row in zip(*columns, strict=True):
         label = row[0][0]
         values = "  ".join(value.ljust(width) for _, value in row)
         yield f"  {label:{LABEL_WIDTH}}{values}".rstrip()
-    yield from _remarks(plans)
+    yield from _remarks(plans, recovery.differences)
+    if recovery.failure is not None:
+        yield f"  {printable(_remark(recovery.failure))}"
+        yield "  nothing is done"
+    yield from _changes(recovery, is_written=is_written)
+
+
+def _changes(recovery: PreparedRecovery, *, is_written: bool) -> Iterator[str]:
+    steps = [step for step in recovery.steps if step.requirement]
+    if not steps:
+        return
+    yield f"  {'changed' if is_written else 'to change, with --write'}:"
+    for step in steps:
+        yield f"    {printable(step.path.name)}: {printable(step.text)} [{step.requirement}]"
+    yield from index_text(recovery.settings)
+
+
+def index_text(settings: IndexSettings) -> Iterator[str]:
+    """How indexes are built, and why."""
+    yield f"  index entries every {settings.interval_bytes} bytes: {settings.interval_reason}"
+    yield f"  naming the {settings.indexed_offset.value} offset of an entry: {settings.offset_reason}"
 
 
 def _column(title: str, plan: RecoveryPlan) -> Iterator[tuple[str, str]]:
@@ -58,19 +83,21 @@ def _segments(base_offsets: tuple[int, ...]) -> str:
     return f"{len(base_offsets)} segments, {base_offsets[0]} to {base_offsets[-1]}"
 
 
-def _remarks(plans: list[RecoveryPlan]) -> Iterator[str]:
+def _remarks(plans: list[RecoveryPlan], differences: tuple[Remark, ...]) -> Iterator[str]:
     """Why each cut is made, and what brokers do differently; each once."""
     told: set[str] = set()
-    for plan in plans:
-        reasons = [
-            f"{cut.base_offset} is cut because of {cut.reason} [{', '.join(cut.requirements)}]" for cut in plan.cuts
-        ]
-        remarks = [
-            f"{PurePath(remark.location.path).name}:{remark.location.position}: {remark.text}"
-            f" [{', '.join(remark.requirements)}]"
-            for remark in plan.remarks
-        ]
-        for text in (*reasons, *remarks):
-            if text not in told:
-                told.add(text)
-                yield f"  {printable(text)}"
+    reasons = [
+        f"{cut.base_offset} is cut because of {cut.reason} [{', '.join(cut.requirements)}]"
+        for plan in plans
+        for cut in plan.cuts
+    ]
+    remarks = [*(remark for plan in plans for remark in plan.remarks), *differences]
+    for text in (*reasons, *map(_remark, remarks)):
+        if text not in told:
+            told.add(text)
+            yield f"  {printable(text)}"
+
+
+def _remark(remark: Remark) -> str:
+    place = f"{PurePath(remark.location.path).name}:{remark.location.position}"
+    return f"{place}: {remark.text} [{', '.join(remark.requirements)}]"

@@ -90,15 +90,27 @@ def _source(file: str) -> str:
 
 
 def attempt(breakage: Breakage, tests: list[str]) -> Outcome:
-    """Break a copy of the package and run the marked tests against it."""
-    if not tests:
-        return Outcome(breakage, None, "no test is marked with it")
+    """Break a copy of the package and run the marked tests against it, those of the chapter first."""
+    outcome = Outcome(breakage, None, "no test is marked with it")
     with tempfile.TemporaryDirectory(prefix="seglog-kill-") as name:
         root = Path(name)
         _copy_package(root)
         for file, text in breakage.files.items():
             (root / file).write_text(text, encoding="utf-8")
-        return _judge(breakage, root, _run_tests(breakage.requirement, tests, root))
+        for files in _in_turn(breakage.requirement, tests):
+            outcome = _judge(breakage, root, _run_tests(breakage.requirement, files, root))
+            if outcome.killed_by is not None:
+                break
+    return outcome
+
+
+def _in_turn(requirement: str, tests: list[str]) -> list[list[str]]:
+    """The files to run first, the files to run then."""
+    files = list(dict.fromkeys(test.split("::")[0] for test in tests))
+    entry = requirements().get(requirement)
+    stem = "" if entry is None else entry.chapter.partition("-")[2].replace("-", "_")
+    own = [file for file in files if file == f"tests/test_{stem}.py"]
+    return [part for part in (own, [file for file in files if file not in own]) if part]
 
 
 def _copy_package(root: Path) -> None:
@@ -106,8 +118,8 @@ def _copy_package(root: Path) -> None:
     shutil.copytree(REPOSITORY / "spec", root / PACKAGE.name / "_spec")
 
 
-def _run_tests(requirement: str, tests: list[str], root: Path) -> str:
-    files = list(dict.fromkeys(test.split("::")[0] for test in tests))
+def _run_tests(requirement: str, files: list[str], root: Path) -> str:
+    (root / "result.json").unlink(missing_ok=True)
     command = [sys.executable, "-P", "-m", "pytest", "-q", "-x", "-p", "kill_guard", "--req", requirement, *files]
     path = os.pathsep.join([str(root), str(REPOSITORY / "tools")])
     try:

@@ -18,6 +18,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "lookup": "Find an offset or a timestamp, and say how.",
     "recover": "Tell what a broker's recovery would cut.",
     "diff": "Compare the records of two files or directories.",
+    "generate": "Make a log directory from a recipe and a seed.",
     "explain": "Print a requirement.",
     "schema": "Print the layout of every structure.",
 }

@@ -136,6 +136,11 @@ class LocalHandle:
         if descriptor is not None:
             os.close(descriptor)
 
+    def detach(self) -> int:
+        """Hand the open file over: the caller closes it."""
+        descriptor, self._descriptor = self._open_descriptor(), None
+        return descriptor
+
     def _open_descriptor(self) -> int:
         if self._descriptor is None:
             msg = "the file is closed"

@@ -143,12 +143,19 @@ def infer_settings(
     else:
         interval_reason = "as asked for"
     if indexed_offset is None:
-        is_early = bool(segments) and not has_time_index and any(s.paths.offset_index is not None for s in segments)
-        indexed_offset, offset_reason = _offset(found, is_early=is_early)
+        indexed_offset, offset_reason = _offset(found, is_early=not has_time_index and _is_plain_and_indexed(segments))
     else:
         offset_reason = "as asked for"
     writes_time_index = has_time_index or indexed_offset is IndexedOffset.LAST
     return IndexSettings(interval_bytes, indexed_offset, writes_time_index, interval_reason, offset_reason)
+
+
+def _is_plain_and_indexed(segments: Sequence[LogSegment]) -> bool:
+    """There are offset indexes, and the first entry is of magic 0: so brokers before 0.10 wrote."""
+    frames = (frame for segment in segments for frame in recoverable_frames(segment.data, path=segment.path))
+    first = next(frames, None)
+    has_index = any(segment.paths.offset_index is not None for segment in segments)
+    return has_index and first is not None and first.header.magic == 0
 
 
 def _evidence(segments: Sequence[LogSegment]) -> list[Evidence]:
@@ -201,7 +208,7 @@ def _offset(evidence: Sequence[Evidence], *, is_early: bool) -> tuple[IndexedOff
     if lasts:
         return IndexedOffset.LAST, f"as brokers since 2.0: {lasts} index entries name the last offset of a batch"
     if is_early:
-        return IndexedOffset.FIRST, "as brokers before 2.0: there is no time index"
+        return IndexedOffset.FIRST, "as brokers before 2.0: there is no time index, and no timestamp"
     return IndexedOffset.LAST, "as brokers since 2.0: no index tells otherwise"
 
 

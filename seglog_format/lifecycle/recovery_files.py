@@ -204,10 +204,10 @@ def _epoch_steps(work: RecoveryWork, found: Sequence[EpochStart]) -> Iterator[Fi
     if known is None:
         return
     epochs = LeaderEpochs(known)
+    epochs.truncate_to(work.plan.log_end_offset)
     for start in found:
         if start.epoch > max((entry.epoch for entry in epochs.entries), default=-1):
             epochs.assign(*start)
-    epochs.truncate_to(work.plan.log_end_offset)
     epochs.start_at(work.circumstances.log_start_offset)
     if work.plan.restarts:
         epochs.clear()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location
-from seglog_format.lifecycle.file_steps import Copy, Rename, settled
+from seglog_format.lifecycle.file_steps import Copy, Remove, Rename, settled
 from seglog_format.lifecycle.index_settings import indexed_rows
 from seglog_format.lifecycle.leftover_files import DELETED
 from seglog_format.lifecycle.segment_scan import Remark
@@ -112,7 +112,8 @@ def split_steps(split: Split, directory: Path) -> tuple[FileStep, ...]:
     """Put the parts of a segment in its place.
 
     The order is that of every replacement: all parts under a name that does not count, then under one that does when
-    nothing is left of the first kind, the old files out of the way, and last the names in use.
+    nothing is left of the first kind, the old files out of the way, and last the names in use. Every byte of the old
+    segment is in a part by then.
     """
     names = [segment_file_name(part.base_offset, FileKind.LOG) for part in split.parts]
     pairs = list(zip(names, split.parts, strict=True))
@@ -122,13 +123,16 @@ def split_steps(split: Split, directory: Path) -> tuple[FileStep, ...]:
     return (
         *settled(written, directory),
         *settled(finished, directory),
-        *settled(removal_steps(split.files, SPLIT), directory),
+        *settled((Remove(path, SPLIT) for path in _paths(split.files)), directory),
         *settled(used, directory),
     )
 
 
 def removal_steps(files: SegmentFiles, requirement: str) -> list[FileStep]:
-    """Rename the files of a segment for removal, the log first: without it, the others mean nothing."""
-    companions = (files.offset_index, files.time_index, files.transaction_index, files.snapshot)
-    paths = [files.log, *(path for path in companions if path is not None)]
-    return [Rename(path, path.with_name(path.name + DELETED), requirement) for path in paths]
+    """Rename the files of a segment for removal, the log last: until then the others still belong to it."""
+    return [Rename(path, path.with_name(path.name + DELETED), requirement) for path in _paths(files)]
+
+
+def _paths(files: SegmentFiles) -> list[Path]:
+    paths = (files.snapshot, files.transaction_index, files.time_index, files.offset_index, files.log)
+    return [path for path in paths if path is not None]

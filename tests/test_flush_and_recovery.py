@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from batches import batch, patched, record
+from index_files import example
 from made_logs import (
     ABORT,
     CONTROL,
@@ -219,6 +220,12 @@ def test_a_segment_is_cut_before(rest: bytes, requirement: str) -> None:
     assert bool(scan.remarks) == (requirement in {"SEG-LOG-006", "SEG-LOG-008"})
 
 
+@pytest.mark.req("SEG-RCV-003", "SEG-RCV-004")
+def test_the_crash_of_the_chapter() -> None:
+    scan = scanned(example("71-flush-and-recovery", "crashed").data)
+    assert (scan.cut.position, scan.cut.size, scan.next_offset) == (79, 160, 2)
+
+
 @pytest.mark.req("SEG-RCV-003")
 def test_a_segment_may_be_cut_to_nothing() -> None:
     scan = scanned(patched(SECOND, 17, "I", 0, seal=False), base=2)
@@ -280,7 +287,7 @@ def test_an_end_marker_that_cannot_be_read_is_damage(key: bytes | None, value: b
     assert scanned(FIRST, control(key, value, producer=-1), data_batch(3, [1]).data).cut is None
 
 
-@pytest.mark.req("SEG-RCV-006")
+@pytest.mark.req("SEG-RCV-006", "SEG-RCV-004")
 def test_a_segment_without_an_offset_index_is_scanned(tmp_path: Path) -> None:
     made = MadeLog(SIX | {3: [SIX[3][0], broken(SIX[3][1])]})
     plan = planned(tmp_path, made, point=6, without_3=True).plan

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checksum import crc32, crc32c
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
 from seglog_format.codec.framing import frame_at
 from seglog_format.codec.message_set import decode_message_entry
-from seglog_format.codec.record import decode_records
+from seglog_format.codec.record import decode_first_record, decode_records
 from seglog_format.errors import CorruptRecordError, Location, TruncatedError
 from seglog_format.model import (
     INT64_MAX,
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from seglog_format.model import Buffer
 
 MESSAGE_CRC_POSITION: Final = 12
+ANY_OFFSET: Final = 1 << 62
+"""A base offset from which every offset delta leads to an offset."""
 
 
 def decode_batch(data: Buffer, *, at: Location | None = None, limit: int = DEFAULT_OUTPUT_LIMIT) -> RecordBatch:
@@ -84,6 +87,31 @@ def _decode_records(frame: Frame, header: RecordBatchHeader, at: Location, limit
         return ()
     data = decompress(header.codec_id, stored, magic=header.magic, at=section, limit=limit)
     return decode_records(data, header, section.at("decompressed"))
+
+
+def decode_marker(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> Record | None:
+    """The record of an end marker, as brokers take it from a control batch; None where there is none.
+
+    They read the first record and look no further, unless the batch is compressed. They check no offset here, so that
+    the one in the result means nothing. The checksum is left to the caller.
+
+    Args:
+        frame: a batch of magic 2.
+        at: where it stands.
+        limit: bytes that decompression may produce at most.
+
+    Raises:
+        FormatError: the record cannot be read.
+    """
+    header = frame.header
+    assert isinstance(header, RecordBatchHeader)
+    if header.records_count == 0:
+        return None
+    unplaced = replace(header, base_offset=ANY_OFFSET, last_offset_delta=0)
+    if header.records_count < 2 or header.codec_id != CompressionCodec.NONE:  # noqa: PLR2004 - the end has to fit a single record
+        return _decode_records(frame, unplaced, at, limit)[0]
+    section = at.at("records", RECORD_BATCH_HEADER_SIZE, len(frame.data) - RECORD_BATCH_HEADER_SIZE)
+    return decode_first_record(bytes(frame.data[RECORD_BATCH_HEADER_SIZE:]), unplaced, section)
 
 
 def check_header(header: RecordBatchHeader, at: Location) -> None:

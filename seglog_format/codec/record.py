@@ -38,6 +38,20 @@ def decode_records(section: bytes, header: RecordBatchHeader, at: Location) -> t
     return tuple(_records(section, header, at))
 
 
+def decode_first_record(section: bytes, header: RecordBatchHeader, at: Location) -> Record:
+    """The first record of a batch that holds one, whatever follows it.
+
+    Args:
+        section: everything after the batch header, decompressed.
+        header: of the batch.
+        at: where the section stands; positions of errors count from there.
+
+    Raises:
+        CorruptRecordError: the record is damaged.
+    """
+    return _record(io.BytesIO(section), section, header, at.at("records[0]", 0))
+
+
 def _records(section: bytes, header: RecordBatchHeader, at: Location) -> Iterator[Record]:
     stream = io.BytesIO(section)
     count = header.records_count

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.control_record import END_TRANSACTION_TYPES, decode_control_record
-from seglog_format.codec.decode import checksum_is_valid, decode_frame
+from seglog_format.codec.decode import checksum_is_valid, decode_frame, decode_marker
 from seglog_format.errors import FormatError, Location
 from seglog_format.lifecycle.index_build import IndexedOffset
 from seglog_format.lifecycle.index_settings import IndexSettings
@@ -59,7 +59,8 @@ class BrokerScan:
         outcome: how it ended; where that is not `RECOVERED`, the rest is what was found up to then.
         valid_size: bytes that were found valid, and stay.
         next_offset: what a broker up to 4.0 takes for the first offset after the segment.
-        next_offset_since_4_1: the same for later ones, which look for it in another way.
+        next_offset_since_4_1: the same for later ones, which look for it in another way; None where they do not start,
+            because they cannot decompress what they pass.
         offset_entries: of the rebuilt offset index.
         time_entries: of the rebuilt time index.
         aborted: entries of the rebuilt transaction index.
@@ -70,7 +71,7 @@ class BrokerScan:
     outcome: Outcome
     valid_size: int
     next_offset: int
-    next_offset_since_4_1: int
+    next_offset_since_4_1: int | None
     offset_entries: tuple[OffsetPosition, ...] = ()
     time_entries: tuple[TimestampOffset, ...] = ()
     aborted: tuple[AbortedTxn, ...] = ()
@@ -169,7 +170,7 @@ class _Scan:
         self.transactions = transactions
         self.known_aborts = len(transactions.aborted)
         self.latest_epoch = -1
-        self.ends = _SegmentEnd(base_offset)
+        self.ends = _SegmentEnd(base_offset, path)
 
     def walk(self) -> None:
         """Go on to the end of the file.
@@ -182,7 +183,7 @@ class _Scan:
             indexed = len(self.indexes.offset_entries)
             self.indexes.add(frame.header, frame.position, self._first_offset(frame))
             self.position = frame.end
-            self.ends.add(frame.header, self.indexes.offset_entries[indexed:])
+            self.ends.add(frame, self.indexes.offset_entries[indexed:])
             self._take_over(frame)
 
     def _frame(self) -> Frame | Tail:
@@ -233,13 +234,13 @@ class _Scan:
             return None
         at = Location(self.path, frame.position)
         try:
-            records = decode_frame(frame, at=at).records
-            kind = decode_control_record(records[0].key, records[0].value, at).type if records else None
+            record = decode_marker(frame, at=at)
+            kind = decode_control_record(record.key, record.value, at).type if record else None
         except FormatError as error:
             if error.requirements[0].startswith(UNREADABLE_MARKER_PREFIXES):
                 raise _EndOfScanError(Outcome.FAILURE, error.requirements, "an end marker of no known form") from None
             raise _damage(error) from None
-        if records and kind not in END_TRANSACTION_TYPES:
+        if record and kind not in END_TRANSACTION_TYPES:
             raise _EndOfScanError(Outcome.FAILURE, ("SEG-CTL-003",), "a control batch of a producer, and no end marker")
         return kind
 
@@ -265,29 +266,44 @@ class _Scan:
 class _SegmentEnd:
     """How a broker finds the first offset after a segment: it looks up the last index entry, and walks on.
 
-    Since 4.1 it compares base offsets on the way, and finds nothing where the last entries all begin below the one that
-    it looks for, and the very last ends below it, too; then it takes the base offset of the segment.
+    Since 4.1 it compares base offsets on the way, and decompresses wrappers to know them. It finds nothing where the
+    last entries all begin below the one that it looks for, and the very last ends below it, too; then it takes the base
+    offset of the segment.
     """
 
-    def __init__(self, base_offset: int) -> None:
+    def __init__(self, base_offset: int, path: str) -> None:
         self.base_offset = base_offset
         self.next_offset = base_offset
+        self._path = path
         self._target = base_offset
-        self._is_found = False
-        self._last_offset = -1
+        self._passed: list[Frame] = []
 
-    def add(self, header: BatchHeader, indexed: list[OffsetPosition]) -> None:
-        self.next_offset = header.next_offset
-        self._last_offset = header.last_offset
+    def add(self, frame: Frame, indexed: list[OffsetPosition]) -> None:
+        self.next_offset = frame.header.next_offset
         if indexed:
-            self._target, self._is_found = indexed[-1].offset, False
-        first = header.last_offset if header.base_offset is None else header.base_offset
-        self._is_found |= first >= self._target
+            self._target = indexed[-1].offset
+            self._passed.clear()
+        self._passed.append(frame)
 
     @property
-    def next_offset_since_4_1(self) -> int:
-        is_found = self._is_found or self._last_offset >= self._target
-        return self.next_offset if is_found else self.base_offset
+    def next_offset_since_4_1(self) -> int | None:
+        found = False
+        for frame in self._passed:
+            try:
+                found = self._first_offset(frame) >= self._target
+            except FormatError:
+                return None
+            if found:
+                break
+        if not found and self._passed:
+            found = self._passed[-1].header.last_offset >= self._target
+        return self.next_offset if found else self.base_offset
+
+    def _first_offset(self, frame: Frame) -> int:
+        header = frame.header
+        if header.base_offset is not None:
+            return header.base_offset
+        return decode_frame(frame, at=Location(self._path, frame.position)).base_offset
 
 
 def _damage(error: FormatError) -> _EndOfScanError:

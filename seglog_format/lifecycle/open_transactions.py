@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from seglog_format.codec.control_record import END_TRANSACTION_TYPES, decode_control_record
-from seglog_format.codec.decode import decode_frame
+from seglog_format.codec.decode import decode_marker
 from seglog_format.errors import FormatError, Location, SeglogError
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.transactions import Transactions
@@ -62,7 +62,7 @@ def end_marker_in(frame: Frame, path: str) -> ControlRecordType | None:
         return None
     at = Location(path, frame.position)
     with suppress(FormatError):
-        records = decode_frame(frame, at=at).records
-        kind = decode_control_record(records[0].key, records[0].value, at).type if records else None
+        record = decode_marker(frame, at=at)
+        kind = decode_control_record(record.key, record.value, at).type if record else None
         return kind if kind in END_TRANSACTION_TYPES else None
     return None

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.control_record import END_TRANSACTION_TYPES, decode_control_record
-from seglog_format.codec.decode import decode_batch
+from seglog_format.codec.decode import decode_marker
 from seglog_format.codec.producer_snapshot import encode_producer_snapshot
 from seglog_format.errors import Location, UsageError
 from seglog_format.model import (
@@ -22,6 +22,7 @@ from seglog_format.model import (
     NO_TIMESTAMP,
     AbortedTxn,
     ControlRecordType,
+    Frame,
     ProducerStateEntry,
     RecordBatchHeader,
 )
@@ -353,13 +354,13 @@ def end_marker_of(data: Buffer, header: RecordBatchHeader, at: Location) -> EndM
     """
     if not header.is_control or header.producer_id == NO_PRODUCER_ID:
         return None
-    records = decode_batch(data, at=at).records
-    if not records:
+    record = decode_marker(Frame(at.position, header, memoryview(data)), at=at)
+    if record is None:
         return None
-    control = decode_control_record(records[0].key, records[0].value, at)
+    control = decode_control_record(record.key, record.value, at)
     if control.type not in END_TRANSACTION_TYPES:
         return None
     assert control.type is not None
     epoch = control.fields["coordinatorEpoch"]
     assert isinstance(epoch, int)
-    return EndMarker(control.type, epoch, records[0].timestamp_ms)
+    return EndMarker(control.type, epoch, record.timestamp_ms)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from seglog_format.codec.control_record import decode_control_record
-from seglog_format.codec.decode import decode_frame, verify_checksum
+from seglog_format.codec.decode import decode_marker, verify_checksum
 from seglog_format.codec.framing import frame_at, read_header
 from seglog_format.errors import CorruptRecordError, FormatError, Location, UnsupportedVersionError
 from seglog_format.log.transactions import END_MARKERS
@@ -140,12 +140,12 @@ class _Scanner:
         if not frame.header.is_control or frame.header.producer_id == NO_PRODUCER_ID:
             return
         try:
-            records = decode_frame(frame, at=at).records
-            kind = decode_control_record(records[0].key, records[0].value, at).type if records else None
+            record = decode_marker(frame, at=at)
+            kind = decode_control_record(record.key, record.value, at).type if record else None
         except FormatError as error:
             self._judge_end_marker(error, at)
         else:
-            if records and kind not in END_MARKERS:
+            if record and kind not in END_MARKERS:
                 self._remark(at, "SEG-CTL-003", NO_START)
 
     def _judge_end_marker(self, error: FormatError, at: Location) -> None:

@@ -71,8 +71,10 @@ class Transactions:
         first = self.open_offsets.pop(header.producer_id, None)
         if first is None or not is_abort:
             return
-        stable = min(self.open_offsets.values(), default=header.last_offset + 1)
-        aborted = AbortedTxn(VERSION, header.producer_id, first, header.last_offset, stable)
+        assert header.base_offset is not None
+        marker = header.base_offset  # of a damaged batch that ends further on, too: brokers list where it begins
+        stable = min(self.open_offsets.values(), default=marker + 1)
+        aborted = AbortedTxn(VERSION, header.producer_id, first, marker, stable)
         self.aborted.append(aborted)
         self._markers.setdefault(header.producer_id, []).append(aborted)
 

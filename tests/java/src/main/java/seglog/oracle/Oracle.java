@@ -55,7 +55,7 @@ public final class Oracle {
         ObjectNode answer = JSON.createObjectNode();
         try {
             OPERATIONS.get(request.path("op").asText()).run(request, answer);
-        } catch (Exception | LinkageError | AssertionError thrown) {
+        } catch (Exception | LinkageError | AssertionError | OutOfMemoryError thrown) {
             answer.put("error", thrown.getClass().getSimpleName());
             answer.put("message", String.valueOf(thrown.getMessage()));
         }

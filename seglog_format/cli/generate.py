@@ -93,9 +93,9 @@ def _partition(partition: GeneratedPartition) -> dict[str, Any]:
 
 
 def _text(partition: GeneratedPartition) -> str:
+    from seglog_format.cli.render import count_text
+
     found = _partition(partition)
-    text = (
-        f"{found['directory']}: {found['records']} records in {found['segments']} segments, "
-        f"log end offset {found['logEndOffset']}"
-    )
+    counts = f"{count_text(found['records'], 'record')} in {count_text(found['segments'], 'segment')}"
+    text = f"{found['directory']}: {counts}, log end offset {found['logEndOffset']}"
     return f"{text}, damaged: {', '.join(found['faults'])}" if found["faults"] else text

@@ -19,6 +19,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "recover": "Tell what a broker's recovery would cut.",
     "diff": "Compare the records of two files or directories.",
     "generate": "Make a log directory from a recipe and a seed.",
+    "convert": "Make files from the JSON lines that dump prints.",
     "explain": "Print a requirement.",
     "schema": "Print the layout of every structure.",
 }

@@ -10,11 +10,12 @@ from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.errors import UsageError, WriteError
+from seglog_format.errors import WriteError
 from seglog_format.lifecycle.chance import Chance
 from seglog_format.lifecycle.config import BrokerGeneration
 from seglog_format.lifecycle.environment import Environment
 from seglog_format.lifecycle.log_writer import LogWriter
+from seglog_format.lifecycle.new_directory import require_new
 from seglog_format.lifecycle.recipe_faults import apply_fault
 from seglog_format.lifecycle.recipe_plan import PartitionPlan, plan_partition
 from seglog_format.lifecycle.unsynced_files import UnsyncedFiles
@@ -80,9 +81,7 @@ def generate(recipe: Recipe, directory: Path, seed: int | None = None) -> Genera
         UsageError: the directory is not empty, or the recipe asks for what cannot be appended or damaged.
         WriteError: a file could not be written.
     """
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        msg = f"{directory} is there already, and not an empty directory"
-        raise UsageError(msg)
+    require_new(directory)
     number = recipe.seed if seed is None else seed
     plans = [plan_partition(recipe, topic, part, number) for topic in recipe.topics for part in range(topic.partitions)]
     _write(recipe, directory, number, plans)

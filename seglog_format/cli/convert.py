@@ -1,0 +1,68 @@
+"""``seglog convert``: files from JSON lines."""
+
+from __future__ import annotations
+
+import json
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from seglog_format.cli.options import PATH, json_option
+from seglog_format.cli.output import write_json, write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+EPILOG = """\b
+Examples:
+  seglog dump --json my-topic-0 > lines.jsonl; seglog convert lines.jsonl -o my-copy-0
+  seglog dump --json --bytes base64 data | seglog convert --bytes base64 - -o copy"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("lines", type=click.File("rb"))
+@click.option("-o", "--output", type=PATH, required=True, metavar="DIR", help="Write here: a new or empty directory.")
+@click.option(
+    "--bytes",
+    "bytes_as",
+    type=click.Choice(["utf8", "hex", "base64"]),
+    default="utf8",
+    show_default=True,
+    help="How keys, values and headers are written in the lines.",
+)
+@json_option
+def command(lines: IO[bytes], *, output: Path, bytes_as: Any, as_json: bool) -> int:  # noqa: ANN401 - one of the choices
+    """Make files from the lines in the file LINES, which dump --json printed; - is standard input.
+
+    Sizes and checksums are computed anew. Logs that come without index lines get an offset and a time index. Lines of
+    damaged batches are refused.
+    """
+    from seglog_format.lifecycle.new_directory import require_new, write_new_file
+    from seglog_format.lines.rebuild import rebuilt_files
+
+    require_new(output)
+    for made in rebuilt_files(_objects(lines), bytes_as=bytes_as):
+        write_new_file(output, made.name, made.data)
+        if as_json:
+            write_json({"type": "file", "file": made.name, "bytes": len(made.data)})
+        else:
+            write_text(_text(made.name, len(made.data)))
+    return 0
+
+
+def _objects(lines: IO[bytes]) -> Iterator[dict[str, Any]]:
+    from seglog_format.errors import UsageError
+
+    for number, text in enumerate(lines, 1):
+        try:
+            yield json.loads(text)
+        except (ValueError, RecursionError) as error:
+            msg = f"line {number} is no JSON: {error}"
+            raise UsageError(msg) from error
+
+
+def _text(name: str, size: int) -> str:
+    from seglog_format.cli.render import printable
+
+    return f"{printable(name)}  {size} bytes"

@@ -1,0 +1,151 @@
+"""Reading the values of a line, so that every mistake in it is told with its number."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from seglog_format.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seglog_format.lines.options import BytesAs, Line
+
+PAIR: Final = 2
+
+
+class LineReader:
+    """One line, or an object inside one.
+
+    Args:
+        line_number: from 1, for errors.
+        line: the object.
+        bytes_as: how bytes are written in it.
+
+    All methods raise `UsageError` for values that do not fit.
+    """
+
+    def __init__(self, line_number: int, line: Line, bytes_as: BytesAs = "utf8") -> None:
+        self._number = line_number
+        self._line = line
+        self._bytes_as = bytes_as
+        if not isinstance(line, dict):
+            self.refuse("this is no object")
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Complain about this line."""
+        msg = f"line {self._number}: {reason}"
+        raise UsageError(msg)
+
+    def __contains__(self, name: str) -> bool:
+        return self._line.get(name) is not None
+
+    @property
+    def type(self) -> str:
+        """What the line is about."""
+        return self.text("type")
+
+    def _take(self, name: str) -> Any:  # noqa: ANN401 - a JSON value
+        if name not in self._line:
+            self.refuse(f"there is no {name!r}")
+        return self._line[name]
+
+    def text(self, name: str) -> str:
+        """A text that UTF-8 can hold."""
+        value = self._take(name)
+        if not isinstance(value, str) or not _is_utf8(value):
+            self.refuse(f"{name} is text, not {value!r}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """True or false; false where there is none."""
+        return self._line.get(name) is True
+
+    def number(self, name: str, *, bits: int = 64) -> int:
+        """A number with a sign, of so many bits."""
+        return self._checked(name, self._take(name), bits)
+
+    def number_or(self, name: str, default: int, *, bits: int = 64) -> int:
+        """The same; another one where there is none."""
+        return self.number(name, bits=bits) if name in self else default
+
+    def _checked(self, name: str, value: object, bits: int) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not -(1 << bits - 1) <= value < 1 << bits - 1:
+            self.refuse(f"{name} is a number of {bits} bits, not {value!r}")
+        return value
+
+    def difference(self, name: str, value: int, origin: int, *, bits: int = 32) -> int:
+        """How far a value lies behind another one, where so many bits have to hold it."""
+        return self._checked(f"{name} minus {origin}", value - origin, bits)
+
+    def _list(self, name: str) -> list[Any]:
+        value = self._take(name)
+        if not isinstance(value, list):
+            self.refuse(f"{name} is a list, not {value!r}")
+        return value
+
+    def inner(self, name: str) -> list[LineReader]:
+        """The objects of a list."""
+        return [LineReader(self._number, item, self._bytes_as) for item in self._list(name)]
+
+    def pairs(self, name: str, base_offset: int, *, of_offset: int) -> list[Sequence[int]]:
+        """The entries of an index.
+
+        Args:
+            name: of the list.
+            base_offset: from which offsets are counted in the file.
+            of_offset: which of the two is the offset; the other one is a position, or a timestamp before it.
+        """
+        entries = [self._pair(name, entry) for entry in self._list(name)]
+        for entry in entries:
+            self.difference("offset", entry[of_offset], base_offset)
+            self._checked(name, entry[1 - of_offset], 64 if of_offset else 32)
+        return entries
+
+    def _pair(self, name: str, entry: object) -> Sequence[int]:
+        if not isinstance(entry, list) or len(entry) != PAIR:
+            self.refuse(f"an entry of {name} is a pair, not {entry!r}")
+        return [self._checked(name, number, 64) for number in entry]
+
+    def data(self, name: str) -> bytes | None:
+        """Bytes, or null."""
+        return self._bytes(name, self._take(name))
+
+    def headers(self) -> list[tuple[bytes, bytes | None]]:
+        """Pairs of key and value; none where the line has none."""
+        if "headers" not in self:
+            return []
+        pairs = self._list("headers")
+        if not all(isinstance(pair, list) and len(pair) == PAIR and pair[0] is not None for pair in pairs):
+            self.refuse("headers are pairs, and their keys are not null")
+        return [(self._bytes("headers", key) or b"", self._bytes("headers", value)) for key, value in pairs]
+
+    def _bytes(self, name: str, value: object) -> bytes | None:
+        if value is None:
+            return None
+        try:
+            return _decoded(value, self._bytes_as)
+        except (ValueError, binascii.Error):
+            self.refuse(f"{name} is not bytes as {self._bytes_as}: {value!r:.60}")
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether there are no halves of surrogate pairs in it, which JSON can write."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _decoded(value: object, bytes_as: BytesAs) -> bytes:
+    if isinstance(value, dict) and list(value) == ["hex"] and bytes_as == "utf8":
+        value, bytes_as = value["hex"], "hex"
+    if not isinstance(value, str):
+        msg = "bytes are text here"
+        raise ValueError(msg)  # noqa: TRY004 - as of text that means no bytes
+    match bytes_as:
+        case "utf8":
+            return value.encode()
+        case "hex":
+            return bytes.fromhex(value)
+        case _:
+            return b64decode(value, validate=True)

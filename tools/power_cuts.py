@@ -178,7 +178,7 @@ class Workload:
     def _config(self) -> LogConfig:
         dice = self.dice
         return LogConfig(
-            segment_bytes=dice.choice((500, 500, 800, 1500, 1 << 20)),
+            segment_bytes=dice.choice((700, 700, 1000, 1500, 1 << 20)),
             segment_index_bytes=dice.choice((24, 36, 60, 240, 1000)),
             index_interval_bytes=dice.choice((0, 100, 400, 4096)),
             segment_ms=dice.choice((50, 1000, 10**9)),

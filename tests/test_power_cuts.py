@@ -1,0 +1,71 @@
+"""A sample of the power cuts and of the killed writers that `tools/` does in great numbers."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import power_cuts
+import pytest
+from appends import Clock, produced
+from kill_writer import CLAIM
+from simulated_files import SimulatedFiles
+
+from seglog_format.lifecycle.config import LogConfig
+from seglog_format.lifecycle.environment import Environment
+from seglog_format.lifecycle.writer import PartitionWriter
+
+TOOLS = Path(power_cuts.__file__).parent
+CHUNK = 50
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_recovery_keeps_what_was_acknowledged_and_nothing_else(chunk: int) -> None:
+    outcomes = power_cuts.run_all(1, range(chunk * CHUNK, (chunk + 1) * CHUNK))
+    failed = [f"{outcome.problem}: {power_cuts.command(1, outcome.number)}" for outcome in outcomes if outcome.problem]
+    assert failed == []
+    counts = sum((outcome.counts for outcome in outcomes), power_cuts.Counter())
+    for what in ("cut while writing", "cut while recovering", "log was cut", "acknowledged logs", "rolls"):
+        assert counts[what] > 0, what
+
+
+def test_a_run_repeats_exactly() -> None:
+    first, second = (power_cuts.run_all(5, [3, 17]) for _ in range(2))
+    assert first == second
+
+
+class Unlucky(random.Random):
+    """A disk that brings the newest files up to date, and never an old one."""
+
+    def choice(self, _: object) -> str:  # type: ignore[override]
+        return "nothing"
+
+
+@pytest.mark.req("SEG-FLS-009")
+def test_a_segment_is_on_the_disk_before_the_next_one_is_written(tmp_path: Path) -> None:
+    """Entries lost off the end of a segment that others follow are a gap that nobody notices."""
+    files = SimulatedFiles(tmp_path, Unlucky())
+    environment = Environment(files=files, clock=Clock(), locks_directory=False)
+    writer = PartitionWriter(tmp_path / "t-0", LogConfig(segment_bytes=160), environment=environment)
+    sealed = []
+
+    def look() -> None:
+        if files.exists(tmp_path / "t-0" / "00000000000000000002.log"):
+            sealed.append(bytes(files._file(tmp_path / "t-0" / "00000000000000000000.log").durable))
+
+    files.before_sync = look
+    for _ in range(3):
+        writer.append(produced())
+    writer.flush()
+    assert {len(data) for data in sealed} == {2 * len(produced())}
+
+
+def test_killed_writers_keep_their_word(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    command = [sys.executable, str(TOOLS / "kill_writer.py"), "--runs", "3", "--seed", "9", "--report", str(report)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert CLAIM in done.stdout
+    assert report.read_text(encoding="utf-8") == done.stdout

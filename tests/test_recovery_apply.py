@@ -12,6 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from batches import batch, patched, record
+from made_partitions import (
+    EMPTY_SNAPSHOT,
+    EPOCHS,
+    ONE,
+    CountedFiles,
+    PowerCutError,
+    checkpoint,
+    content,
+    entry,
+    log_sizes,
+    make,
+    names,
+    numbered,
+)
 from messages import message
 from support import authentic, authentic_expected, authentic_names
 
@@ -45,7 +59,6 @@ DEFAULT = RecoveryOptions()
 FULL_SCAN = RecoveryOptions(is_full_scan=True)
 LOG = "00000000000000000000.log"
 INDEX = "00000000000000000000.index"
-EPOCHS = "leader-epoch-checkpoint"
 
 
 # Directories that brokers left behind
@@ -104,10 +117,6 @@ def test_what_a_broker_made_of_it(name: str, tmp_path: Path) -> None:
     assert not prepare_recovery(directory, options=LIKE_BROKER).steps
 
 
-def content(directory: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in directory.iterdir()}
-
-
 def errors_in(directory: Path) -> list[str]:
     """Base offsets of the segments in which something is wrong."""
     errors = [finding for finding in verify(directory) if finding.severity is Severity.ERROR]
@@ -145,45 +154,8 @@ def broker_size(plan: RecoveryPlan, base_offset: int, size: int) -> int:
 # Directories made by hand
 
 
-def entry(base: int, count: int = 1, *, time: int = 1000, epoch: int = 0, **fields: int) -> bytes:
-    section = b"".join(record(offset_delta=number, value=b"v" * 40) for number in range(count))
-    times = {"base_timestamp_ms": time, "max_timestamp_ms": time}
-    return batch(section, count, base_offset=base, partition_leader_epoch=epoch, **times, **fields)
-
-
 def write(directory: Path, name: str, data: bytes) -> None:
     (directory / name).write_bytes(data)
-
-
-def make(root: Path, files: dict[str, bytes], *, clean: bool = False, recovery_point: int | None = None) -> Path:
-    """``orders-0`` in a log directory; ``0.log`` stands for 00000000000000000000.log and so on."""
-    directory = root / "logs" / "orders-0"
-    directory.mkdir(parents=True)
-    for name, data in files.items():
-        write(directory, numbered(name), data)
-    if clean:
-        (directory.parent / ".kafka_cleanshutdown").touch()
-    if recovery_point is not None:
-        text = f"0\n1\norders 0 {recovery_point}\n"
-        (directory.parent / "recovery-point-offset-checkpoint").write_text(text, encoding="utf-8")
-    return directory
-
-
-def numbered(name: str) -> str:
-    """``12.log`` as ``00000000000000000012.log``; other names as they are."""
-    digits, dot, rest = name.partition(".")
-    return f"{int(digits):020d}{dot}{rest}" if digits.isdecimal() else name
-
-
-def names(directory: Path) -> list[str]:
-    return sorted(path.name.lstrip("0") or "0" for path in directory.iterdir())
-
-
-def log_sizes(directory: Path) -> dict[int, int]:
-    return {int(path.stem): path.stat().st_size for path in directory.glob("*.log")}
-
-
-ONE = len(entry(0))
 
 
 @pytest.mark.req("SEG-RCV-020")
@@ -322,9 +294,6 @@ def test_indexes_without_a_log_go(tmp_path: Path) -> None:
     assert not list(directory.glob("*5.*"))
 
 
-EMPTY_SNAPSHOT = bytes.fromhex("000148674bc700000000")
-
-
 @pytest.mark.req("SEG-RCV-027")
 def test_snapshots_that_lead_nowhere_go(tmp_path: Path) -> None:
     snapshots = {f"{offset}.snapshot": EMPTY_SNAPSHOT for offset in (0, 1, 2, 3, 4, 9)}
@@ -360,8 +329,7 @@ def test_leader_epochs_are_completed_from_the_log(tmp_path: Path) -> None:
 @pytest.mark.req("SEG-RCV-028")
 def test_leader_epochs_begin_with_the_log(tmp_path: Path) -> None:
     directory = make(tmp_path, {"0.log": entry(0) + entry(1, 4, epoch=2), EPOCHS: b"0\n2\n0 0\n2 1\n"})
-    text = "0\n1\norders 0 3\n"
-    (directory.parent / "log-start-offset-checkpoint").write_text(text, encoding="utf-8")
+    checkpoint(directory, "log-start-offset-checkpoint", 3)
     recover_partition(directory)
     assert epochs(directory) == "0\n1\n2 3\n"
 
@@ -374,8 +342,7 @@ def test_leader_epochs_that_cannot_be_read_stay(tmp_path: Path) -> None:
 
 @pytest.mark.req("SEG-RCV-007", "SEG-RCV-030")
 def test_a_log_that_ends_before_its_start_begins_anew(tmp_path: Path) -> None:
-    directory = make(tmp_path, {"0.log": entry(0), EPOCHS: b"0\n1\n0 0\n"})
-    (directory.parent / "log-start-offset-checkpoint").write_text("0\n1\norders 0 50\n", encoding="utf-8")
+    directory = make(tmp_path, {"0.log": entry(0), EPOCHS: b"0\n1\n0 0\n"}, log_start=50)
     done = recover_partition(directory)
     assert done.plan.restarts
     assert log_sizes(directory) == {50: 0}
@@ -563,65 +530,6 @@ def test_an_index_of_another_log_proves_nothing(tmp_path: Path) -> None:
 # Crashes of recovery itself
 
 
-class PowerCutError(Exception):
-    """What stands for the end of the process."""
-
-
-class CountedFiles(LocalFiles):
-    """The file system, until the power goes at the n-th change."""
-
-    def __init__(self, until: int) -> None:
-        self.left = until
-
-    def _count(self) -> None:
-        if not self.left:
-            raise PowerCutError
-        self.left -= 1
-
-    def create(self, path: Path, size: int = 0) -> Any:  # noqa: ANN401 - a handle that counts
-        self._count()
-        return CountedHandle(super().create(path, size), self)
-
-    def open_append(self, path: Path) -> Any:  # noqa: ANN401
-        return CountedHandle(super().open_append(path), self)
-
-    def rename(self, path: Path, target: Path) -> None:
-        self._count()
-        super().rename(path, target)
-
-    def remove(self, path: Path) -> None:
-        self._count()
-        super().remove(path)
-
-    def fsync_directory(self, path: Path) -> None:
-        self._count()
-        super().fsync_directory(path)
-
-
-class CountedHandle:
-    """A file; half of what is written last is there when the power goes."""
-
-    def __init__(self, handle: Any, files: CountedFiles) -> None:  # noqa: ANN401
-        self.handle, self.files = handle, files
-
-    def write(self, data: bytes) -> None:
-        if not self.files.left:
-            self.handle.write(data[: len(data) // 2])
-        self.files._count()
-        self.handle.write(data)
-
-    def truncate(self, size: int) -> None:
-        self.files._count()
-        self.handle.truncate(size)
-
-    def fsync(self) -> None:
-        self.files._count()
-        self.handle.fsync()
-
-    def close(self) -> None:
-        self.handle.close()
-
-
 def damaged_everywhere() -> dict[str, bytes]:
     """Leftovers, orphans, a cut in the middle, dropped segments, snapshots, epochs."""
     bad = patched(entry(5), 60, "b", 77, seal=False)
@@ -688,10 +596,7 @@ def test_the_power_may_go_at_any_moment(
 
 
 def built(root: Path, files: Callable[[], dict[str, bytes]]) -> Path:
-    directory = make(root, files())
-    if files is restarted:
-        (directory.parent / "log-start-offset-checkpoint").write_text("0\n1\norders 0 50\n", encoding="utf-8")
-    return directory
+    return make(root, files(), log_start=50 if files is restarted else None)
 
 
 def test_a_failing_disk_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,126 @@
+"""Partition directories written by hand for tests that change them, and the file system that fails under them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from batches import batch, record
+
+from seglog_format.lifecycle.files import LocalFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+EPOCHS = "leader-epoch-checkpoint"
+EMPTY_SNAPSHOT = bytes.fromhex("000148674bc700000000")
+
+
+def entry(base: int, count: int = 1, *, time: int = 1000, epoch: int = 0, **fields: int) -> bytes:
+    """A record batch of records that all have the same size."""
+    section = b"".join(record(offset_delta=number, value=b"v" * 40) for number in range(count))
+    times = {"base_timestamp_ms": time, "max_timestamp_ms": time}
+    return batch(section, count, base_offset=base, partition_leader_epoch=epoch, **times, **fields)
+
+
+ONE = len(entry(0))
+"""Size of a batch with one record."""
+
+
+def make(root: Path, files: Mapping[str, bytes], *, clean: bool = False, log_start: int | None = None) -> Path:
+    """``orders-0`` in a log directory; ``0.log`` stands for 00000000000000000000.log and so on."""
+    directory = root / "logs" / "orders-0"
+    directory.mkdir(parents=True)
+    for name, data in files.items():
+        (directory / numbered(name)).write_bytes(data)
+    if clean:
+        (directory.parent / ".kafka_cleanshutdown").touch()
+    if log_start is not None:
+        checkpoint(directory, "log-start-offset-checkpoint", log_start)
+    return directory
+
+
+def checkpoint(directory: Path, name: str, offset: int) -> None:
+    """An offset checkpoint of the log directory, with a line for this partition."""
+    text = f"0\n2\norders 0 {offset}\norders 1 77\n"
+    (directory.parent / name).write_text(text, encoding="utf-8")
+
+
+def numbered(name: str) -> str:
+    """``12.log`` as ``00000000000000000012.log``; other names as they are."""
+    digits, dot, rest = name.partition(".")
+    return f"{int(digits):020d}{dot}{rest}" if digits.isdecimal() else name
+
+
+def names(directory: Path) -> list[str]:
+    """File names without their leading zeros."""
+    return sorted(path.name.lstrip("0") for path in directory.iterdir())
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    """Every file of a directory."""
+    return {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()}
+
+
+def log_sizes(directory: Path) -> dict[int, int]:
+    """Size of each log by base offset."""
+    return {int(path.stem): path.stat().st_size for path in directory.glob("*.log")}
+
+
+class PowerCutError(Exception):
+    """What stands for the end of the process."""
+
+
+class CountedFiles(LocalFiles):
+    """The file system, until the power goes at the n-th change."""
+
+    def __init__(self, until: int) -> None:
+        self.left = until
+
+    def count(self) -> None:
+        if not self.left:
+            raise PowerCutError
+        self.left -= 1
+
+    def create(self, path: Path, size: int = 0) -> Any:  # noqa: ANN401 - a handle that counts
+        self.count()
+        return CountedHandle(super().create(path, size), self)
+
+    def open_append(self, path: Path) -> Any:  # noqa: ANN401 - as above
+        return CountedHandle(super().open_append(path), self)
+
+    def rename(self, path: Path, target: Path) -> None:
+        self.count()
+        super().rename(path, target)
+
+    def remove(self, path: Path) -> None:
+        self.count()
+        super().remove(path)
+
+    def fsync_directory(self, path: Path) -> None:
+        self.count()
+        super().fsync_directory(path)
+
+
+class CountedHandle:
+    """A file; half of what is written last is there when the power goes."""
+
+    def __init__(self, handle: Any, files: CountedFiles) -> None:  # noqa: ANN401 - a handle of any kind
+        self.handle, self.files = handle, files
+
+    def write(self, data: bytes) -> None:
+        if not self.files.left:
+            self.handle.write(data[: len(data) // 2])
+        self.files.count()
+        self.handle.write(data)
+
+    def truncate(self, size: int) -> None:
+        self.files.count()
+        self.handle.truncate(size)
+
+    def fsync(self) -> None:
+        self.files.count()
+        self.handle.fsync()
+
+    def close(self) -> None:
+        self.handle.close()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.errors import UsageError
 from seglog_format.lifecycle.config import LogConfig
+from seglog_format.lifecycle.recipe_override import apply_override
 from seglog_format.lifecycle.recipe_table import MAX_COUNT, Range, Table
 from seglog_format.model import INT32_MAX, CompressionCodec
 from seglog_format.names import MAX_PARTITION, is_legal_topic
@@ -196,39 +197,8 @@ def parse_recipe(text: str, overrides: Iterable[str] = ()) -> Recipe:
         msg = f"the recipe is no TOML: {error}"
         raise UsageError(msg) from error
     for override in overrides:
-        _override(values, override)
+        apply_override(values, override)
     return recipe_from(values)
-
-
-def _override(values: dict[str, Any], override: str) -> None:
-    path, found, text = override.partition("=")
-    if not found or not path:
-        msg = f"{override!r} is not of the form key=value"
-        raise UsageError(msg)
-    *way, last = re.findall(r'"[^"]+"|[^."]+', path.strip())
-    target: Any = values
-    for name in way:
-        target = _inside(target, name, override)
-    if not isinstance(target, dict):
-        msg = f"{override!r}: only a value of a table can be set"
-        raise UsageError(msg)
-    target[last.strip('"')] = _toml_value(text)
-
-
-def _inside(target: Any, name: str, override: str) -> Any:  # noqa: ANN401 - values of any kind
-    if isinstance(target, list) and name.isdecimal() and int(name) < len(target):
-        return target[int(name)]
-    if isinstance(target, dict):
-        return target.setdefault(name.strip('"'), {})
-    msg = f"{override!r}: there is no {name}"
-    raise UsageError(msg)
-
-
-def _toml_value(text: str) -> object:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
 
 
 def recipe_from(values: Mapping[str, Any]) -> Recipe:

@@ -9,22 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.build import MAGIC_2, build_batch, build_end_marker, build_message_entry
+from seglog_format.codec.build import MAGIC_2, build_end_marker
 from seglog_format.codec.encode import encode_batch
 from seglog_format.lifecycle.chance import Chance
 from seglog_format.lifecycle.producer_state import Origin
+from seglog_format.lifecycle.recipe_batches import NOBODY, PlannedProducer, Turn, as_compacted, built, encoded
 from seglog_format.lifecycle.recipe_values import make_headers, make_timestamps, make_value
 from seglog_format.model import (
-    CODEC_MASK,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
-    CompressionCodec,
     ControlRecordType,
     Record,
     RecordBatch,
-    RecordBatchHeader,
     TimestampType,
     add_sequence,
 )
@@ -98,34 +94,6 @@ class PartitionPlan:
 
 
 @dataclass(slots=True)
-class _Producer:
-    """A producer while the plan is made.
-
-    ``batches_left`` counts down to the end of a transaction; None where it does not end in this step.
-    """
-
-    producer_id: int
-    epoch: int
-    sequence: int = 0
-    first_offset: int | None = None
-    batches_left: int | None = None
-
-
-NOBODY: Final = _Producer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
-
-
-@dataclass(slots=True)
-class _Turn:
-    """One batch of a step on its way into the plan."""
-
-    step: StepRecipe
-    producer: _Producer
-    records: Sequence[Record]
-    base_offset: int
-    rolls: bool = False
-
-
-@dataclass(slots=True)
 class Planner:
     """Makes the plan of one partition."""
 
@@ -136,7 +104,7 @@ class Planner:
     leader_epoch: int = 0
     appends: list[PlannedAppend] = field(default_factory=list)
     transactions: list[PlannedTransaction] = field(default_factory=list)
-    producers: dict[int, _Producer] = field(default_factory=dict)
+    producers: dict[int, PlannedProducer] = field(default_factory=dict)
 
     def step(self, step: StepRecipe) -> None:
         """Plan all batches of a step."""
@@ -146,12 +114,12 @@ class Planner:
         for number, records in enumerate(self._groups(step)):
             producer = team[number % len(team)]
             gap = self.chance.number(*step.gap)
-            self._batch(_Turn(step, producer, records, self.next_offset + gap, rolls=step.roll and not number))
+            self._batch(Turn(step, producer, records, self.next_offset + gap, rolls=step.roll and not number))
             self._count_down(step, producer)
         for producer in team[: len(team) - step.producers.open]:
             self._end(step, producer)
 
-    def _team(self, step: StepRecipe) -> list[_Producer]:
+    def _team(self, step: StepRecipe) -> list[PlannedProducer]:
         """The producers of a step; those of an earlier one go on where they were, unless their epoch changes."""
         recipe = step.producers
         if recipe.kind == "plain":
@@ -163,11 +131,11 @@ class Planner:
             producer.batches_left = None
         return team
 
-    def _producer(self, producer_id: int, epoch: int) -> _Producer:
+    def _producer(self, producer_id: int, epoch: int) -> PlannedProducer:
         known = self.producers.get(producer_id)
         if known is None or known.epoch != epoch:
             first = None if known is None else known.first_offset
-            known = self.producers[producer_id] = _Producer(producer_id, epoch, first_offset=first)
+            known = self.producers[producer_id] = PlannedProducer(producer_id, epoch, first_offset=first)
         return known
 
     def _groups(self, step: StepRecipe) -> Iterator[list[Record]]:
@@ -188,7 +156,7 @@ class Planner:
             make_headers(step.headers, self.chance),
         )
 
-    def _batch(self, turn: _Turn) -> None:
+    def _batch(self, turn: Turn) -> None:
         self.clock_ms = max([self.clock_ms + 1, *(record.timestamp_ms for record in turn.records)])
         producer, count = turn.producer, len(turn.records)
         placed = tuple(self._placed(turn, number) for number in range(count))
@@ -204,7 +172,7 @@ class Planner:
         if turn.step.producers.kind == "transactional" and producer.first_offset is None:
             producer.first_offset = turn.base_offset
 
-    def _placed(self, turn: _Turn, number: int) -> Record:
+    def _placed(self, turn: Turn, number: int) -> Record:
         """A record as it is to be read."""
         record, first = turn.records[number], turn.producer.sequence
         return replace(
@@ -226,23 +194,23 @@ class Planner:
         kept = tuple(record for record in records if not self.chance.happens(step.removed))
         return kept or records[-1:]
 
-    def _data(self, turn: _Turn, placed: Sequence[Record], kept: Sequence[Record]) -> bytes:
+    def _data(self, turn: Turn, placed: Sequence[Record], kept: Sequence[Record]) -> bytes:
         """The bytes to append: a follower's with offsets, a leader's from 0 on, and stamped by nobody."""
         if turn.step.role == "leader":
-            return _encoded(turn, turn.records, 0, None)
+            return encoded(turn, turn.records, 0, None)
         if turn.step.magic < MAGIC_2:
-            return _encoded(turn, turn.records, turn.base_offset, self._stamp)
+            return encoded(turn, turn.records, turn.base_offset, self._stamp)
         return encode_batch(self._copied(turn, placed, kept))
 
-    def _copied(self, turn: _Turn, placed: Sequence[Record], kept: Sequence[Record]) -> RecordBatch:
+    def _copied(self, turn: Turn, placed: Sequence[Record], kept: Sequence[Record]) -> RecordBatch:
         """The batch that a follower takes over, after compaction."""
         times = dict(zip((record.offset for record in placed), (r.timestamp_ms for r in turn.records), strict=True))
         present = [replace(record, timestamp_ms=times[record.offset]) for record in kept or placed]
-        batch = _built(turn, present, turn.base_offset, self._stamp, self.leader_epoch)
-        return _as_compacted(batch, len(placed) - 1, is_emptied=not kept)
+        batch = built(turn, present, turn.base_offset, self._stamp, self.leader_epoch)
+        return as_compacted(batch, len(placed) - 1, is_emptied=not kept)
 
     def _add(
-        self, turn: _Turn, *, data: bytes, records: tuple[Record, ...], last_offset: int, is_control: bool = False
+        self, turn: Turn, *, data: bytes, records: tuple[Record, ...], last_offset: int, is_control: bool = False
     ) -> None:
         self.appends.append(
             PlannedAppend(
@@ -262,7 +230,7 @@ class Planner:
 
     # Transactions
 
-    def _count_down(self, step: StepRecipe, producer: _Producer) -> None:
+    def _count_down(self, step: StepRecipe, producer: PlannedProducer) -> None:
         if step.producers.kind != "transactional" or producer.batches_left is None:
             return
         producer.batches_left -= 1
@@ -270,7 +238,7 @@ class Planner:
             self._end(step, producer)
             producer.batches_left = self.chance.number(*step.producers.batches)
 
-    def _end(self, step: StepRecipe, producer: _Producer) -> None:
+    def _end(self, step: StepRecipe, producer: PlannedProducer) -> None:
         """Commit or abort, if there is anything to."""
         if step.producers.kind != "transactional" or producer.first_offset is None:
             return
@@ -279,7 +247,7 @@ class Planner:
         offset = self.next_offset
         marker = self._marker(step, producer, is_aborted=is_aborted)
         self._add(
-            _Turn(step, producer, (), offset),
+            Turn(step, producer, (), offset),
             data=encode_batch(marker),
             records=tuple(replace(record, offset=offset) for record in marker.records if isinstance(record, Record)),
             last_offset=offset,
@@ -288,7 +256,7 @@ class Planner:
         self.transactions.append(PlannedTransaction(producer.producer_id, producer.first_offset, offset, is_aborted))
         producer.first_offset = None
 
-    def _marker(self, step: StepRecipe, producer: _Producer, *, is_aborted: bool) -> RecordBatch:
+    def _marker(self, step: StepRecipe, producer: PlannedProducer, *, is_aborted: bool) -> RecordBatch:
         is_follower = step.role == "follower"
         return build_end_marker(
             ControlRecordType.ABORT if is_aborted else ControlRecordType.COMMIT,
@@ -299,58 +267,6 @@ class Planner:
             base_offset=self.next_offset if is_follower else 0,
             partition_leader_epoch=self.leader_epoch if is_follower else -1,
         )
-
-
-def _encoded(turn: _Turn, records: Sequence[Record], base_offset: int, stamp_ms: int | None) -> bytes:
-    step, codec = turn.step, _codec(turn.step)
-    if step.magic == MAGIC_2:
-        return encode_batch(_built(turn, records, base_offset, stamp_ms, -1))
-    groups = [records] if codec else [[record] for record in records]
-    entries = []
-    for group in groups:
-        entry = build_message_entry(
-            group, magic=step.magic, base_offset=base_offset, codec=codec, log_append_time_ms=stamp_ms
-        )
-        entries.append(encode_batch(entry))
-        base_offset += len(group)
-    return b"".join(entries)
-
-
-def _built(
-    turn: _Turn, records: Sequence[Record], base_offset: int, stamp_ms: int | None, leader_epoch: int
-) -> RecordBatch:
-    producer = turn.producer
-    return build_batch(
-        records,
-        base_offset=base_offset,
-        codec=_codec(turn.step),
-        log_append_time_ms=stamp_ms,
-        producer_id=producer.producer_id,
-        producer_epoch=producer.epoch,
-        base_sequence=producer.sequence,
-        is_transactional=turn.step.producers.kind == "transactional",
-        partition_leader_epoch=leader_epoch,
-        keeps_offsets=turn.step.role == "follower",
-    )
-
-
-def _codec(step: StepRecipe) -> CompressionCodec:
-    return CompressionCodec[step.codec.upper()]
-
-
-def _as_compacted(batch: RecordBatch, last_offset_delta: int, *, is_emptied: bool) -> RecordBatch:
-    """The batch with the last offset of the original one, and without any records if it is emptied (SEG-BAT-018)."""
-    assert isinstance(batch.header, RecordBatchHeader)
-    header = replace(batch.header, last_offset_delta=last_offset_delta)
-    if not is_emptied:
-        return replace(batch, header=header)
-    header = replace(
-        header,
-        records_count=0,
-        attributes=header.attributes & ~CODEC_MASK,
-        base_timestamp_ms=header.max_timestamp_ms,
-    )
-    return replace(batch, header=header, records=())
 
 
 def plan_partition(recipe: Recipe, topic: TopicRecipe, partition: int, seed: int) -> PartitionPlan:

@@ -108,7 +108,8 @@ class ActiveSegment:
     Attributes:
         base_offset: of the segment.
         size: bytes of the log that hold entries.
-        has_new_names: files were made since the directory was last synced.
+        name_count: files that were made since it was opened.
+        synced_name_count: how many of their names are known to be on the disk.
     """
 
     def __init__(  # noqa: PLR0913 - a segment is made in one place
@@ -123,7 +124,8 @@ class ActiveSegment:
         start: SegmentStart | None = None,
     ) -> None:
         self.base_offset = base_offset
-        self.has_new_names = start is None
+        self.name_count = int(start is None)
+        self.synced_name_count = 0
         self._files = files
         self._directory = directory
         self._config = config
@@ -165,7 +167,7 @@ class ActiveSegment:
     def _index(self, kind: FileKind, layout: Struct, count: int) -> IndexFile:
         path = self.path(kind)
         is_there = self._files.exists(path)
-        self.has_new_names |= not is_there
+        self.name_count += not is_there
         handle = self._files.open_append(path) if is_there else self._files.create(path)
         index = IndexFile(handle, layout, self._config.segment_index_bytes, count)
         index.preallocate()
@@ -249,7 +251,7 @@ class ActiveSegment:
     def _transaction_index(self) -> FileHandle:
         path = self.path(FileKind.TRANSACTION_INDEX)
         if not self._files.exists(path):
-            self.has_new_names = True
+            self.name_count += 1
             return self._files.create(path)
         handle = self._files.open_append(path)
         handle.truncate(handle.size - handle.size % TRANSACTION_INDEX_ENTRY.size)
@@ -263,11 +265,6 @@ class ActiveSegment:
                 index.trim()
         if self._handles.log.size > self.size:
             self._handles.log.truncate(self.size)
-
-    def take_new_names(self) -> bool:
-        """Whether files were made since this was asked last: the caller now syncs the directory."""
-        taken, self.has_new_names = self.has_new_names, False
-        return taken
 
     def fsync(self) -> None:
         """Return when everything that was written is on the disk, names aside."""

@@ -6,7 +6,7 @@ then splits. Each round plans anew from the disk, as it would after a crash.
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, pairwise
@@ -130,7 +130,7 @@ def _prepare(
     """Plan; with the settings of a round before there is no need to compare with a broker again."""
     listing = list_partition(path)
     circumstances = circumstances_of(listing, directory)
-    with _opened(listing, copy=copy) as segments:
+    with opened_segments(listing, copy=copy) as segments:
         found = _prepared(listing, segments, circumstances, options, settings or _settings(segments, options))
         if settings is None and not options.like_broker:
             work = RecoveryWork(listing, segments, circumstances, found.plan, found.settings)
@@ -139,7 +139,8 @@ def _prepare(
 
 
 @contextmanager
-def _opened(listing: PartitionListing, *, copy: bool) -> Iterator[list[LogSegment]]:
+def opened_segments(listing: PartitionListing, *, copy: bool = False) -> Iterator[list[LogSegment]]:
+    """The segments of a partition, which are closed again afterwards."""
     bases = [*listing.base_offsets, None]
     with ExitStack() as stack:
         yield [
@@ -217,6 +218,7 @@ def recover_partition(
     *,
     options: RecoveryOptions = DEFAULT_OPTIONS,
     files: Files = LOCAL_FILES,
+    holds_lock: bool = False,
 ) -> PreparedRecovery:
     """Recover a partition directory (SEG-RCV-029).
 
@@ -225,6 +227,7 @@ def recover_partition(
         directory: the log directory; the directory above by default.
         options: how to recover.
         files: the file layer that changes go through.
+        holds_lock: the caller has the lock of the log directory already.
 
     Returns:
         What was planned at first, with all the changes that were made; those of an imitated broker that would not
@@ -235,7 +238,7 @@ def recover_partition(
         WriteError: a change did not work; what was done is safe, and recovering again goes on from there.
     """
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
-    with writing(directory):
+    with nullcontext() if holds_lock else writing(directory):
         first = prepared = _prepare(path, directory, options)
         done: list[tuple[FileStep, ...]] = []
         while prepared.next_phase:

@@ -19,10 +19,11 @@ from seglog_format.lifecycle.active_segment import ActiveSegment
 from seglog_format.lifecycle.append import Assignment, Entry, as_follower, as_leader, incoming
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.environment import Environment
-from seglog_format.lifecycle.files import replace_file, write_file
+from seglog_format.lifecycle.files import LocalFiles, replace_file, write_file
 from seglog_format.lifecycle.leader_epochs import LeaderEpochs
 from seglog_format.lifecycle.load import LogLoader
 from seglog_format.lifecycle.producer_state import Origin, ProducerStates
+from seglog_format.lifecycle.recovery_apply import RecoveryOptions, recover_partition
 from seglog_format.lifecycle.roll import RollReason, jitter_ms, new_base_offset, roll_reason
 from seglog_format.lifecycle.root_files import CheckpointedState, RootFiles
 from seglog_format.model import RecordBatch, RecordBatchHeader
@@ -61,7 +62,8 @@ class PartitionWriter:
     """Appends to the log in one partition directory, which is made if it is not there.
 
     Use it as a context manager. By itself it also takes care of the log directory around it: the lock, the
-    checkpoints and the clean-shutdown file. `LogWriter` does that for several partitions at once.
+    checkpoints and the clean-shutdown file. `LogWriter` does that for several partitions at once. A log that was not
+    closed cleanly is recovered first (chapter 71).
 
     Args:
         path: of the partition directory, named ``<topic>-<partition>``.
@@ -72,8 +74,8 @@ class PartitionWriter:
         root: the log directory's files, if somebody else takes care of them.
 
     Raises:
-        UsageError: the name is no partition directory's, somebody else writes here, or the log has to be recovered
-            first.
+        UsageError: the name is no partition directory's, somebody else writes here, or files are left of a
+            replacement that did not end.
         WriteError: a file could not be made.
     """
 
@@ -118,9 +120,8 @@ class PartitionWriter:
             self._files.fsync_directory(self.path.parent)
         has_state = self.config.generation.has_producer_state
         loader = LogLoader(self._files, self.path)
-        if not is_new and not root.was_clean and loader.base_offsets():
-            msg = f"{self.path} was not closed cleanly: recover it first"
-            raise UsageError(msg)
+        if not is_new and not root.was_clean:
+            self._recover()
         loaded = None if is_new else loader.load(self._log_start_offset, has_producer_state=has_state)
         if loaded is None:
             self._begin()
@@ -131,6 +132,26 @@ class PartitionWriter:
         self._recovery_point = self._end_offset
         if topic_id is not None and is_new:
             replace_file(self._files, self._side(FileKind.PARTITION_METADATA), encode_partition_metadata(topic_id))
+
+    def _recover(self) -> None:
+        """What was not closed cleanly is made whole before it is written to, as a broker does when it starts."""
+        if not isinstance(self._files, LocalFiles):
+            msg = f"{self.path} was not closed cleanly, and recovery reads local files only"
+            raise UsageError(msg)
+        interval, generation = self.config.index_interval_bytes, self.config.generation
+        options = RecoveryOptions(interval_bytes=interval, generation=generation)
+        recover_partition(self.path, options=options, files=self._files, holds_lock=True)
+        self._sync_all()
+
+    def _sync_all(self) -> None:
+        """What is readable after a crash of the process only need not be on the disk yet."""
+        for name in self._files.names(self.path):
+            handle = self._files.open_append(self.path / name)
+            try:
+                handle.fsync()
+            finally:
+                handle.close()
+        self._files.fsync_directory(self.path)
 
     def _begin(self) -> None:
         """A log without segments begins at its log start offset."""
@@ -318,11 +339,9 @@ class PartitionWriter:
         """
         with self._lock:
             self._check_open()
-            base_offset = self._end_offset
             with self._failing():
-                self._roll(base_offset)
-        self._flush_below(base_offset)
-        return base_offset
+                self._roll(self._end_offset)
+            return self._active.base_offset
 
     def _roll_if_due(self, entries: Sequence[Entry]) -> RollReason | None:
         coming = incoming(entries)
@@ -335,11 +354,29 @@ class PartitionWriter:
         if base_offset == self._active.base_offset:
             self._active.remove()
         else:
-            self._active.seal()
-            self._retired.append(self._active)
+            self._retire(self._active)
         self._active = self._segment(base_offset, None)
         self._producers.end_offset = base_offset
+        self._recovery_point = base_offset
         self._take_snapshot()
+
+    def _retire(self, segment: ActiveSegment) -> None:
+        """Put a segment on the disk as a whole before another one follows it (SEG-FLS-009).
+
+        Otherwise a power cut may keep the next one and take entries off the end of this one. Nobody would notice,
+        since a log may have gaps between segments.
+        """
+        segment.seal()
+        self._sync(segment)
+        self._retired.append(segment)
+        with self._commit:
+            if not self._is_flushing:  # else the thread that syncs its files lets them go
+                self._close_retired()
+
+    def _close_retired(self) -> None:
+        for segment in self._retired:
+            segment.close()
+        self._retired.clear()
 
     def _take_snapshot(self) -> None:
         """Store what is known of the producers, unless the newest snapshot goes as far (SEG-ROL-015)."""
@@ -377,8 +414,6 @@ class PartitionWriter:
     def _flush_if_asked(self, appended: Appended, acks: Acks) -> None:
         if acks == "flushed":
             self._flush_below(appended.last_offset + 1)
-        elif appended.rolled is not None:
-            self._flush_below(appended.first_offset)
         self.flush_if_due()
 
     def _flush_below(self, offset: int) -> None:
@@ -392,39 +427,30 @@ class PartitionWriter:
                     return
                 self._is_flushing = True
             try:
-                self._flush_now(offset)
+                self._flush_now()
             finally:
                 with self._commit:
                     self._is_flushing = False
                     self._commit.notify_all()
 
-    def _flush_now(self, offset: int) -> None:
+    def _flush_now(self) -> None:
         """Sync files without keeping appends from going on; only one thread at a time comes here."""
         with self._lock:
-            reaches_active = offset > self._active.base_offset
-            end_offset = self._end_offset if reaches_active else self._active.base_offset
-            retired = tuple(self._retired)
-            segments = (*retired, self._active) if reaches_active else retired
-            named = [segment for segment in segments if segment.take_new_names()]
-        try:
-            with self._failing():
-                self._sync(segments, has_new_names=bool(named))
-        except BaseException:
-            for segment in named:
-                segment.has_new_names = True
-            raise
-        for segment in retired:
-            segment.close()
+            end_offset, segment = self._end_offset, self._active
+        with self._failing():
+            self._sync(segment)
         with self._lock:
-            self._retired = [segment for segment in self._retired if segment not in retired]
+            self._close_retired()
             self._recovery_point = max(self._recovery_point, end_offset)
             self._last_flush_ms = self.environment.clock()
 
-    def _sync(self, segments: Sequence[ActiveSegment], *, has_new_names: bool) -> None:
-        for segment in segments:
-            segment.fsync()
-        if has_new_names:
+    def _sync(self, segment: ActiveSegment) -> None:
+        """Return when a segment's files, and their names, are on the disk."""
+        name_count = segment.name_count
+        segment.fsync()
+        if segment.synced_name_count < name_count:
             self._files.fsync_directory(self.path)
+            segment.synced_name_count = name_count
 
     # Failure and end
 

@@ -1,0 +1,152 @@
+"""Producer states: what follows from batches, and the snapshots that real brokers wrote of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from appends import contents, idempotent, marker, open_writer, snapshot, transactional
+from support import bundled, vector
+
+from seglog_format import Origin, UsageError
+from seglog_format.codec.decode import decode_batch
+from seglog_format.codec.framing import walk
+from seglog_format.codec.producer_snapshot import decode_producer_snapshot, encode_producer_snapshot
+from seglog_format.errors import Location
+from seglog_format.lifecycle.files import LOCAL_FILES
+from seglog_format.lifecycle.load import LogLoader
+from seglog_format.lifecycle.producer_state import (
+    EndMarker,
+    Producer,
+    ProducerBatch,
+    ProducerStates,
+    end_marker_of,
+    producer_from,
+)
+from seglog_format.model import INT32_MAX, ControlRecordType, ProducerStateEntry, RecordBatchHeader
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CASES = ["4.3.0/txn", "4.3.0/idem", "4.3.0/txn-open", "3.9.1/txn", "2.8.2/txn", "4.3.0/transaction-state"]
+
+
+def header_of(data: bytes) -> RecordBatchHeader:
+    header = decode_batch(data).header
+    assert isinstance(header, RecordBatchHeader)
+    return header
+
+
+def append(states: ProducerStates, data: bytes, offset: int, origin: Origin = Origin.REPLICATION) -> tuple[object, ...]:
+    header = header_of(offset.to_bytes(8, "big") + data[8:])
+    change = states.changes([(header, end_marker_of(data, header, Location()))], origin)
+    return states.apply(change, header.next_offset)
+
+
+@pytest.mark.req("SEG-PSN-007")
+def test_a_snapshot_that_kafka_wrote_byte_for_byte() -> None:
+    decoded = decode_producer_snapshot(vector("V-25"), Location())
+    assert encode_producer_snapshot(decoded.producers) == vector("V-25")
+    states = ProducerStates()
+    append(states, transactional(0, 1000, 1001, producer_id=77, producer_epoch=1), 0)
+    append(states, transactional(0, 1000, producer_id=88), 2)
+    assert snapshot(states.snapshot()) == set(decoded.producers)
+    assert states.first_unstable_offset == 0
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_snapshot_follows_from_the_log_before_it(name: str) -> None:
+    (directory,) = (path for path in bundled(name).iterdir() if path.is_dir())
+    expected = {int(file[:20]): snapshot(data) for file, data in contents(directory, ".snapshot").items()}
+    states, found = ProducerStates(), {}
+    for path in sorted(directory.glob("*.log")):
+        for frame in walk(path.read_bytes()):
+            if frame.header.base_offset in expected:
+                found[frame.header.base_offset] = snapshot(states.snapshot())
+            header = frame.header
+            assert isinstance(header, RecordBatchHeader)
+            change = states.changes([(header, end_marker_of(frame.data, header, Location()))], Origin.REPLICATION)
+            states.apply(change, header.next_offset)
+    found[states.end_offset] = snapshot(states.snapshot())
+    assert {offset: found[offset] for offset in expected} == expected
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_loaded_log_knows_what_its_last_snapshot_says(name: str, tmp_path: Path) -> None:
+    (directory,) = (path for path in bundled(name).iterdir() if path.is_dir())
+    for file, data in contents(directory, "").items():
+        if not file.endswith(".snapshot"):
+            tmp_path.joinpath(file).write_bytes(data)
+    loaded = LogLoader(LOCAL_FILES, tmp_path).load(0, has_producer_state=True)
+    assert loaded is not None
+    *_, newest = contents(directory, ".snapshot").values()
+    assert snapshot(loaded.producers.snapshot()) == snapshot(newest)
+
+
+def test_a_damaged_snapshot_is_passed_over(tmp_path: Path) -> None:
+    with open_writer(tmp_path) as writer:
+        writer.append(idempotent(0))
+        writer.roll()
+        writer.append(idempotent(1))
+    newest = tmp_path / "topic-0" / "00000000000000000002.snapshot"
+    newest.write_bytes(newest.read_bytes()[:-1] + b"\0")
+    with open_writer(tmp_path) as writer:
+        assert writer.append(idempotent(2)).first_offset == 2
+
+
+def test_aborted_transactions_are_listed_with_the_first_one_still_open() -> None:
+    states = ProducerStates()
+    append(states, transactional(0), 0)
+    append(states, transactional(0, producer_id=5), 1)
+    (aborted,) = append(states, marker(0), 2)
+    assert aborted.last_stable_offset == 1  # type: ignore[attr-defined]
+    (aborted,) = append(states, marker(0, producer_id=5), 3)
+    assert (aborted.first_offset, aborted.last_offset, aborted.last_stable_offset) == (1, 3, 4)  # type: ignore[attr-defined]
+    assert append(states, marker(0), 4) == ()
+    append(states, transactional(1), 5)
+    assert append(states, marker(1), 6) == ()
+    assert states.first_unstable_offset is None
+
+
+def test_a_marker_of_a_later_epoch_forgets_the_batches() -> None:
+    states = ProducerStates()
+    append(states, transactional(0, producer_epoch=1), 0)
+    append(states, marker(1, producer_epoch=2, coordinator_epoch=4), 1)
+    assert states.producers == (Producer(9, 2, (), 1500, 4, -1),)
+    assert states.producers[0].to_entry() == ProducerStateEntry(9, 2, -1, -1, 0, 1500, 4, -1)
+    assert producer_from(states.producers[0].to_entry()) == states.producers[0]
+
+
+def test_an_emptied_marker_says_nothing() -> None:
+    states = ProducerStates()
+    header = header_of(marker(0))
+    append(states, transactional(0), 0)
+    states.apply(states.changes([(header, None)], Origin.REPLICATION), 1)
+    assert states.first_unstable_offset == 0
+
+
+def test_what_is_appended_together_is_one_change() -> None:
+    """As in Java, the open transactions are those after the whole append."""
+    states = ProducerStates()
+    row = [
+        (header_of(transactional(0)), None),
+        (header_of((4).to_bytes(8, "big") + marker(0)[8:]), EndMarker(ControlRecordType.ABORT, 0, 1500)),
+        (header_of((7).to_bytes(8, "big") + transactional(0, producer_id=5)[8:]), None),
+    ]
+    (aborted,) = states.apply(states.changes(row, Origin.REPLICATION), 8)
+    assert (aborted.last_offset, aborted.last_stable_offset) == (4, 7)
+    assert states.first_unstable_offset == 7
+
+
+def test_followers_and_unknown_producers_are_not_held_to_sequences() -> None:
+    states = ProducerStates()
+    append(states, idempotent(7), 0)
+    append(states, idempotent(3), 1)
+    append(states, idempotent(3, producer_epoch=-1), 2)
+    with pytest.raises(UsageError, match="SEG-APP-007"):
+        append(ProducerStates(states.producers), idempotent(9, producer_epoch=-1), 3, Origin.CLIENT)
+
+
+def test_sequences_wrap() -> None:
+    batch = ProducerBatch(last_sequence=1, last_offset=10, offset_delta=3)
+    assert (batch.first_sequence, batch.first_offset) == (INT32_MAX - 1, 7)

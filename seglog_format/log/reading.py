@@ -144,10 +144,7 @@ class LogReader:
         Raises:
             FormatError: it is damaged.
         """
-        place = self.floor(offset)
-        if place is None:
-            return
-        segment = self.segments[place]
+        segment = self.segments_from(offset)[0]
         number = segment.number_of(offset)
         before = len(segment.entries.positions) if number is None else number
         if before:

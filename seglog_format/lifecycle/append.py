@@ -227,7 +227,7 @@ def _check_batch(batch: RecordBatch, header: RecordBatchHeader, origin: Origin) 
     if header.is_control:
         msg = "producers do not write control batches (SEG-APP-004)"
         raise UsageError(msg)
-    if header.producer_id != NO_PRODUCER_ID and header.base_sequence < 0:
+    if header.producer_id > NO_PRODUCER_ID and header.base_sequence < 0:
         msg = f"base sequence {header.base_sequence} of producer {header.producer_id} (SEG-APP-007)"
         raise UsageError(msg)
 

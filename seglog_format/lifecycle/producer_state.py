@@ -213,7 +213,7 @@ class ProducerStates:
         """
         changes = ProducerChanges()
         for header, marker in batches:
-            if header.producer_id == NO_PRODUCER_ID:
+            if header.producer_id <= NO_PRODUCER_ID:
                 continue
             known = self._producers.get(header.producer_id, Producer(header.producer_id))
             current = changes.producers.get(header.producer_id, known)
@@ -352,7 +352,7 @@ def end_marker_of(data: Buffer, header: RecordBatchHeader, at: Location) -> EndM
     Raises:
         FormatError: the batch, or the control record in it, is damaged.
     """
-    if not header.is_control or header.producer_id == NO_PRODUCER_ID:
+    if not header.is_control or header.producer_id <= NO_PRODUCER_ID:
         return None
     record = decode_marker(Frame(at.position, header, memoryview(data)), at=at)
     if record is None:

@@ -69,7 +69,7 @@ def side_files_of(
         if is_in_range:
             builder.add(row)
         _add_epoch(epochs, frame)
-        if frame.header.producer_id != NO_PRODUCER_ID:
+        if frame.header.producer_id > NO_PRODUCER_ID:
             transactions.add(frame.header, end_marker_in(frame, path))
     built = builder.finish()
     return SegmentSideFiles(

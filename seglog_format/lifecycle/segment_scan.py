@@ -137,7 +137,7 @@ class _Scanner:
             self._remark(at, "SEG-LOG-009", "brokers from 2.0 on split the segment before this entry")
 
     def _check_end_marker(self, frame: Frame, at: Location) -> None:
-        if not frame.header.is_control or frame.header.producer_id == NO_PRODUCER_ID:
+        if not frame.header.is_control or frame.header.producer_id <= NO_PRODUCER_ID:
             return
         try:
             record = decode_marker(frame, at=at)

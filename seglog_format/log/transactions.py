@@ -111,7 +111,7 @@ def end_marker(segment: LogSegment, frame: Frame) -> ControlRecordType | None:
         FormatError: the entry is damaged.
     """
     at = Location(segment.path, frame.position)
-    if not frame.header.is_control or frame.header.producer_id == NO_PRODUCER_ID:
+    if not frame.header.is_control or frame.header.producer_id <= NO_PRODUCER_ID:
         verify_checksum(frame, at)
         return None
     records = segment.decode(frame).records

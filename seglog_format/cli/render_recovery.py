@@ -11,6 +11,7 @@ from seglog_format.cli.style import styled
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seglog_format.lifecycle.index_rebuild import RebuiltSegment
     from seglog_format.lifecycle.index_settings import IndexSettings
     from seglog_format.lifecycle.recovery import RecoveryPlan
     from seglog_format.lifecycle.recovery_apply import PreparedRecovery
@@ -50,13 +51,22 @@ def _changes(recovery: PreparedRecovery, *, is_written: bool) -> Iterator[str]:
     yield f"  {'changed' if is_written else 'to change, with --write'}:"
     for step in steps:
         yield f"    {printable(step.path.name)}: {printable(step.text)} [{step.requirement}]"
-    yield from index_text(recovery.settings)
+    yield from (f"  {line}" for line in index_text(recovery.settings))
+
+
+def rebuilt_text(segment: RebuiltSegment) -> Iterator[str]:
+    """A line for the log, and one for each of its indexes."""
+    left = segment.size - segment.end
+    reach = f"{size_text(left)} at the end cannot be indexed" if left else "indexed to its end"
+    yield f"{styled(printable(segment.log.name), 'bold')}: {size_text(segment.size)}, {reach}"
+    for index in segment.indexes:
+        yield f"  {printable(index.name)}: {index.state}, {len(index.data)} bytes"
 
 
 def index_text(settings: IndexSettings) -> Iterator[str]:
     """How indexes are built, and why."""
-    yield f"  index entries every {settings.interval_bytes} bytes: {settings.interval_reason}"
-    yield f"  naming the {settings.indexed_offset.value} offset of an entry: {settings.offset_reason}"
+    yield f"index entries every {settings.interval_bytes} bytes: {settings.interval_reason}"
+    yield f"naming the {settings.indexed_offset.value} offset of an entry: {settings.offset_reason}"
 
 
 def _column(title: str, plan: RecoveryPlan) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from seglog_format.log.transactions import Transactions
 from seglog_format.model import NO_PRODUCER_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from seglog_format.log.listing import NamedFile
     from seglog_format.log.segment import LogSegment
@@ -42,6 +42,26 @@ def transactions_before(offset: int, segments: Iterable[LogSegment], snapshots: 
     return transactions
 
 
+def carried_on(at: Callable[[int], Transactions]) -> Callable[[int, int], Transactions]:
+    """Where segments follow each other, the transactions at the end of one are those at the start of the next.
+
+    Args:
+        at: works out the transactions that are open at an offset.
+
+    Returns:
+        A function of the base offset of a segment and that of the next; it takes for granted that the caller adds the
+        entries of the segment to what it answers.
+    """
+    last: list[tuple[int, Transactions]] = []
+
+    def of(base_offset: int, next_base_offset: int) -> Transactions:
+        transactions = last[0][1] if last and last[0][0] == base_offset else at(base_offset)
+        last[:] = [(next_base_offset, transactions)]
+        return transactions
+
+    return of
+
+
 def _from_snapshot(offset: int, snapshots: Sequence[NamedFile]) -> Transactions:
     for file in reversed(snapshots):
         if file.base_offset <= offset:
@@ -58,7 +78,7 @@ def _from_snapshot(offset: int, snapshots: Sequence[NamedFile]) -> Transactions:
 
 def end_marker_in(frame: Frame, path: str) -> ControlRecordType | None:
     """What the end marker in an entry says; None where there is none, or none that can be read."""
-    if not frame.header.is_control or frame.header.producer_id == NO_PRODUCER_ID:
+    if not frame.header.is_control or frame.header.producer_id <= NO_PRODUCER_ID:
         return None
     at = Location(path, frame.position)
     with suppress(FormatError):

@@ -15,14 +15,14 @@ from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, enco
 from seglog_format.errors import FormatError, Location, SeglogError
 from seglog_format.lifecycle.file_steps import Remove, Rename, Replace, Truncate, settled
 from seglog_format.lifecycle.leader_epochs import LeaderEpochs
-from seglog_format.lifecycle.open_transactions import transactions_before
+from seglog_format.lifecycle.open_transactions import carried_on, transactions_before
 from seglog_format.lifecycle.segment_files import side_files_of
 from seglog_format.lifecycle.segment_split import removal_steps
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.names import FileKind, segment_file_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from seglog_format.lifecycle.file_steps import FileStep
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from seglog_format.lifecycle.recovery import Circumstances, RecoveryPlan
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.segment import LogSegment
-    from seglog_format.log.transactions import Transactions
     from seglog_format.model import EpochStart
 
 REBUILT: Final = "SEG-RCV-025"
@@ -121,7 +120,7 @@ def _written(work: RecoveryWork) -> tuple[list[FileStep], list[EpochStart]]:
     """The indexes that are not as they should be, and the leader epochs of the segments that were looked through."""
     steps: list[FileStep] = []
     epochs: list[EpochStart] = []
-    open_transactions = _carried_on(
+    open_transactions = carried_on(
         partial(transactions_before, segments=work.segments, snapshots=work.listing.snapshots)
     )
     changed = {*work.plan.scanned, *(cut.base_offset for cut in work.plan.cuts)}
@@ -133,7 +132,7 @@ def _written(work: RecoveryWork) -> tuple[list[FileStep], list[EpochStart]]:
             segment.data,
             segment.base_offset,
             work.settings,
-            transactions=open_transactions(segment),
+            transactions=open_transactions(segment.base_offset, segment.allowed.last + 1),
             end=work.end_of(segment),
             path=segment.path,
         )
@@ -147,19 +146,6 @@ def _written(work: RecoveryWork) -> tuple[list[FileStep], list[EpochStart]]:
         if work.settings.has_time_index:
             steps += rewrite(FileKind.TIME_INDEX, paths.time_index, found.time_index)
     return steps, epochs
-
-
-def _carried_on(at: Callable[[int], Transactions]) -> Callable[[LogSegment], Transactions]:
-    """Where segments follow each other, the transactions at the end of one are those at the start of the next."""
-    last: list[tuple[int, Transactions]] = []
-
-    def of(segment: LogSegment) -> Transactions:
-        follows = last and last[0][0] == segment.base_offset
-        transactions = last[0][1] if follows else at(segment.base_offset)
-        last[:] = [(segment.allowed.last + 1, transactions)]
-        return transactions
-
-    return of
 
 
 def _rewrite(work: RecoveryWork, base_offset: int, kind: FileKind, path: Path | None, data: bytes) -> list[FileStep]:

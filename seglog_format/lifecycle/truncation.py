@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -20,13 +18,12 @@ from seglog_format.lifecycle.files import LOCAL_FILES
 from seglog_format.lifecycle.index_build import encode_offset_index, encode_time_index
 from seglog_format.lifecycle.index_settings import recoverable_frames
 from seglog_format.lifecycle.leader_epochs import LeaderEpochs
-from seglog_format.lifecycle.recovery_apply import writing
+from seglog_format.lifecycle.recovery_apply import opened_segments, writing
 from seglog_format.lifecycle.recovery_files import read_leader_epochs
 from seglog_format.lifecycle.segment_files import encode_transaction_index
 from seglog_format.lifecycle.segment_split import removal_steps
 from seglog_format.log.directory import LogDirectory
 from seglog_format.log.listing import list_log_directory, list_partition
-from seglog_format.log.segment import LogSegment
 from seglog_format.model import OffsetPosition, TimestampOffset
 from seglog_format.names import FileKind, segment_file_name
 
@@ -38,6 +35,7 @@ if TYPE_CHECKING:
     from seglog_format.lifecycle.files import Files
     from seglog_format.log.index_file import IndexFile
     from seglog_format.log.listing import PartitionListing
+    from seglog_format.log.segment import LogSegment
 
 EntryT = TypeVar("EntryT", OffsetPosition, TimestampOffset)
 
@@ -148,12 +146,7 @@ def truncate_to(
 def _planned(
     listing: PartitionListing, directory: LogDirectory, offset: int
 ) -> tuple[TruncationPlan, tuple[FileStep, ...]]:
-    bases = [*listing.base_offsets, None]
-    with ExitStack() as stack:
-        segments = [
-            stack.enter_context(LogSegment(paths, next_base_offset=following))
-            for paths, (_, following) in zip(listing.segments, pairwise(bases), strict=True)
-        ]
+    with opened_segments(listing) as segments:
         plan = plan_truncation(segments, offset)
         return plan, truncation_steps(listing, directory, segments, plan)
 

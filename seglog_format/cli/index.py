@@ -1,0 +1,173 @@
+"""``seglog index``: the indexes of segments, compared with what their logs say, and built anew."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from seglog_format.cli.main import FINDINGS
+from seglog_format.cli.options import PATH, generation_option, index_interval_option, json_option, path_argument
+from seglog_format.cli.output import is_busy, progress, write_json, write_text
+from seglog_format.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from seglog_format.lifecycle.config import BrokerGeneration
+    from seglog_format.lifecycle.index_rebuild import RebuiltIndex, RebuiltSegment
+    from seglog_format.lifecycle.index_settings import IndexSettings
+    from seglog_format.log.listing import PartitionListing
+
+EPILOG: Final = """\b
+Examples:
+  seglog index my-topic-0
+  seglog index --rebuild -o indexes my-topic-0
+  seglog index --rebuild --write --index-interval-bytes 4096 my-topic-0"""
+
+
+@click.command(epilog=EPILOG)
+@path_argument
+@click.option("--rebuild", is_flag=True, help="Write the indexes; with -o or --write.")
+@click.option("-o", "--output", type=PATH, metavar="DIR", help="Write them here: a new or empty directory.")
+@click.option("--write", is_flag=True, help="Write them in place of those that differ.")
+@index_interval_option
+@generation_option
+@json_option
+def command(  # noqa: PLR0913 - one for each option
+    path: Path,
+    *,
+    rebuild: bool,
+    output: Path | None,
+    write: bool,
+    index_interval_bytes: int | None,
+    generation: BrokerGeneration | None,
+    as_json: bool,
+) -> int:
+    """Compare the indexes at PATH with what a rebuild from the logs gives, and with --rebuild write that.
+
+    No log is changed. An index that differs need not be wrong: up to 4.0 brokers wrote fewer entries while they
+    appended than a rebuild does. The exit status is 1 when a log cannot be walked to its end, so that what follows the
+    damage is not indexed.
+    """
+    if rebuild != (write or output is not None) or (write and output is not None):
+        msg = "--rebuild goes with either -o DIR or --write, and these with --rebuild"
+        raise UsageError(msg)
+    if output is not None:
+        _require_apart(path, output)
+    status, told = 0, None
+    for directory, listing, only in _partitions(path):
+        found = _rebuilt(listing, only, index_interval_bytes, generation)
+        if write:
+            found = _written(listing, found)
+        for segment in found:
+            status = FINDINGS if segment.end < segment.size else status
+            if output is not None:
+                _write_apart(output, directory, segment)
+            _tell(segment, told, as_json=as_json)
+            told = segment.settings
+    return status
+
+
+def _require_apart(path: Path, output: Path) -> None:
+    from seglog_format.lifecycle.new_directory import require_new
+
+    require_new(output)
+    if path.resolve() in (output.resolve(), *output.resolve().parents):
+        msg = f"{output} is inside {path}; --write replaces indexes in place"
+        raise UsageError(msg)
+
+
+def _partitions(path: Path) -> Iterator[tuple[str, PartitionListing, set[str] | None]]:
+    """Where output goes below its directory, the partition, and the only log wanted."""
+    from seglog_format.cli.places import log_directory_at
+    from seglog_format.lifecycle.recovery import DELETE_STATE
+    from seglog_format.log.listing import list_partition
+
+    directory = log_directory_at(path)
+    if directory is None:
+        if path.is_dir():
+            yield "", list_partition(path), None
+        else:
+            yield "", list_partition(path.absolute().parent), {path.name}
+        return
+    entries = [entry for entry in directory.listing.partitions if entry.name.state != DELETE_STATE]
+    with progress("Indexing", len(entries)) as advance:
+        for number, entry in enumerate(entries, 1):
+            yield f"{entry.path.name}/", list_partition(entry.path), None
+            advance(number)
+
+
+def _rebuilt(
+    listing: PartitionListing,
+    only: set[str] | None,
+    interval_bytes: int | None,
+    generation: BrokerGeneration | None,
+) -> Iterator[RebuiltSegment]:
+    from seglog_format.lifecycle.index_rebuild import rebuilt_indexes
+
+    if only and not any(files.log.name in only for files in listing.segments):
+        msg = f"{listing.path / min(only)}: not the log of a segment"
+        raise UsageError(msg)
+    return rebuilt_indexes(
+        listing, only=only, interval_bytes=interval_bytes, generation=generation, copy=is_busy(listing.path)
+    )
+
+
+def _written(listing: PartitionListing, found: Iterator[RebuiltSegment]) -> Iterator[RebuiltSegment]:
+    """Replace the indexes that differ, while nobody else writes here."""
+    from seglog_format.lifecycle.files import LOCAL_FILES, replace_file
+    from seglog_format.lifecycle.recovery_apply import writing
+    from seglog_format.log.directory import LogDirectory
+    from seglog_format.log.listing import list_log_directory
+
+    with writing(LogDirectory(list_log_directory(listing.path.absolute().parent))):
+        for segment in found:
+            for index in segment.indexes:
+                if not index.is_same:
+                    replace_file(LOCAL_FILES, listing.path / index.name, index.data)
+            yield segment
+
+
+def _write_apart(output: Path, directory: str, segment: RebuiltSegment) -> None:
+    from seglog_format.lifecycle.new_directory import write_new_file
+
+    for index in segment.indexes:
+        write_new_file(output, directory + index.name, index.data)
+
+
+def _tell(segment: RebuiltSegment, told: IndexSettings | None, *, as_json: bool) -> None:
+    """One segment; and how its indexes are built, where that was not told before."""
+    if as_json:
+        write_json(as_object(segment))
+        return
+    from seglog_format.cli.render_recovery import index_text, rebuilt_text
+
+    lines = (
+        rebuilt_text(segment)
+        if segment.settings is told
+        else chain(index_text(segment.settings), rebuilt_text(segment))
+    )
+    for line in lines:
+        write_text(line)
+
+
+def as_object(segment: RebuiltSegment) -> dict[str, Any]:
+    """One segment for JSON."""
+    from seglog_format.cli.recover import index_object
+
+    return {
+        "type": "indexes",
+        "file": segment.log.name,
+        "fileBytes": segment.size,
+        "indexedBytes": segment.end,
+        "index": index_object(segment.settings),
+        "files": [_file(index) for index in segment.indexes],
+    }
+
+
+def _file(index: RebuiltIndex) -> dict[str, Any]:
+    old = None if index.old is None else len(index.old)
+    return {"file": index.name, "bytes": len(index.data), "oldBytes": old, "state": index.state}

@@ -1,0 +1,139 @@
+"""``seglog salvage``: intact batches of a damaged directory, in a new one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from seglog_format.cli.main import FINDINGS
+from seglog_format.cli.options import PATH, generation_option, index_interval_option, json_option, path_argument
+from seglog_format.cli.output import is_busy, progress, write_json, write_text
+from seglog_format.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from seglog_format.lifecycle.config import BrokerGeneration
+    from seglog_format.lifecycle.salvage import SalvagedSegment
+    from seglog_format.lifecycle.salvage_scan import DamagedRange
+    from seglog_format.log.listing import PartitionListing
+
+EPILOG: Final = """\b
+Examples:
+  seglog salvage my-topic-0 -o rescued/my-topic-0
+  seglog salvage /var/lib/kafka/data -o rescued
+  seglog salvage --json my-topic-0 -o rescued/my-topic-0 | jq .damaged[]"""
+
+
+@click.command(epilog=EPILOG)
+@path_argument
+@click.option("-o", "--output", type=PATH, required=True, metavar="DIR", help="Write here: a new or empty directory.")
+@index_interval_option
+@generation_option
+@json_option
+def command(
+    path: Path,
+    *,
+    output: Path,
+    index_interval_bytes: int | None,
+    generation: BrokerGeneration | None,
+    as_json: bool,
+) -> int:
+    """Copy the intact batches of the partition or log directory at PATH into a new directory.
+
+    Batches are copied byte for byte with their offsets, also those behind damage; indexes are built. Nothing at PATH is
+    changed. What is not copied is told, range by range; "found by searching" means that the size field before could not
+    be believed, and that the bytes that follow only look like a batch in every way.
+
+    The exit status is 1 when something was not copied.
+    """
+    from seglog_format.lifecycle.salvage import salvage_partition
+
+    _require_apart(path, output)
+    status = 0
+    for name, listing in _partitions(path):
+        target = output / name if name else output
+        segments = salvage_partition(
+            listing,
+            target,
+            interval_bytes=index_interval_bytes,
+            generation=generation,
+            copy=is_busy(listing.path),
+        )
+        for segment in segments:
+            status = FINDINGS if segment.damaged else status
+            if as_json:
+                write_json(as_object(listing.path.name, segment))
+            else:
+                for line in _text(segment):
+                    write_text(line)
+    return status
+
+
+def _require_apart(path: Path, output: Path) -> None:
+    from seglog_format.cli.places import checked
+    from seglog_format.lifecycle.new_directory import require_new
+
+    if not checked(path).is_dir():
+        msg = f"{path}: give a partition directory or a log directory"
+        raise UsageError(msg)
+    require_new(output)
+    if path.resolve() in (output.resolve(), *output.resolve().parents):
+        msg = f"{output} is inside {path}, where nothing is written"
+        raise UsageError(msg)
+
+
+def _partitions(path: Path) -> Iterator[tuple[str, PartitionListing]]:
+    """Name below the output, and files."""
+    from seglog_format.cli.places import log_directory_at
+    from seglog_format.lifecycle.recovery import DELETE_STATE
+    from seglog_format.log.listing import list_partition
+
+    directory = log_directory_at(path)
+    if directory is None:
+        yield "", list_partition(path)
+        return
+    entries = [entry for entry in directory.listing.partitions if entry.name.state != DELETE_STATE]
+    with progress("Copying", len(entries)) as advance:
+        for number, entry in enumerate(entries, 1):
+            yield entry.path.name, list_partition(entry.path)
+            advance(number)
+
+
+def _text(segment: SalvagedSegment) -> Iterator[str]:
+    from seglog_format.cli.render import count_text, printable, size_text
+    from seglog_format.cli.style import styled
+
+    name = styled(printable(f"{segment.log.parent.name}/{segment.log.name}"), "bold")
+    kept = count_text(segment.entry_count, "batch")
+    yield f"{name}: {kept}, {segment.kept_size} of {size_text(segment.size)}, next offset {segment.next_offset}"
+    for damage in segment.damaged:
+        how = ", the next one found by searching" if damage.is_searched else ""
+        what = f"{damage.reason}{how} [{', '.join(damage.requirements)}]"
+        yield f"  not copied: bytes {damage.start} to {damage.end}: {printable(what)}"
+
+
+def as_object(directory: str, segment: SalvagedSegment) -> dict[str, Any]:
+    """One segment for JSON."""
+    return {
+        "type": "salvage",
+        "file": f"{directory}/{segment.log.name}",
+        "fileBytes": segment.size,
+        "keptBytes": segment.kept_size,
+        "batches": segment.entry_count,
+        "nextOffset": segment.next_offset,
+        "written": list(segment.names),
+        "damaged": [_damage(damage) for damage in segment.damaged],
+    }
+
+
+def _damage(damage: DamagedRange) -> dict[str, Any]:
+    return {
+        "position": damage.start,
+        "bytes": damage.end - damage.start,
+        "requirements": list(damage.requirements),
+        "reason": damage.reason,
+        "isSearched": damage.is_searched,
+    }

@@ -1,0 +1,125 @@
+"""Building the indexes of segments anew, without touching a log (SEG-RCV-025)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from seglog_format.errors import FormatError
+from seglog_format.lifecycle.index_settings import infer_settings, recoverable_frames
+from seglog_format.lifecycle.open_transactions import carried_on, transactions_before
+from seglog_format.lifecycle.recovery_apply import opened_segments
+from seglog_format.lifecycle.segment_files import side_files_of
+from seglog_format.log.entry_table import in_order
+from seglog_format.names import FileKind, segment_file_name
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+    from pathlib import Path
+
+    from seglog_format.lifecycle.config import BrokerGeneration
+    from seglog_format.lifecycle.index_settings import IndexSettings
+    from seglog_format.log.listing import PartitionListing, SegmentFiles
+    from seglog_format.log.segment import LogSegment
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltIndex:
+    """An index file of a segment as a rebuild writes it.
+
+    Attributes:
+        name: of the file.
+        data: its bytes.
+        old: what is there now; None where there is no such file.
+    """
+
+    name: str
+    data: bytes
+    old: bytes | None
+
+    @property
+    def is_same(self) -> bool:
+        """Nothing has to be written; zeros to be filled by a running broker do not count."""
+        return self.old is not None and self.old.startswith(self.data) and not any(self.old[len(self.data) :])
+
+    @property
+    def state(self) -> str:
+        """How it compares with what is there, in a word."""
+        if self.old is None:
+            return "missing"
+        return "same" if self.is_same else "differs"
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltSegment:
+    """The indexes of one segment.
+
+    Attributes:
+        log: path of the `.log` file.
+        size: bytes of it.
+        end: where the entries end that could be indexed: at the first damage that sizes or offsets show.
+        indexes: the index files.
+        settings: how they were built.
+    """
+
+    log: Path
+    size: int
+    end: int
+    indexes: tuple[RebuiltIndex, ...]
+    settings: IndexSettings
+
+
+def rebuilt_indexes(
+    listing: PartitionListing,
+    *,
+    only: Container[str] | None = None,
+    interval_bytes: int | None = None,
+    generation: BrokerGeneration | None = None,
+    copy: bool = False,
+) -> Iterator[RebuiltSegment]:
+    """Build the indexes of a partition's segments. Nothing is written.
+
+    Args:
+        listing: of the partition directory.
+        only: names of the `.log` files to look at; all by default.
+        interval_bytes: `index.interval.bytes`; None to infer it.
+        generation: which brokers to write like; None to infer it.
+        copy: read files whole instead of mapping them.
+    """
+    offset = None if generation is None else generation.indexed_offset
+    with opened_segments(listing, copy=copy) as segments:
+        settings = infer_settings(segments, interval_bytes=interval_bytes, indexed_offset=offset)
+        before = carried_on(partial(transactions_before, segments=segments, snapshots=listing.snapshots))
+        for segment in segments:
+            if only is None or segment.paths.log.name in only:
+                end = indexable_end(segment)
+                transactions = before(segment.base_offset, segment.allowed.last + 1)
+                found = side_files_of(
+                    segment.data, segment.base_offset, settings, transactions=transactions, end=end, path=segment.path
+                )
+                files = segment.paths
+                indexes = [_index(files, FileKind.OFFSET_INDEX, files.offset_index, found.offset_index)]
+                if settings.has_time_index:
+                    indexes.append(_index(files, FileKind.TIME_INDEX, files.time_index, found.time_index))
+                if found.transaction_index or files.transaction_index is not None:
+                    kind = FileKind.TRANSACTION_INDEX
+                    indexes.append(_index(files, kind, files.transaction_index, found.transaction_index))
+                yield RebuiltSegment(files.log, len(segment.data), end, tuple(indexes), settings)
+
+
+def indexable_end(segment: LogSegment) -> int:
+    """Where the entries of a segment end whose offsets can be true; damage that only a checksum shows is passed."""
+    end = 0
+    frames = recoverable_frames(segment.data, path=segment.path)
+    try:
+        for frame in in_order(frames, segment.path, segment.allowed, segment.base_offset - 1):
+            end = frame.end
+    except FormatError:
+        return end
+    return end
+
+
+def _index(files: SegmentFiles, kind: FileKind, path: Path | None, data: bytes) -> RebuiltIndex:
+    old = None if path is None else path.read_bytes()
+    return RebuiltIndex(segment_file_name(files.base_offset, kind), data, old)

@@ -1,0 +1,233 @@
+"""Intact batches of damaged directories, copied into new ones."""
+
+from __future__ import annotations
+
+import random
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+from batches import batch, patched, record
+from hypothesis import given
+from hypothesis import strategies as st
+from made_partitions import EPOCHS, ONE, content, entry, log_sizes, make
+from messages import message
+from support import authentic, authentic_names
+
+from seglog_format.checks import verify
+from seglog_format.lifecycle.salvage import SalvagedSegment, salvage_partition
+from seglog_format.lifecycle.salvage_scan import longest_increasing, salvage_scan
+from seglog_format.log.entry_table import OffsetRange
+from seglog_format.log.listing import list_partition
+from seglog_format.log.partition import open_partition
+from seglog_format.requirements import Severity
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CRASHES = [name for name in authentic_names() if "/crash-" in name]
+
+
+def salvage(source: Path, target: Path) -> list[SalvagedSegment]:
+    before = content(source)
+    found = list(salvage_partition(list_partition(source), target))
+    assert content(source) == before, "nothing is written where the damage is"
+    return found
+
+
+def ranges(data: bytes, first: int = 0, last: int = 2**63 - 1) -> list[tuple[int, int, str]]:
+    """What is not kept of a log: from, to, and the decisive requirement."""
+    found = salvage_scan(memoryview(data), OffsetRange(first, last))
+    return [(damage.start, damage.end, damage.requirements[0]) for damage in found.damaged]
+
+
+FLIPPED = patched(entry(1), 70, "b", 77, seal=False)
+
+
+def test_a_log_without_damage() -> None:
+    assert ranges(entry(0) + entry(1) + message(2) + message(3, magic=1)) == []
+
+
+@pytest.mark.parametrize(
+    ("middle", "requirement"),
+    [
+        (FLIPPED, "SEG-BAT-003"),
+        (patched(entry(1), 8, "i", 3, seal=False), "SEG-LOG-003"),
+        (patched(entry(1), 8, "i", 10**6, seal=False), "SEG-LOG-004"),
+        (patched(entry(1), 8, "i", 30, seal=False), "SEG-BAT-002"),
+        (patched(entry(1), 16, "b", 7, seal=False), "SEG-BAT-004"),
+        (bytes(5000), "SEG-LOG-003"),
+        (b"\xff" * 999, "SEG-LOG-003"),
+        (entry(1)[:-9], "SEG-BAT-003"),
+        (entry(1)[9:], "SEG-LOG-004"),
+        (message(1, crc=5), "SEG-MSG-004"),
+        (entry(0), "SEG-LOG-006"),
+    ],
+)
+def test_what_follows_damage_is_kept(middle: bytes, requirement: str) -> None:
+    """Only the damaged bytes are lost, whether their size field tells the truth or not."""
+    rest = entry(2) + entry(3)
+    assert ranges(entry(0) + middle + rest) == [(ONE, ONE + len(middle), requirement)]
+
+
+def test_two_damaged_entries_in_a_row() -> None:
+    assert ranges(entry(0) + FLIPPED + FLIPPED + entry(2)) == [(ONE, ONE * 3, "SEG-BAT-003")]
+
+
+@pytest.mark.parametrize(
+    ("tail", "requirement"),
+    [
+        (b"x" * 17, "SEG-LOG-002"),
+        (bytes(3), "SEG-LOG-005"),
+        (bytes(10**5), "SEG-LOG-005"),
+        (entry(1)[:-1], "SEG-LOG-004"),
+    ],
+)
+def test_tails(tail: bytes, requirement: str) -> None:
+    assert ranges(entry(0) + tail) == [(ONE, ONE + len(tail), requirement)]
+
+
+def test_offsets_that_cannot_be_true() -> None:
+    data = entry(10) + entry(3) + entry(12) + entry(40) + entry(14)
+    assert ranges(data, 10, 39) == [(ONE, 2 * ONE, "SEG-LOG-008"), (3 * ONE, 4 * ONE, "SEG-PDR-013")]
+
+
+def test_one_wrong_offset_costs_one_entry() -> None:
+    """Offsets are under no checksum: a bit that leaps far ahead does not cost what follows."""
+    data = entry(0) + entry(1 + 2**20) + b"".join(entry(offset) for offset in range(2, 9))
+    assert ranges(data) == [(ONE, 2 * ONE, "SEG-LOG-006")]
+
+
+def test_what_looks_like_an_entry_inside_a_record() -> None:
+    """It is left alone as long as the size fields around it can be believed, and told where they cannot."""
+    hidden = batch(record(value=entry(5) + entry(6)), base_offset=1)
+    assert ranges(entry(0) + hidden + entry(9)) == []
+    broken = patched(hidden, 8, "i", 5, seal=False)
+    found = salvage_scan(memoryview(entry(0) + broken + entry(9)), OffsetRange(0))
+    assert list(found.last_offsets) == [0, 5, 6, 9]
+    assert all(damage.is_searched for damage in found.damaged)
+    # Of another partition, whose offsets do not fit here:
+    found = salvage_scan(memoryview(entry(0) + broken + entry(9)), OffsetRange(0, 4))
+    assert list(found.last_offsets) == [0]
+
+
+def test_a_search_ends() -> None:
+    """Every position of this looks like an entry of half the file at first sight."""
+    data = struct.pack(">qi", 0, 2**20) * (2**18)
+    found = salvage_scan(memoryview(data), OffsetRange(0))
+    assert not found.starts
+
+
+def test_zeros_are_passed_quickly() -> None:
+    assert ranges(entry(0) + bytes(1 << 24) + entry(1)) == [(ONE, ONE + (1 << 24), "SEG-LOG-003")]
+
+
+@given(st.lists(st.integers(0, 30), max_size=12))
+def test_the_longest_increasing_choice(values: list[int]) -> None:
+    from array import array
+    from itertools import combinations
+
+    chosen = longest_increasing(array("q", values))
+    picked = [values[place] for place in chosen]
+    assert picked == sorted(set(picked))
+    assert chosen == sorted(chosen)
+    longer = combinations(values, len(chosen) + 1)
+    assert not any(list(one) == sorted(set(one)) for one in longer)
+
+
+@given(st.binary(max_size=200), st.integers(0, 250), st.booleans())
+def test_no_bytes_stop_it(junk: bytes, position: int, inserted: bool) -> None:  # noqa: FBT001 - drawn
+    whole = entry(0) + entry(1) + message(2)
+    data = whole[:position] + junk + whole[position if inserted else position + len(junk) :]
+    found = salvage_scan(memoryview(data), OffsetRange(0))
+    pieces = sorted([*zip(found.starts, found.ends, strict=True), *((d.start, d.end) for d in found.damaged)])
+    assert [start for start, _ in pieces] == [0, *(end for _, end in pieces)][: len(pieces)]
+    assert not data or pieces[-1][1] == len(data)
+
+
+@pytest.mark.parametrize("name", CRASHES)
+def test_directories_that_brokers_left(name: str, tmp_path: Path) -> None:
+    (source,) = (authentic(name) / "before").glob("crash-*-0")
+    target = tmp_path / "rescued" / "orders-0"
+    found = salvage(source, target)
+    assert [error for error in verify(target) if error.severity is Severity.ERROR] == []
+    for segment in found:
+        assert segment.kept_size + sum(damage.end - damage.start for damage in segment.damaged) == segment.size
+        old, new = segment.log.read_bytes(), (target / segment.log.name).read_bytes()
+        cuts = [0, *(edge for damage in segment.damaged for edge in (damage.start, damage.end)), len(old)]
+        assert new == b"".join(old[start:end] for start, end in zip(cuts[::2], cuts[1::2], strict=True))
+    if not any(segment.damaged for segment in found):
+        assert name.endswith(("kill", "txn", "noindex"))
+
+
+def test_records_behind_damage_are_readable(tmp_path: Path) -> None:
+    files = {"0.log": entry(0, epoch=1) + FLIPPED + entry(2, epoch=4) + b"x", "3.log": bytes(40), "9.log": b""}
+    source = make(tmp_path, {**files, EPOCHS: b"junk", "partition.metadata": METADATA})
+    target = tmp_path / "rescued-0"
+    found = salvage(source, target)
+    assert [segment.names for segment in found] == [("0".zfill(20) + ".log",), (), ("9".zfill(20) + ".log",)]
+    assert log_sizes(target) == {0: 2 * ONE, 9: 0}
+    assert (target / EPOCHS).read_bytes() == b"0\n2\n1 0\n4 2\n"
+    assert (target / "partition.metadata").read_bytes() == METADATA
+    with open_partition(target) as log:
+        assert [item.offset for item in log.records()] == [0, 2]
+        assert log.log_end_offset == 9
+    assert [error for error in verify(target) if error.severity is Severity.ERROR] == []
+
+
+METADATA = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+def test_metadata_that_cannot_be_read_is_not_copied(tmp_path: Path) -> None:
+    source = make(tmp_path, {"0.log": entry(0), "partition.metadata": b"junk"})
+    salvage(source, tmp_path / "rescued-0")
+    assert not (tmp_path / "rescued-0" / "partition.metadata").exists()
+
+
+def test_offsets_too_far_for_one_segment(tmp_path: Path) -> None:
+    source = make(tmp_path, {"0.log": entry(5) + FLIPPED + entry(2**31 + 9) + entry(2**31 + 10)})
+    salvage(source, tmp_path / "rescued-0")
+    assert log_sizes(tmp_path / "rescued-0") == {0: ONE, 2**31 + 9: 2 * ONE}
+
+
+def test_aborted_transactions_are_listed(tmp_path: Path) -> None:
+    data = batch(record(), base_offset=0, attributes=0x10, producer_id=7, producer_epoch=0, base_sequence=0)
+    end = batch(record(key=bytes(4), value=bytes(6)), base_offset=5, attributes=0x30, producer_id=7, producer_epoch=0)
+    source = make(tmp_path, {"0.log": data + FLIPPED + end})
+    salvage(source, tmp_path / "rescued-0")
+    index = (tmp_path / "rescued-0" / ("0".zfill(20) + ".txnindex")).read_bytes()
+    assert struct.unpack(">hqqqq", index) == (0, 7, 0, 5, 6)
+
+
+def test_many_kinds_of_damage_at_once() -> None:
+    """Whole batches that were not touched are all there, in whatever else was done to the file."""
+    source = random.Random(7)  # noqa: S311 - the same damage every time
+    for seed in range(40):
+        entries = [entry(base, 2) for base in range(0, 60, 2)]
+        hit = sorted(source.sample(range(30), 5))
+        damaged = [source.choice(KINDS)(data, source) if number in hit else data for number, data in enumerate(entries)]
+        data = b"".join(damaged)
+        found = salvage_scan(memoryview(data), OffsetRange(0))
+        kept = set(found.last_offsets)
+        assert {2 * number + 1 for number in range(30) if number not in hit} <= kept, seed
+
+
+def flip(data: bytes, source: random.Random) -> bytes:
+    position = source.randrange(21, len(data))
+    return data[:position] + bytes([data[position] ^ 1 << source.randrange(8)]) + data[position + 1 :]
+
+
+def cut(data: bytes, source: random.Random) -> bytes:
+    return data[: source.randrange(len(data))]
+
+
+def blank(data: bytes, source: random.Random) -> bytes:
+    start = source.randrange(len(data))
+    return data[:start] + bytes(len(data) - start)
+
+
+def wrong_size(data: bytes, source: random.Random) -> bytes:
+    return patched(data, 8, "i", source.randrange(-(2**31), 2**31), seal=False)
+
+
+KINDS = (flip, cut, blank, wrong_size)

@@ -67,13 +67,16 @@ class LogMaker:
         dice: decides everything.
         next_offset: of the next record.
         has_gaps: offsets are left out between batches now and then.
+        has_log_append_time: some batches carry the broker's time.
     """
 
     dice: random.Random
     next_offset: int = 0
     has_gaps: bool = True
+    has_log_append_time: bool = True
     time_ms: int = START_MS
     leader_epoch: int = 0
+    coordinator_epoch: int = 0
     producers: list[Producer] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -100,7 +103,7 @@ class LogMaker:
         """A data batch."""
         dice = self.dice
         records = [self.record() for _ in range(dice.choice((1, 1, 1, 2, 3, 10)))]
-        log_append_ms = self.time_ms if self.happens(10) else None
+        log_append_ms = self.time_ms if self.has_log_append_time and self.happens(10) else None
         batch = build_batch(
             records,
             base_offset=self.next_offset,
@@ -125,12 +128,13 @@ class LogMaker:
         return data
 
     def _marker(self, producer: Producer) -> bytes:
+        self.coordinator_epoch += self.happens(20)
         kind = self.dice.choice((ControlRecordType.ABORT, ControlRecordType.ABORT, ControlRecordType.COMMIT))
         marker = build_end_marker(
             kind,
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
-            coordinator_epoch=self.dice.randrange(3),
+            coordinator_epoch=self.coordinator_epoch,
             timestamp_ms=self.time_ms,
             base_offset=self.next_offset,
             partition_leader_epoch=self.leader_epoch,

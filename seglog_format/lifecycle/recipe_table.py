@@ -52,10 +52,10 @@ class Table:
     def range(self, name: str, default: Range, least: int = 0, most: int = MAX_COUNT) -> Range:
         """A number, or a pair of least and greatest."""
         value = self._values.pop(name, default)
-        low, high = (value, value) if _is_number(value) else value if _is_pair(value) else (None, None)
-        if low is None or not least <= low <= high <= most:
+        pair = (value, value) if _is_number(value) else value
+        if not _is_pair(pair) or not least <= pair[0] <= pair[1] <= most:
             self._refuse(name, f"a number from {least} to {most}, or two in order", value)
-        return low, high
+        return int(pair[0]), int(pair[1])
 
     def probability(self, name: str) -> float:
         """A number from 0 to 1; 0 where there is none."""

@@ -21,6 +21,8 @@ LARGEST_FIXTURES_BYTES = 40_000_000
 LONGEST_MODULE_LINES = 350
 LONGER_MODULES = {
     "seglog_format/model.py": "the whole vocabulary in one place, and nothing but declarations",
+    "tools/hostile_readers.py": "a flat list: one small function for each way of reading",
+    "tools/power_cuts.py": "one experiment, from the seed to the verdict, read from top to bottom",
 }
 """Modules above the limit, each with its reason."""
 
@@ -99,7 +101,8 @@ def stems_agree(root: Path) -> Iterator[str]:
         if not (root / test).is_file():
             yield f"spec/{chapter}.md: there is no {test}"
     for path in sorted(root.glob("tests/faults/*.toml")):
-        if path.stem.replace("_", "-") not in {*chapters, *(stem.replace("_", "-") for stem in stems)}:
+        stem = path.stem.replace("_", "-")
+        if not any(part.startswith(stem) for chapter in chapters for part in (chapter, chapter.partition("-")[2])):
             yield f"tests/faults/{path.name}: spec/ has no chapter of that name"
 
 

@@ -45,7 +45,7 @@ final class Release {
         UnifiedLog log = UnifiedLog$.MODULE$.apply(directory, config, start.logStartOffset(), start.recoveryPoint(),
             scheduler, new BrokerTopicStats(false), time, Start.TRANSACTION_TIMEOUT_MS,
             new ProducerStateManagerConfig(Start.PRODUCER_EXPIRATION_MS, false), Start.EXPIRATION_CHECK_MS,
-            new LogDirFailureChannel(1), start.isClean(), Option.empty(), false, new ConcurrentHashMap<>(), false,
+            new LogDirFailureChannel(1), start.isClean(), Option.empty(), true, new ConcurrentHashMap<>(), false,
             LogOffsetsListener.NO_OP_OFFSETS_LISTENER);
         return new Log() {
             @Override

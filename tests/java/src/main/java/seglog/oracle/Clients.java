@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -24,20 +25,23 @@ final class Clients {
     private Clients() {
     }
 
-    /** Create the {@code topics}, name to settings, with one partition each. */
+    /** Create the {@code topics}, each with its number of {@code partitions} and its {@code config}. */
     static void create(JsonNode request, ObjectNode answer) throws Exception {
         try (Admin admin = Admin.create(common(request))) {
-            List<NewTopic> topics = request.path("topics").properties().stream().map(topic -> {
-                Map<String, String> settings = new HashMap<>();
-                topic.getValue().properties().forEach(it -> settings.put(it.getKey(), it.getValue().asText()));
-                return new NewTopic(topic.getKey(), 1, (short) 1).configs(settings);
-            }).toList();
+            List<NewTopic> topics = new ArrayList<>();
+            request.path("topics").properties().forEach(topic -> {
+                Map<String, String> config = new HashMap<>();
+                topic.getValue().path("config").properties()
+                    .forEach(setting -> config.put(setting.getKey(), setting.getValue().asText()));
+                int partitions = topic.getValue().path("partitions").asInt(1);
+                topics.add(new NewTopic(topic.getKey(), partitions, (short) 1).configs(config));
+            });
             admin.createTopics(topics).all().get(LIMIT_S, TimeUnit.SECONDS);
             answer.put("created", topics.size());
         }
     }
 
-    /** Read a {@code topic} from its start to its end with the {@code isolation} given. */
+    /** Read a {@code partition} of a {@code topic} from its start to its end with the {@code isolation} given. */
     static void consume(JsonNode request, ObjectNode answer) {
         Map<String, Object> settings = common(request);
         settings.put("isolation.level", request.path("isolation").asText());
@@ -45,7 +49,8 @@ final class Clients {
         settings.put("enable.auto.commit", "false");
         settings.put("key.deserializer", ByteArrayDeserializer.class.getName());
         settings.put("value.deserializer", ByteArrayDeserializer.class.getName());
-        TopicPartition partition = new TopicPartition(request.path("topic").asText(), 0);
+        TopicPartition partition = new TopicPartition(
+            request.path("topic").asText(), request.path("partition").asInt());
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(LIMIT_S);
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(settings)) {
             consumer.assign(List.of(partition));

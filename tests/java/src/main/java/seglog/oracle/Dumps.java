@@ -19,12 +19,18 @@ final class Dumps {
     private Dumps() {
     }
 
-    /** Run the tool with {@code arguments}; answer with the lines that it prints. */
+    /** Run the tool with {@code arguments}; answer with all that it prints, complaints included. */
     static void dump(JsonNode request, ObjectNode answer) {
         List<String> arguments = new ArrayList<>();
         request.path("arguments").forEach(argument -> arguments.add(argument.asText()));
         BYTES.reset();
-        DumpLogSegments.main(arguments.toArray(String[]::new));
+        PrintStream errors = System.err;
+        System.setErr(OUTPUT);
+        try {
+            DumpLogSegments.main(arguments.toArray(String[]::new));
+        } finally {
+            System.setErr(errors);
+        }
         answer.put("output", BYTES.toString(StandardCharsets.UTF_8));
     }
 }

@@ -50,6 +50,7 @@ final class Reads {
         String plain = path.getFileName().toString().replaceFirst("\\.(deleted|cleaned|swap)$", "");
         switch (plain.substring(plain.lastIndexOf('.') + 1)) {
             case "log" -> readLog(path, name, lines);
+            case "checkpoint" -> readLog(path, name, lines);
             case "index" -> readIndex(path, plain, line(lines, "offsetIndex", name));
             case "timeindex" -> readTimeIndex(path, plain, line(lines, "timeIndex", name));
             case "txnindex" -> readTransactionIndex(path, plain, line(lines, "transactionIndex", name));
@@ -168,7 +169,8 @@ final class Reads {
     private static void readIndex(Path path, String plain, ObjectNode line) throws IOException {
         ByteBuffer bytes = ByteBuffer.wrap(Files.readAllBytes(path));
         ArrayNode entries = line.put("fileBytes", bytes.capacity()).putArray("entries");
-        while (bytes.remaining() >= INDEX_SLOT && !isZero(bytes)) {
+        bytes.limit(end(bytes, INDEX_SLOT));
+        while (bytes.hasRemaining()) {
             entries.addArray().add(baseOffset(plain) + bytes.getInt()).add(bytes.getInt());
         }
     }
@@ -176,13 +178,19 @@ final class Reads {
     private static void readTimeIndex(Path path, String plain, ObjectNode line) throws IOException {
         ByteBuffer bytes = ByteBuffer.wrap(Files.readAllBytes(path));
         ArrayNode entries = line.put("fileBytes", bytes.capacity()).putArray("entries");
-        while (bytes.remaining() >= TIME_INDEX_SLOT && !isZero(bytes)) {
+        bytes.limit(end(bytes, TIME_INDEX_SLOT));
+        while (bytes.hasRemaining()) {
             entries.addArray().add(bytes.getLong()).add(baseOffset(plain) + bytes.getInt());
         }
     }
 
-    private static boolean isZero(ByteBuffer bytes) {
-        return bytes.slice().equals(ByteBuffer.allocate(bytes.remaining()));
+    /** Where the last slot ends that is not zero. */
+    private static int end(ByteBuffer bytes, int slot) {
+        int end = bytes.capacity();
+        while (end > 0 && bytes.get(end - 1) == 0) {
+            end--;
+        }
+        return Math.min((end + slot - 1) / slot * slot, bytes.capacity() / slot * slot);
     }
 
     private static void readTransactionIndex(Path path, String plain, ObjectNode line) throws IOException {

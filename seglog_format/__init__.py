@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from seglog_format.checks import Finding, verify
-    from seglog_format.codec.build import build_batch, build_end_marker, new_record
+    from seglog_format.codec.build import build_batch, new_record
+    from seglog_format.codec.control_batch import build_end_marker
     from seglog_format.codec.decode import decode_batch
     from seglog_format.codec.encode import encode_batch
     from seglog_format.codec.framing import walk
@@ -30,11 +31,12 @@ if TYPE_CHECKING:
     from seglog_format.lifecycle.config import BrokerGeneration, LogConfig
     from seglog_format.lifecycle.environment import Environment
     from seglog_format.lifecycle.log_writer import LogWriter
+    from seglog_format.lifecycle.partition_log import Appended
     from seglog_format.lifecycle.producer_state import Origin
     from seglog_format.lifecycle.recovery import RecoveryPlan, plan_for_directory, plan_recovery
     from seglog_format.lifecycle.roll import RollReason
     from seglog_format.lifecycle.segment_scan import Cut
-    from seglog_format.lifecycle.writer import Appended, PartitionWriter
+    from seglog_format.lifecycle.writer import PartitionWriter
     from seglog_format.log.directory import LogDirectories, LogDirectory, open_log_directory
     from seglog_format.log.partition import Partition, open_partition
     from seglog_format.log.reading import Fetch
@@ -109,9 +111,9 @@ _NAMES: Final = {
     ),
     "codec.build": (
         "build_batch",
-        "build_end_marker",
         "new_record",
     ),
+    "codec.control_batch": ("build_end_marker",),
     "codec.decode": ("decode_batch",),
     "codec.encode": ("encode_batch",),
     "codec.framing": ("walk",),
@@ -142,10 +144,8 @@ _NAMES: Final = {
     ),
     "lifecycle.roll": ("RollReason",),
     "lifecycle.segment_scan": ("Cut",),
-    "lifecycle.writer": (
-        "Appended",
-        "PartitionWriter",
-    ),
+    "lifecycle.partition_log": ("Appended",),
+    "lifecycle.writer": ("PartitionWriter",),
     "log.directory": (
         "LogDirectories",
         "LogDirectory",

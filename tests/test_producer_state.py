@@ -15,14 +15,8 @@ from seglog_format.codec.producer_snapshot import decode_producer_snapshot, enco
 from seglog_format.errors import Location
 from seglog_format.lifecycle.files import LOCAL_FILES
 from seglog_format.lifecycle.load import LogLoader
-from seglog_format.lifecycle.producer_state import (
-    EndMarker,
-    Producer,
-    ProducerBatch,
-    ProducerStates,
-    end_marker_of,
-    producer_from,
-)
+from seglog_format.lifecycle.producer import Producer, ProducerBatch, producer_from
+from seglog_format.lifecycle.producer_state import EndMarker, ProducerStates, end_marker_of
 from seglog_format.model import INT32_MAX, ControlRecordType, ProducerStateEntry, RecordBatchHeader
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.checks.verify import verify
-from seglog_format.codec.build import build_batch, build_end_marker, new_record, with_offset
+from seglog_format.codec.build import build_batch, new_record, with_offset
+from seglog_format.codec.control_batch import build_end_marker
 from seglog_format.codec.encode import encode_batch
 from seglog_format.lifecycle.config import BrokerGeneration, LogConfig
 from seglog_format.lifecycle.environment import Environment

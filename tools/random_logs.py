@@ -6,7 +6,8 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.build import build_batch, build_end_marker, build_message_entry, new_record
+from seglog_format.codec.build import build_batch, build_message_entry, new_record
+from seglog_format.codec.control_batch import build_end_marker
 from seglog_format.codec.encode import encode_batch
 from seglog_format.model import NO_TIMESTAMP, CompressionCodec, ControlRecordType, Record
 

@@ -106,6 +106,9 @@ class LocalHandle:
     def __init__(self, descriptor: int) -> None:
         self._descriptor: int | None = descriptor
 
+    def __del__(self) -> None:
+        self.close()
+
     @property
     def size(self) -> int:
         """Bytes that the file has now."""

@@ -12,7 +12,8 @@ from seglog_format.codec.producer_snapshot import decode_producer_snapshot
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.lifecycle.active_segment import SegmentStart
 from seglog_format.lifecycle.leader_epochs import LeaderEpochs
-from seglog_format.lifecycle.producer_state import Origin, ProducerStates, end_marker_of, producer_from
+from seglog_format.lifecycle.producer import producer_from
+from seglog_format.lifecycle.producer_state import Origin, ProducerStates, end_marker_of
 from seglog_format.model import NO_TIMESTAMP, RecordBatchHeader, TimestampOffset
 from seglog_format.names import FileKind, parse_file_name, segment_file_name
 from seglog_format.schema.offset_index import OFFSET_INDEX_ENTRY

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.build import MAGIC_2, build_end_marker
+from seglog_format.codec.build import MAGIC_2
+from seglog_format.codec.control_batch import build_end_marker
 from seglog_format.codec.encode import encode_batch
 from seglog_format.lifecycle.chance import Chance
 from seglog_format.lifecycle.producer_state import Origin

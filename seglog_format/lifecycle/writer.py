@@ -7,55 +7,31 @@ those that wait for the disk share a flush.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from seglog_format.codec.build import build_batch
-from seglog_format.codec.checkpoints import encode_leader_epoch_checkpoint, encode_partition_metadata
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import UsageError, WriteError
-from seglog_format.lifecycle.active_segment import ActiveSegment
-from seglog_format.lifecycle.append import Assignment, Entry, as_follower, as_leader, incoming
+from seglog_format.lifecycle.append import Assignment, Entry, as_follower, as_leader
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.environment import Environment
-from seglog_format.lifecycle.files import LocalFiles, replace_file, write_file
-from seglog_format.lifecycle.leader_epochs import LeaderEpochs
-from seglog_format.lifecycle.load import LogLoader
-from seglog_format.lifecycle.producer_state import Origin, ProducerStates
-from seglog_format.lifecycle.recovery_apply import RecoveryOptions, recover_partition
-from seglog_format.lifecycle.roll import RollReason, jitter_ms, new_base_offset, roll_reason
+from seglog_format.lifecycle.partition_log import Appended, PartitionLog
+from seglog_format.lifecycle.producer_state import Origin
 from seglog_format.lifecycle.root_files import CheckpointedState, RootFiles
-from seglog_format.model import RecordBatch, RecordBatchHeader
-from seglog_format.names import FileKind, parse_partition_directory, segment_file_name
+from seglog_format.lifecycle.shared_flush import SharedFlush
+from seglog_format.model import RecordBatch
+from seglog_format.names import parse_partition_directory
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Sequence
     from types import TracebackType
 
-    from seglog_format.lifecycle.active_segment import SegmentStart
     from seglog_format.model import Buffer, Record
 
 Acks: TypeAlias = Literal["written", "flushed"]
 """When an append returns: once its bytes are written, or once they are on the disk."""
-
-
-@dataclass(frozen=True, slots=True)
-class Appended:
-    """What became of an append.
-
-    Attributes:
-        first_offset: of its first record.
-        last_offset: of its last record.
-        rolled: why a new segment was begun for it; None where none was.
-        is_duplicate: the log had the batch already, at these offsets, and nothing was written.
-    """
-
-    first_offset: int
-    last_offset: int
-    rolled: RollReason | None = None
-    is_duplicate: bool = False
 
 
 class PartitionWriter:
@@ -94,114 +70,60 @@ class PartitionWriter:
         self.leader_epoch = leader_epoch
         self.environment = environment or Environment()
         self.key = parse_partition_directory(self.path.name).topic_partition
-        self._files = self.environment.files
         self._lock = self.environment.make_condition()
-        self._commit = self.environment.make_condition()
+        self._flushes = SharedFlush(
+            self.environment.make_condition(),
+            flush=self._flush_now,
+            reached=lambda: self._log.synced_offset,
+            check=self._check_failure,
+        )
         self._failure: OSError | None = None
-        self._is_flushing = False
         self._is_closed = False
-        self._retired: list[ActiveSegment] = []
         self._last_flush_ms = self.environment.clock()
         self._own_root = RootFiles(self.path.parent, self.environment) if root is None else None
-        self._root = root or self._own_root
-        assert self._root is not None
-        self._log_start_offset = self._root.log_start_offsets.get(self.key, 0)
         try:
-            with self._failing():
-                self._open(self._root, topic_id)
+            self._log = self._opened(root or self._own_root, topic_id)
         except BaseException:
-            self._release()
+            if self._own_root is not None:
+                self._own_root.close()
             raise
 
-    def _open(self, root: RootFiles, topic_id: str | None) -> None:
-        is_new = not self._files.exists(self.path)
-        if is_new:
-            self._files.make_directory(self.path)
-            self._files.fsync_directory(self.path.parent)
-        has_state = self.config.generation.has_producer_state
-        loader = LogLoader(self._files, self.path)
-        if not is_new and not root.was_clean:
-            self._recover()
-        loaded = None if is_new else loader.load(self._log_start_offset, has_producer_state=has_state)
-        if loaded is None:
-            self._begin()
-        else:
-            self._producers, self._epochs = loaded.producers, loaded.epochs
-            self._first_base_offset, self._end_offset = loaded.base_offsets[0], loaded.end_offset
-            self._active = self._segment(loaded.base_offsets[-1], loaded.start)
-        self._recovery_point = self._end_offset
-        if topic_id is not None and is_new:
-            replace_file(self._files, self._side(FileKind.PARTITION_METADATA), encode_partition_metadata(topic_id))
-
-    def _recover(self) -> None:
-        """What was not closed cleanly is made whole before it is written to, as a broker does when it starts."""
-        if not isinstance(self._files, LocalFiles):
-            msg = f"{self.path} was not closed cleanly, and recovery reads local files only"
-            raise UsageError(msg)
-        interval, generation = self.config.index_interval_bytes, self.config.generation
-        options = RecoveryOptions(interval_bytes=interval, generation=generation)
-        recover_partition(self.path, options=options, files=self._files, holds_lock=True)
-        self._sync_all()
-
-    def _sync_all(self) -> None:
-        """What is readable after a crash of the process only need not be on the disk yet."""
-        for name in self._files.names(self.path):
-            handle = self._files.open_append(self.path / name)
-            try:
-                handle.fsync()
-            finally:
-                handle.close()
-        self._files.fsync_directory(self.path)
-
-    def _begin(self) -> None:
-        """A log without segments begins at its log start offset."""
-        start = self._log_start_offset
-        self._producers, self._epochs = ProducerStates(end_offset=start), LeaderEpochs()
-        self._first_base_offset = self._end_offset = start
-        self._active = self._segment(start, None)
-        self._active.ensure_indexes()
-        if self.config.generation.has_producer_state:
-            write_file(self._files, self._side(FileKind.LEADER_EPOCH_CHECKPOINT), b"")
-
-    def _segment(self, base_offset: int, start: SegmentStart | None) -> ActiveSegment:
-        segment = ActiveSegment(
-            self._files,
-            self.path,
-            base_offset,
-            self.config,
-            opened_ms=self.environment.clock(),
-            jitter_ms=jitter_ms(self.config, self.environment.random()),
-            start=start,
-        )
-        if not self.config.generation.has_lazy_indexes:
-            segment.ensure_indexes()
-        return segment
-
-    def _side(self, kind: FileKind) -> Path:
-        return self.path / kind.value
+    def _opened(self, root: RootFiles | None, topic_id: str | None) -> PartitionLog:
+        assert root is not None
+        self._log_start_offset = root.log_start_offsets.get(self.key, 0)
+        with self._failing():
+            log = PartitionLog(
+                self.path,
+                self.config,
+                self.environment,
+                log_start_offset=self._log_start_offset,
+                was_clean=root.was_clean,
+            )
+            if topic_id is not None and log.is_new:
+                log.name_topic(topic_id)
+        return log
 
     # State
 
     @property
     def log_start_offset(self) -> int:
         """Where the log begins for its readers."""
-        return max(self._log_start_offset, self._first_base_offset)
+        return max(self._log_start_offset, self._log.first_base_offset)
 
     @property
     def log_end_offset(self) -> int:
         """The offset that the next record gets."""
-        return self._end_offset
+        return self._log.end_offset
 
     @property
     def recovery_point(self) -> int:
         """Everything below is on the disk."""
-        return self._recovery_point
+        return self._log.synced_offset
 
     @property
     def last_stable_offset(self) -> int:
         """Everything below has its fate decided: committed, aborted, or in no transaction."""
-        unstable = self._producers.first_unstable_offset
-        return self._end_offset if unstable is None else unstable
+        return self._log.last_stable_offset
 
     @property
     def has_failed(self) -> bool:
@@ -211,9 +133,8 @@ class PartitionWriter:
     @property
     def checkpointed_state(self) -> CheckpointedState:
         """What the checkpoints of the log directory say of this log."""
-        return CheckpointedState(
-            self.key, self._recovery_point, self.log_start_offset, self._first_base_offset, self._end_offset
-        )
+        first = self._log.first_base_offset
+        return CheckpointedState(self.key, self.recovery_point, self.log_start_offset, first, self.log_end_offset)
 
     # Append
 
@@ -242,9 +163,9 @@ class PartitionWriter:
         data = _encoded(records)
         with self._lock:
             self._check_open()
-            given = Assignment(self._end_offset, self.leader_epoch, self.environment.clock(), origin)
+            given = Assignment(self._log.end_offset, self.leader_epoch, self.environment.clock(), origin)
             entries = as_leader(data, self.config, given)
-            appended = self._duplicate(entries[0], origin) or self._append(entries, origin)
+            appended = self._log.duplicate_of(entries[0], origin) or self._append(entries, origin)
         self._flush_if_asked(appended, acks)
         return appended
 
@@ -268,7 +189,7 @@ class PartitionWriter:
         """
         with self._lock:
             self._check_open()
-            entries = as_follower(data, self.config, next_offset=self._end_offset, leader_epoch=leader_epoch)
+            entries = as_follower(data, self.config, next_offset=self._log.end_offset, leader_epoch=leader_epoch)
             appended = self._append(entries, Origin.REPLICATION) if entries else None
         if appended is not None:
             self._flush_if_asked(appended, acks)
@@ -289,42 +210,13 @@ class PartitionWriter:
             self._check_open()
             self.leader_epoch = leader_epoch
             with self._failing():
-                if self._epochs.assign(leader_epoch, self._end_offset):
-                    self._write_epochs()
-
-    def _duplicate(self, entry: Entry, origin: Origin) -> Appended | None:
-        """Where the log has a batch already that a producer sends again (SEG-APP-008)."""
-        if origin is not Origin.CLIENT or not isinstance(entry.header, RecordBatchHeader):
-            return None
-        known = self._producers.duplicate_of(entry.header)
-        return Appended(known.first_offset, known.last_offset, is_duplicate=True) if known else None
+                self._log.begin_epoch(leader_epoch)
 
     def _append(self, entries: Sequence[Entry], origin: Origin) -> Appended:
-        headers = [(e.header, e.marker) for e in entries if isinstance(e.header, RecordBatchHeader)]
-        changes = self._producers.changes(headers, origin)
-        end_offset = entries[-1].last_offset + 1
         with self._failing():
-            reason = self._roll_if_due(entries)
-            self._assign_epochs(entries)
-            self._active.append(entries)
-            self._active.add_aborted(self._producers.apply(changes, end_offset))
-        self._end_offset = end_offset
-        return Appended(entries[0].first_offset, entries[-1].last_offset, reason)
-
-    def _assign_epochs(self, entries: Sequence[Entry]) -> None:
-        changed = False
-        for entry in entries:
-            header = entry.header
-            if isinstance(header, RecordBatchHeader):
-                changed |= self._epochs.assign(header.partition_leader_epoch, header.base_offset)
-            else:
-                changed |= self._epochs.clear()
-        if changed:
-            self._write_epochs()
-
-    def _write_epochs(self) -> None:
-        data = encode_leader_epoch_checkpoint(self._epochs.entries)
-        replace_file(self._files, self._side(FileKind.LEADER_EPOCH_CHECKPOINT), data)
+            appended = self._log.append(entries, origin)
+        self._flushes.unless_busy(self._log.close_retired)
+        return appended
 
     # Roll
 
@@ -340,51 +232,9 @@ class PartitionWriter:
         with self._lock:
             self._check_open()
             with self._failing():
-                self._roll(self._end_offset)
-            return self._active.base_offset
-
-    def _roll_if_due(self, entries: Sequence[Entry]) -> RollReason | None:
-        coming = incoming(entries)
-        reason = roll_reason(self._active.state, coming, self.config, self.environment.clock())
-        if reason is not None:
-            self._roll(new_base_offset(self._end_offset, coming, self.config.generation))
-        return reason
-
-    def _roll(self, base_offset: int) -> None:
-        if base_offset == self._active.base_offset:
-            self._active.remove()
-        else:
-            self._retire(self._active)
-        self._active = self._segment(base_offset, None)
-        self._producers.end_offset = base_offset
-        self._recovery_point = base_offset
-        self._take_snapshot()
-
-    def _retire(self, segment: ActiveSegment) -> None:
-        """Put a segment on the disk as a whole before another one follows it (SEG-FLS-009).
-
-        Otherwise a power cut may keep the next one and take entries off the end of this one. Nobody would notice,
-        since a log may have gaps between segments.
-        """
-        segment.seal()
-        self._sync(segment)
-        self._retired.append(segment)
-        with self._commit:
-            if not self._is_flushing:  # else the thread that syncs its files lets them go
-                self._close_retired()
-
-    def _close_retired(self) -> None:
-        for segment in self._retired:
-            segment.close()
-        self._retired.clear()
-
-    def _take_snapshot(self) -> None:
-        """Store what is known of the producers, unless the newest snapshot goes as far (SEG-ROL-015)."""
-        states = self._producers
-        if self.config.generation.has_producer_state and states.end_offset > states.snapshot_offset:
-            name = segment_file_name(states.end_offset, FileKind.PRODUCER_SNAPSHOT)
-            write_file(self._files, self.path / name, states.snapshot())
-            states.snapshot_offset = states.end_offset
+                self._log.roll(self._log.end_offset)
+            self._flushes.unless_busy(self._log.close_retired)
+            return self._log.end_offset
 
     # Flush
 
@@ -397,8 +247,8 @@ class PartitionWriter:
         Raises:
             WriteError: writing failed, now or before.
         """
-        self._flush_below(self._end_offset)
-        return self._recovery_point
+        self._flushes.wait_for(self._log.end_offset)
+        return self._log.synced_offset
 
     def flush_if_due(self) -> None:
         """Flush if `flush.messages` or `flush.ms` ask for it (SEG-FLS-001).
@@ -406,51 +256,26 @@ class PartitionWriter:
         Raises:
             WriteError: writing failed, now or before.
         """
-        unflushed = self._end_offset - self._recovery_point
+        unflushed = self._log.end_offset - self._log.synced_offset
         waited_ms = self.environment.clock() - self._last_flush_ms
         if unflushed and (unflushed >= self.config.flush_messages or waited_ms >= self.config.flush_ms):
             self.flush()
 
     def _flush_if_asked(self, appended: Appended, acks: Acks) -> None:
         if acks == "flushed":
-            self._flush_below(appended.last_offset + 1)
+            self._flushes.wait_for(appended.last_offset + 1)
         self.flush_if_due()
-
-    def _flush_below(self, offset: int) -> None:
-        """Wait for a flush that reaches an offset; do it, unless another thread is at it (SEG-FLS-003)."""
-        while True:
-            with self._commit:
-                while self._is_flushing and self._recovery_point < offset:
-                    self._commit.wait()
-                self._check_failure()
-                if self._recovery_point >= offset:
-                    return
-                self._is_flushing = True
-            try:
-                self._flush_now()
-            finally:
-                with self._commit:
-                    self._is_flushing = False
-                    self._commit.notify_all()
 
     def _flush_now(self) -> None:
         """Sync files without keeping appends from going on; only one thread at a time comes here."""
         with self._lock:
-            end_offset, segment = self._end_offset, self._active
+            end_offset, segment = self._log.end_offset, self._log.active
         with self._failing():
-            self._sync(segment)
+            self._log.sync(segment)
         with self._lock:
-            self._close_retired()
-            self._recovery_point = max(self._recovery_point, end_offset)
+            self._log.close_retired()
+            self._log.synced_offset = max(self._log.synced_offset, end_offset)
             self._last_flush_ms = self.environment.clock()
-
-    def _sync(self, segment: ActiveSegment) -> None:
-        """Return when a segment's files, and their names, are on the disk."""
-        name_count = segment.name_count
-        segment.fsync()
-        if segment.synced_name_count < name_count:
-            self._files.fsync_directory(self.path)
-            segment.synced_name_count = name_count
 
     # Failure and end
 
@@ -487,18 +312,11 @@ class PartitionWriter:
         try:
             if not self.has_failed:
                 self.flush()
-                self._seal()
+                with self._lock, self._failing():
+                    self._log.seal()
         finally:
             self._is_closed = True
             self._close_root()
-
-    def _seal(self) -> None:
-        with self._lock, self._failing():
-            self._active.ensure_indexes()
-            self._take_snapshot()
-            self._active.seal()
-            self._active.fsync()
-            self._files.fsync_directory(self.path)
 
     def _close_root(self) -> None:
         try:
@@ -511,8 +329,7 @@ class PartitionWriter:
             self._release()
 
     def _release(self) -> None:
-        for segment in [*self._retired, *([self._active] if hasattr(self, "_active") else [])]:
-            segment.close()
+        self._log.close()
         if self._own_root is not None:
             self._own_root.close()
 

@@ -34,8 +34,15 @@ if TYPE_CHECKING:
     from seglog_format.lifecycle.partition_log import Appended
     from seglog_format.lifecycle.producer_state import Origin
     from seglog_format.lifecycle.recovery import RecoveryPlan, plan_for_directory, plan_recovery
+    from seglog_format.lifecycle.recovery_apply import (
+        PreparedRecovery,
+        RecoveryOptions,
+        prepare_recovery,
+        recover_partition,
+    )
     from seglog_format.lifecycle.roll import RollReason
     from seglog_format.lifecycle.segment_scan import Cut
+    from seglog_format.lifecycle.truncation import TruncationPlan, truncate_to
     from seglog_format.lifecycle.writer import PartitionWriter
     from seglog_format.log.directory import LogDirectories, LogDirectory, open_log_directory
     from seglog_format.log.partition import Partition, open_partition
@@ -76,10 +83,12 @@ __all__ = [
     "Origin",
     "Partition",
     "PartitionWriter",
+    "PreparedRecovery",
     "Record",
     "RecordBatch",
     "RecordBatchHeader",
     "RecordHeader",
+    "RecoveryOptions",
     "RecoveryPlan",
     "RefusedError",
     "Requirement",
@@ -87,6 +96,7 @@ __all__ = [
     "SeglogError",
     "TimestampOffset",
     "TruncatedError",
+    "TruncationPlan",
     "UnsupportedVersionError",
     "UsageError",
     "WriteError",
@@ -99,7 +109,10 @@ __all__ = [
     "open_partition",
     "plan_for_directory",
     "plan_recovery",
+    "prepare_recovery",
+    "recover_partition",
     "requirement",
+    "truncate_to",
     "verify",
     "walk",
 ]
@@ -142,9 +155,19 @@ _NAMES: Final = {
         "plan_for_directory",
         "plan_recovery",
     ),
+    "lifecycle.recovery_apply": (
+        "PreparedRecovery",
+        "RecoveryOptions",
+        "prepare_recovery",
+        "recover_partition",
+    ),
     "lifecycle.roll": ("RollReason",),
     "lifecycle.segment_scan": ("Cut",),
     "lifecycle.partition_log": ("Appended",),
+    "lifecycle.truncation": (
+        "TruncationPlan",
+        "truncate_to",
+    ),
     "lifecycle.writer": ("PartitionWriter",),
     "log.directory": (
         "LogDirectories",

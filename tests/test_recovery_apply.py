@@ -27,6 +27,8 @@ from made_partitions import (
     numbered,
 )
 from messages import message
+from random_damage import damaged
+from random_logs import random_log
 from support import authentic, authentic_expected, authentic_names
 
 from seglog_format.checks import verify
@@ -596,6 +598,18 @@ def test_the_power_may_go_at_any_moment(
 
 def built(root: Path, files: Callable[[], dict[str, bytes]]) -> Path:
     return make(root, files(), log_start=50 if files is restarted else None)
+
+
+@pytest.mark.parametrize("options", [DEFAULT, FULL_SCAN, LIKE_BROKER], ids=["default", "full scan", "like broker"])
+def test_whatever_the_damage_recovery_comes_to_rest(options: RecoveryOptions, tmp_path: Path) -> None:
+    for seed in range(20):
+        log = random_log(seed)
+        data, damages = damaged(seed, log.data)
+        name = str(log.base_offset)
+        files = {f"{name}.log": data, f"{name}.timeindex": b"", f"{2**62}.log": b""}
+        directory = make(tmp_path / str(seed), files | ({f"{name}.index": b""} if seed % 2 else {}))
+        recover_partition(directory, options=options)
+        assert not recover_partition(directory, options=options).steps, (seed, damages)
 
 
 def test_a_failing_disk_is_told(tmp_path: Path) -> None:

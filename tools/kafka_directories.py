@@ -166,14 +166,18 @@ def gaps_in(directory: Path) -> set[tuple[int, int]]:
 
 def recover(result: Result, oracle: Oracle, name: str, directory: Path, config: LogConfig) -> None:
     """Kafka loads a copy as after a crash, scans every segment, builds every index anew: nothing may change."""
-    settings = {kafka_name(field): str(getattr(config, field)).lower() for field in SETTINGS}
     with tempfile.TemporaryDirectory(dir=scratch_root()) as root:
         copy = Path(root) / directory.name
         shutil.copytree(directory, copy)
-        answer = oracle.must("load", directory=str(copy), config=settings, isClean=False)
+        answer = oracle.must("load", directory=str(copy), config=settings_of(config), isClean=False)
         compare_directories(result, name, directory, copy)
     with open_partition(directory) as partition:
         result.equal(name, "log end offset", partition.log_end_offset, answer["logEndOffset"])
+
+
+def settings_of(config: LogConfig) -> dict[str, str]:
+    """The settings of a topic that Kafka's loader needs to know."""
+    return {kafka_name(field): str(getattr(config, field)).lower() for field in SETTINGS}
 
 
 def look_up(result: Result, oracle: Oracle, name: str, directory: Path) -> None:

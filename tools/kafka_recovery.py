@@ -117,9 +117,7 @@ class _Case:
     def _compare_kept(self, ours: SegmentScan, kept: int) -> None:
         equal, answer = self.result.equal, self.answer
         equal(self.name, "log size by default", kept, len(bytes_of(answer, "log")))
-        files = side_files_of(
-            self.data, self.base_offset, self.settings, transactions=Transactions(), end=kept
-        )
+        files = side_files_of(self.data, self.base_offset, self.settings, transactions=Transactions(), end=kept)
         equal(self.name, "index by default", files.offset_index, bytes_of(answer, "index"))
         equal(self.name, "timeindex by default", files.time_index, bytes_of(answer, "timeindex"))
         equal(self.name, "txnindex by default", files.transaction_index, bytes_of(answer, "txnindex"))

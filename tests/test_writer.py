@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import replace
-from itertools import islice
+from itertools import accumulate, islice, permutations
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -177,6 +177,21 @@ def test_several_threads_write_whole_batches_at_dense_offsets(tmp_path: Path) ->
         found = {record.offset: record.value for record in partition.records()}
     assert found == {first + delta: value for first, value in appended for delta in range(3)}
     assert not list(verify(tmp_path / "topic-0"))
+
+
+@pytest.mark.parametrize("order", sorted(set(permutations("aaabbb"))), ids="".join)
+def test_every_interleaving_of_two_appenders(order: tuple[str, ...], tmp_path: Path) -> None:
+    sizes = {"a": iter((1, 2, 3)), "b": iter((3, 1, 2))}
+    with open_writer(tmp_path, segment_bytes=250, index_interval_bytes=60) as writer:
+        row = [(name, next(sizes[name])) for name in order]
+        results = [writer.append(produced(*[1000] * size, value=name.encode())) for name, size in row]
+    ends = list(accumulate(size for _, size in row))
+    assert [result.last_offset + 1 for result in results] == ends
+    batches = [decode_frame(frame, at=Location()) for frame in entries(tmp_path / "topic-0")]
+    assert [[(record.offset, record.value) for record in batch.records] for batch in batches] == [
+        [(offset, name.encode()) for offset in range(end - size, end)]
+        for (name, size), end in zip(row, ends, strict=True)
+    ]
 
 
 class CountingHandle(LocalHandle):

@@ -26,7 +26,7 @@ from made_partitions import (
     names,
     numbered,
 )
-from messages import message
+from messages import message, wrapper
 from random_damage import damaged
 from random_logs import random_log
 from support import authentic, authentic_expected, authentic_names
@@ -388,9 +388,20 @@ def test_a_part_that_would_meet_the_next_segment_is_left(tmp_path: Path) -> None
     assert log_sizes(directory) == {0: 2 * ONE, 9: ONE}
 
 
+WIDE = wrapper(message(0, magic=1), message(2**32, magic=1), offset=5 + 2**32, magic=1)
+"""A message that holds offsets 5 and 4294967301."""
+
+
+def test_an_entry_too_wide_for_any_segment_is_left(tmp_path: Path) -> None:
+    directory = make(tmp_path, {"0.log": far(1) + WIDE})
+    recover_partition(directory)
+    assert log_sizes(directory) == {0: ONE + len(WIDE)}
+
+
 @pytest.mark.parametrize(
     ("data", "requirement"),
     [
+        (WIDE, "SEG-LOG-009"),
         (far(2**40) + b"x", "SEG-LOG-004"),
         (far(2**40) + patched(far(0), 8, "i", 3, seal=False), "SEG-LOG-003"),
         (far(2**40) + far(3), "SEG-LOG-009"),

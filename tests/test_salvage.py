@@ -11,7 +11,7 @@ from batches import batch, patched, record
 from hypothesis import given
 from hypothesis import strategies as st
 from made_partitions import EPOCHS, ONE, content, entry, log_sizes, make
-from messages import message
+from messages import message, wrapper
 from support import authentic, authentic_names
 
 from seglog_format.checks import verify
@@ -188,6 +188,13 @@ def test_offsets_too_far_for_one_segment(tmp_path: Path) -> None:
     source = make(tmp_path, {"0.log": entry(5) + FLIPPED + entry(2**31 + 9) + entry(2**31 + 10)})
     salvage(source, tmp_path / "rescued-0")
     assert log_sizes(tmp_path / "rescued-0") == {0: ONE, 2**31 + 9: 2 * ONE}
+
+
+def test_an_entry_too_wide_for_any_segment_gets_its_own(tmp_path: Path) -> None:
+    wide = wrapper(message(0, magic=1), message(2**32, magic=1), offset=5 + 2**32, magic=1)
+    source = make(tmp_path, {"0.log": entry(5) + wide + entry(2**33)})
+    salvage(source, tmp_path / "rescued-0")
+    assert log_sizes(tmp_path / "rescued-0") == {0: ONE, 6: len(wide), 2**33: ONE}
 
 
 def test_aborted_transactions_are_listed(tmp_path: Path) -> None:

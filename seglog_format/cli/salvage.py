@@ -103,12 +103,12 @@ def _partitions(path: Path) -> Iterator[tuple[str, PartitionListing]]:
 
 
 def _text(segment: SalvagedSegment) -> Iterator[str]:
-    from seglog_format.cli.render import count_text, printable, size_text
+    from seglog_format.cli.render import count_text, printable
     from seglog_format.cli.style import styled
 
     name = styled(printable(f"{segment.log.parent.name}/{segment.log.name}"), "bold")
     kept = count_text(segment.entry_count, "batch")
-    yield f"{name}: {kept}, {segment.kept_size} of {size_text(segment.size)}, next offset {segment.next_offset}"
+    yield f"{name}: {kept}, {segment.kept_size:,} of {segment.size:,} bytes, next offset {segment.next_offset}"
     for damage in segment.damaged:
         how = ", the next one found by searching" if damage.is_searched else ""
         what = f"{damage.reason}{how} [{', '.join(damage.requirements)}]"

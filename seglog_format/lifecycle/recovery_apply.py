@@ -208,7 +208,7 @@ def _splits(work: RecoveryWork) -> Iterator[Split]:
         is_whole = segment.base_offset in work.plan.scanned and segment.base_offset not in cut
         if is_whole and has_overflow(segment):
             split = split_of(segment)
-            if split.parts[-1].base_offset <= segment.allowed.last:
+            if split is not None and split.parts[-1].base_offset <= segment.allowed.last:
                 yield split
 
 

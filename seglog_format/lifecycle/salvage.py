@@ -169,12 +169,13 @@ def _write_range(handle: FileHandle, data: memoryview) -> None:
 def salvaged_parts(segment: LogSegment, scan: SalvageScan) -> tuple[SalvagedPart, ...]:
     """The segments that the intact entries of one make: one, or several where offsets reach too far for one."""
     parts: list[SalvagedPart] = []
-    base, ranges = segment.base_offset, list[tuple[int, int]]()
+    base, ranges, before = segment.base_offset, list[tuple[int, int]](), segment.base_offset - 1
     for start, end, last in zip(scan.starts, scan.ends, scan.last_offsets, strict=True):
         if last - base > INT32_MAX:
             if ranges:
                 parts.append(SalvagedPart(base, tuple(ranges)))
-            base, ranges = _first_offset(segment, start), []
+            base, ranges = max(_first_offset(segment, start), before + 1), []
+        before = last
         if ranges and ranges[-1][1] == start:
             ranges[-1] = (ranges[-1][0], end)
         else:

@@ -12,7 +12,7 @@ from seglog_format.lifecycle.index_settings import indexed_rows
 from seglog_format.lifecycle.leftover_files import DELETED
 from seglog_format.lifecycle.segment_scan import Remark
 from seglog_format.log.resolution import CLEANED, SWAP
-from seglog_format.model import INT32_MAX
+from seglog_format.model import INT32_MAX, INT64_MAX
 from seglog_format.names import FileKind, segment_file_name
 
 if TYPE_CHECKING:
@@ -54,17 +54,22 @@ def has_overflow(segment: LogSegment, end: int | None = None) -> bool:
     return any(row.last_offset - segment.base_offset > INT32_MAX for row in rows)
 
 
-def split_of(segment: LogSegment) -> Split:
+def split_of(segment: LogSegment) -> Split | None:
     """Part a segment so that the offsets of each part can be stored relative to its base offset.
 
     The first part keeps the name of the segment, even where that leaves it empty: so a crash at any moment leaves
     either the old segment or all that takes its place. Brokers name it after its first entry.
+
+    Returns:
+        The parts; None where an entry alone spans too many offsets.
     """
     parts, base, start, end = [], segment.base_offset, 0, 0
     for row in indexed_rows(segment.data, path=segment.path, has_first_offsets=True):
         if row.last_offset - base > INT32_MAX:
             parts.append(Part(base, start, row.position))
             base, start = row.first_offset, row.position
+        if row.last_offset - base > INT32_MAX:
+            return None
         end = row.position + row.size
     return Split(segment.paths, (*parts, Part(base, start, end)))
 
@@ -81,10 +86,13 @@ def broker_split_of(segment: LogSegment) -> Split | Remark:
         text = "brokers fail on bytes behind the last entry of a segment that they have to split"
         return Remark(Location(segment.path, frames.tail.position), ("SEG-LOG-004",), text)
     final = _last_next_offset(segment)
-    if not final - 1 - segment.base_offset > INT32_MAX:
+    if final > INT64_MAX or not final - 1 - segment.base_offset > INT32_MAX:  # beyond 2^63 - 1 it is negative for them
         text = f"brokers fail on offsets too far from the base offset, up to {last - 1}, in front of a smaller one"
         return Remark(at, ("SEG-LOG-009",), text)
-    parts = _broker_parts(list(indexed_rows(segment.data, path=segment.path, has_first_offsets=True)))
+    rows = list(indexed_rows(segment.data, path=segment.path, has_first_offsets=True))
+    if not all(0 <= row.last_offset - row.first_offset <= INT32_MAX for row in rows):
+        return Remark(at, ("SEG-LOG-009",), "brokers fail on an entry that spans too many offsets for any segment")
+    parts = _broker_parts(rows)
     bases = [part.base_offset for part in parts]
     if bases != sorted(set(bases)) or bases[0] < 0:
         return Remark(at, ("SEG-LOG-006",), "brokers fail on offsets out of order in a segment that they have to split")

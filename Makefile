@@ -12,7 +12,7 @@ WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types trace trace-kill hostile docs docs-check docs-serve coverage bench conform package ci clean
+.PHONY: help demo test lint types trace trace-kill hostile kafka-reads docs docs-check docs-serve coverage bench conform package ci clean
 
 help: ## tell what there is
 	@echo 'usage: make TARGET'
@@ -68,6 +68,9 @@ trace-kill: $(VENV)/.dev ## disable each rule in turn and expect a test on bytes
 
 hostile: $(VENV)/.dev ## cut and change small inputs at every byte: nothing may escape but a FormatError (long)
 	@$(BIN)/python tools/hostile.py --report reports/hostile.json $(ARGS)
+
+kafka-reads: $(VENV)/.dev ## Kafka's own code judges what we read, write and recover (Java 17, Maven; long)
+	@$(BIN)/python tools/kafka_reads.py --report reports/kafka-reads.json $(ARGS)
 
 coverage: $(VENV)/.dev ## branch coverage of schema, codec, checks and log: 97 % or more
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --cov --cov-branch --cov-report= $(ARGS)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from seglog_format.lifecycle.config import LogConfig
-    from seglog_format.lifecycle.recipe import Recipe
+    from seglog_format.lifecycle.recipe import StepRecipe
     from seglog_format.lifecycle.recipe_plan import PartitionPlan, PlannedAppend
 
 HOST: Final = "127.0.0.1"
@@ -181,16 +181,19 @@ def check_broker(oracle: Oracle, seeds: Iterable[int]) -> Result:
 
 
 def make(seed: int, directory: Path) -> Sequence[GeneratedPartition]:
-    """The partitions that a recipe made up from a seed asks for."""
-    return generate(of_one_epoch(random_recipe(seed)), directory, seed).partitions
-
-
-def of_one_epoch(recipe: Recipe) -> Recipe:
-    """The same under leader epoch 0: what a new topic's leader has, and what the controller believes."""
+    """The partitions that a recipe made up from a seed asks for; every other one leaves no transaction open."""
+    recipe = random_recipe(seed)
+    ends_all = bool(seed % 2)
     topics = (
-        replace(topic, steps=tuple(replace(step, leader_epoch=0) for step in topic.steps)) for topic in recipe.topics
+        replace(topic, steps=tuple(_served(step, ends_all=ends_all) for step in topic.steps)) for topic in recipe.topics
     )
-    return replace(recipe, topics=tuple(topics))
+    return generate(replace(recipe, topics=tuple(topics)), directory, seed).partitions
+
+
+def _served(step: StepRecipe, *, ends_all: bool) -> StepRecipe:
+    """The same under leader epoch 0: what the leader of a new topic has, and what the controller believes."""
+    producers = replace(step.producers, open=0) if ends_all else step.producers
+    return replace(step, leader_epoch=0, producers=producers)
 
 
 def create_topics(oracle: Oracle, broker: Broker, made: Sequence[GeneratedPartition]) -> None:

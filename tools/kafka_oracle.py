@@ -5,6 +5,7 @@ Maven keeps what it fetches in its own repository, and the classes go to ``build
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -58,7 +59,15 @@ def class_path(release: str) -> str:
         OracleError: Maven failed.
     """
     home = BUILD / release
+    home.mkdir(parents=True, exist_ok=True)
     listed = home / "classpath.txt"
+    with (BUILD / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # test processes that start together
+        _build(release, listed)
+    return os.pathsep.join([str(home / "classes"), listed.read_text(encoding="utf-8").strip()])
+
+
+def _build(release: str, listed: Path) -> None:
     if not listed.exists() or listed.stat().st_mtime < newest(PROJECT):
         command = ["mvn", "-q", "-B", "-P", release, "compile"]
         try:
@@ -72,7 +81,6 @@ def class_path(release: str) -> str:
             msg = f"{' '.join(command)} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
             raise OracleError(msg)
         listed.touch()
-    return os.pathsep.join([str(home / "classes"), listed.read_text(encoding="utf-8").strip()])
 
 
 class Oracle:

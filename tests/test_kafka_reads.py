@@ -1,0 +1,159 @@
+"""Kafka's own code judges ours: a short run of ``tools/kafka_reads.py``; the full one is in ``reports/``.
+
+Where Java and Maven are, the first run builds the project in ``tests/java``; without them the tests are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import REPOSITORY
+
+sys.path.insert(0, str(REPOSITORY / "tools"))
+
+import kafka_reads
+from kafka_oracle import RELEASES, Oracle, OracleError, missing_tools
+from kafka_result import Result
+from random_damage import DAMAGES, damaged
+from random_logs import random_log
+
+from seglog_format.codec.framing import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SEED = 5000
+"""Apart from the seeds of the full run."""
+COUNTS = {
+    "recovery": 80,
+    "segments": 20,
+    "partitions": 16,
+    "loads": 10,
+    "fixtures": 17,
+    "directories": 5,
+    "broker": 2,
+}
+
+
+@pytest.fixture(scope="module")
+def oracles() -> Iterator[dict[str, Oracle]]:
+    missing = missing_tools()
+    if missing:
+        pytest.skip(f"Kafka's classes need {' and '.join(missing)}, which this machine does not have")
+    with ExitStack() as stack:
+        try:
+            found = {release: stack.enter_context(Oracle(release)) for release in RELEASES}
+        except OracleError as error:
+            if os.environ.get("CI") == "true":
+                raise
+            pytest.skip(f"Kafka's classes could not be built: {error}")
+        yield found
+
+
+def run(part: str, oracles: dict[str, Oracle]) -> Result:
+    result = kafka_reads.parts(oracles, COUNTS, SEED)[part]()
+    assert result.failures == []
+    assert result.checked
+    return result
+
+
+# Reading
+
+
+def test_bundled_directories_read_as_kafka_reads_them(oracles: dict[str, Oracle]) -> None:
+    result = run("fixtures", oracles)
+    assert result.counts["record lines"]
+
+
+# Recovery
+
+
+def test_damaged_segments_recover_as_kafka_recovers_them(oracles: dict[str, Oracle]) -> None:
+    result = run("recovery", oracles)
+    assert result.counts["Kafka 4.1: recovered"]
+    assert result.counts["Kafka 3.9: recovered"]
+
+
+def test_damaged_partitions_recover_as_kafka_loads_them(oracles: dict[str, Oracle]) -> None:
+    result = run("loads", oracles)
+    assert result.counts["Kafka 4.1: loaded"]
+
+
+# Writing
+
+
+def test_indexes_of_segments_equal_those_that_kafka_writes(oracles: dict[str, Oracle]) -> None:
+    result = run("segments", oracles)
+    assert result.counts["Kafka 4.1: index entries"]
+
+
+def test_every_file_of_a_partition_equals_the_one_that_kafka_writes(oracles: dict[str, Oracle]) -> None:
+    result = run("partitions", oracles)
+    assert result.counts["Kafka 4.1: segments"] > result.checked
+
+
+def test_kafka_finds_nothing_to_change_in_generated_directories(oracles: dict[str, Oracle]) -> None:
+    result = run("directories", oracles)
+    assert result.counts["files dumped"]
+    assert result.counts["offsets looked up"]
+
+
+def test_a_broker_serves_generated_partitions(oracles: dict[str, Oracle]) -> None:
+    newest = max(oracles.values(), key=lambda oracle: oracle.release)
+    result = run(f"broker {newest.version}", oracles)
+    assert result.counts["records read, read_uncommitted"]
+
+
+# What the comparison is made of, without Kafka
+
+
+def test_logs_and_damage_repeat_with_their_seed() -> None:
+    for seed in range(5):
+        log = random_log(seed)
+        assert log == random_log(seed)
+        assert damaged(seed, log.data) == damaged(seed, log.data)
+
+
+def test_random_logs_are_whole_and_their_offsets_increase() -> None:
+    for seed in range(15):
+        log = random_log(seed)
+        frames = list(walk(log.data))
+        assert [bytes(frame.data) for frame in frames] == log.entries
+        lasts = [frame.header.last_offset for frame in frames]
+        assert lasts == sorted(set(lasts))
+
+
+def test_every_kind_of_damage_comes_up() -> None:
+    logs = [random_log(seed).data for seed in range(3)]
+    names = [name for seed in range(300) for name in damaged(seed, logs[seed % 3])[1]]
+    assert set(names) == {damage.__name__ for damage in DAMAGES}
+
+
+def test_a_disagreement_is_told() -> None:
+    result = Result("something")
+    assert result.equal("case 1", "index", b"\x01", b"\x01")
+    assert not result.equal("case 2", "index", b"\x01", b"\x02")
+    assert result.failures == ["case 2: index: ours 01, Kafka's 02"]
+    assert result.as_object()["disagreements"] == 1
+
+
+def test_only_some_disagreements_are_written_out() -> None:
+    result = Result("something")
+    for number in range(100):
+        result.equal(f"case {number}", "size", 1, 2)
+    assert len(result.failures) == 20
+    assert result.failure_count == 100
+
+
+def test_the_full_run_found_no_disagreement() -> None:
+    report: dict[str, Any] = json.loads((REPOSITORY / "reports" / "kafka-reads.json").read_text(encoding="utf-8"))
+    assert report["disagreements"] == 0
+    for name, count in kafka_reads.COUNTS.items():
+        parts = {key: part for key, part in report["parts"].items() if key.split()[0] == name}
+        assert parts
+        assert all(part["checked"] >= count for part in parts.values())

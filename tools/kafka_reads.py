@@ -1,0 +1,148 @@
+"""``make kafka-reads``: Kafka's own code judges what we read, write and recover.
+
+Needs Java 17 and Maven; what Maven fetches is kept and used again. Every part repeats with its seed. The report names
+how often Kafka and we were compared, where the specification departs from brokers, and each disagreement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_appends import check_partitions, check_segments
+from kafka_broker import check_broker
+from kafka_directories import check_fixtures, check_generated
+from kafka_loads import check_loads
+from kafka_oracle import RELEASES, Oracle, OracleError, missing_tools
+from kafka_recovery import check_recovery
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kafka_result import Result
+
+COUNTS: Final = {
+    "recovery": 2000,
+    "segments": 300,
+    "partitions": 300,
+    "loads": 200,
+    "fixtures": 1,
+    "directories": 200,
+    "broker": 12,
+}
+"""The parts, and how many seeds each takes; of the fixtures, every so manieth."""
+
+
+def parts(oracles: dict[str, Oracle], counts: dict[str, int], seed: int) -> dict[str, Callable[[], Result]]:
+    """What can be run, by name.
+
+    Args:
+        oracles: by release.
+        counts: as in `COUNTS`.
+        seed: the first one of each part.
+    """
+    every = list(oracles.values())
+    newest_first = sorted(every, key=lambda oracle: oracle.release, reverse=True)
+
+    def seeds(name: str) -> range:
+        return range(seed, seed + counts[name])
+
+    table: dict[str, Callable[[], Result]] = {
+        "recovery": partial(check_recovery, every, seeds("recovery")),
+        "segments": partial(check_segments, every, seeds("segments")),
+        "partitions": partial(check_partitions, every, seeds("partitions")),
+        "loads": partial(check_loads, every, seeds("loads")),
+        "fixtures": partial(check_fixtures, newest_first[0], counts["fixtures"]),
+        "directories": partial(check_generated, newest_first, seeds("directories")),
+    }
+    for oracle in every:
+        table[f"broker {oracle.version}"] = partial(check_broker, oracle, seeds("broker"))
+    return table
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the parts, print what each found, write the report. The exit status is 1 when Kafka disagrees anywhere."""
+    options = _options(arguments)
+    if missing := missing_tools():
+        print(f"not on this machine: {', '.join(missing)}", file=sys.stderr)
+        return 2
+    counts = {name: getattr(options, name) for name in COUNTS}
+    results: dict[str, dict[str, Any]] = {}
+    try:
+        with ExitStack() as stack:
+            oracles = {release: stack.enter_context(Oracle(release)) for release in options.releases}
+            for name, part in parts(oracles, counts, options.seed).items():
+                if name.split()[0] in options.parts and counts[name.split()[0]]:
+                    results[name] = _run(name, part)
+    except OracleError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if options.report is not None:
+        options.report.parent.mkdir(parents=True, exist_ok=True)
+        options.report.write_text(json.dumps(_report(results, options), indent=1) + "\n", encoding="utf-8")
+    return 1 if any(result["disagreements"] for result in results.values()) else 0
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=0, help="the first one; the others follow")
+    parser.add_argument("--parts", nargs="+", choices=[*COUNTS], default=[*COUNTS], help="run only these")
+    parser.add_argument("--releases", nargs="+", choices=[*RELEASES], default=[*RELEASES], help="of Kafka")
+    parser.add_argument("--report", type=Path, help="write what was found here, as JSON")
+    for name, count in COUNTS.items():
+        parser.add_argument(f"--{name}", type=int, default=count, metavar="N", help=f"how many; {count} by default")
+    options = parser.parse_args(arguments)
+    options.command = shlex.join(
+        ["python", "tools/kafka_reads.py", *(sys.argv[1:] if arguments is None else arguments)]
+    )
+    return options
+
+
+def _run(name: str, part: Callable[[], Result]) -> dict[str, Any]:
+    started = time.monotonic()
+    result = part()
+    seconds = time.monotonic() - started
+    print(f"{name}: {result.checked} compared, {result.failure_count} disagreements, {seconds:.0f} s", flush=True)
+    for text in result.failures:
+        print(f"  {text}")
+    return {**result.as_object(), "seconds": round(seconds)}
+
+
+def _report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> dict[str, Any]:
+    """What was found, without names or paths of this machine."""
+    return {
+        "command": options.command,
+        "seed": options.seed,
+        "versions": {
+            "kafka": [RELEASES[release] for release in options.releases],
+            "java": java_version(),
+            "python": platform.python_version(),
+            "seglog-format": version("seglog-format"),
+        },
+        "machine": {"system": platform.system(), "architecture": platform.machine(), "cores": os.cpu_count()},
+        "disagreements": sum(result["disagreements"] for result in results.values()),
+        "parts": results,
+    }
+
+
+def java_version() -> str:
+    """Such as ``17.0.15``."""
+    command = ["java", "-XshowSettings:properties", "-version"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)
+    lines = (line.partition("=") for line in told.stderr.splitlines())
+    return next((value.strip() for key, _, value in lines if key.strip() == "java.version"), "")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -85,12 +85,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for name, part in parts(oracles, counts, options.seed).items():
                 if name.split()[0] in options.parts and counts[name.split()[0]]:
                     results[name] = _run(name, part)
+                    _write(results, options)
     except OracleError as error:
         print(error, file=sys.stderr)
         return 2
-    if options.report is not None:
-        options.report.parent.mkdir(parents=True, exist_ok=True)
-        options.report.write_text(json.dumps(_report(results, options), indent=1) + "\n", encoding="utf-8")
     return 1 if any(result["disagreements"] for result in results.values()) else 0
 
 
@@ -117,6 +115,13 @@ def _run(name: str, part: Callable[[], Result]) -> dict[str, Any]:
     for text in result.failures:
         print(f"  {text}")
     return {**result.as_object(), "seconds": round(seconds)}
+
+
+def _write(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> None:
+    """Write what is known so far, so that little is lost when a later part is interrupted."""
+    if options.report is not None:
+        options.report.parent.mkdir(parents=True, exist_ok=True)
+        options.report.write_text(json.dumps(_report(results, options), indent=1) + "\n", encoding="utf-8")
 
 
 def _report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> dict[str, Any]:

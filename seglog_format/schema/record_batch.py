@@ -52,5 +52,5 @@ ENTRY_PREFIX = compiled(EntryPrefix)
 RECORD_BATCH_HEADER = compiled(RecordBatchHeader)
 
 assert MAGIC_POSITION == FIELDS["magic"].offset == ENTRY_PREFIX.size - 1
-assert ATTRIBUTES_POSITION == FIELDS["attributes"].offset
+assert FIELDS["attributes"].offset == ATTRIBUTES_POSITION
 assert RECORD_BATCH_HEADER.size == RECORD_BATCH_HEADER_SIZE

@@ -141,7 +141,8 @@ class Message:
 
 def add_sequence(sequence: int, increment: int) -> int:
     """A sequence number ``increment`` further on, wrapping to 0 after 2147483647 (SEG-BAT-017)."""
-    return (sequence + increment) % 2**31
+    total = sequence + increment
+    return total - 2**31 if total > INT32_MAX else total  # a negative one, of a damaged batch, stays negative
 
 
 @dataclass(frozen=True, slots=True)

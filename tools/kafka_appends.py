@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_oracle import Oracle, bytes_of, scratch_root
-from kafka_recovery import NEWEST, producers_in, snapshot_of, sorted_entries
+from kafka_recovery import NEWEST, replayed, snapshot_of, sorted_entries
 from kafka_result import Result
 from random_logs import START_MS, LogMaker, RandomLog, random_log
 
 from seglog_format.codec.build import with_offset
-from seglog_format.lifecycle.broker_scan import broker_scan
+from seglog_format.codec.framing import walk
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.environment import Environment
 from seglog_format.lifecycle.index_build import build_indexes, encode_offset_index, encode_time_index
-from seglog_format.lifecycle.index_settings import IndexSettings, indexed_rows
+from seglog_format.lifecycle.index_settings import indexed_rows
 from seglog_format.lifecycle.producer_state import Origin
 from seglog_format.lifecycle.segment_files import encode_transaction_index
 from seglog_format.lifecycle.writer import PartitionWriter
@@ -48,7 +48,7 @@ def check_segments(oracles: Sequence[Oracle], seeds: Iterable[int]) -> Result:
 
     The older rule takes an append for the unit, and recovery a batch: there each batch is appended on its own.
     """
-    result = Result("single segments: IndexBuilder and broker_scan against LogSegment.append")
+    result = Result("single segments: IndexBuilder and ProducerStates against LogSegment.append")
     for seed in seeds:
         log = random_log(seed)
         for oracle in oracles:
@@ -69,17 +69,17 @@ def _check_segment(result: Result, oracle: Oracle, seed: int, log: RandomLog) ->
     )
     data = memoryview(log.data)
     built = build_indexes(indexed_rows(data), interval_bytes=log.interval_bytes)
-    scan = broker_scan(data, log.base_offset, settings=IndexSettings(log.interval_bytes))
+    producers, aborted = replayed((list(walk(b"".join(append))) for append in appends), log.base_offset)
     index = encode_offset_index(built.offset_entries, log.base_offset)
     time_index = encode_time_index(built.time_entries, log.base_offset)
     result.equal(name, "log", log.data, bytes_of(answer, "log"))
     result.equal(name, "index", index, bytes_of(answer, "index"))
     result.equal(name, "timeindex", time_index, bytes_of(answer, "timeindex"))
-    result.equal(name, "txnindex", encode_transaction_index(scan.aborted), bytes_of(answer, "txnindex"))
-    result.equal(name, "snapshot", producers_in(data, log.base_offset), snapshot_of(answer))
+    result.equal(name, "txnindex", encode_transaction_index(aborted), bytes_of(answer, "txnindex"))
+    result.equal(name, "snapshot", producers, snapshot_of(answer))
     result.counts[f"Kafka {oracle.release}: index entries"] += len(built.offset_entries)
     result.counts[f"Kafka {oracle.release}: time index entries"] += len(built.time_entries)
-    result.counts[f"Kafka {oracle.release}: aborted transactions"] += len(scan.aborted)
+    result.counts[f"Kafka {oracle.release}: aborted transactions"] += len(aborted)
 
 
 # Whole partitions

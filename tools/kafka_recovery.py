@@ -18,7 +18,7 @@ from seglog_format.errors import FormatError, Location
 from seglog_format.lifecycle.broker_scan import BrokerScan, Outcome, broker_scan
 from seglog_format.lifecycle.index_build import encode_offset_index, encode_time_index
 from seglog_format.lifecycle.index_settings import IndexSettings, recoverable_frames
-from seglog_format.lifecycle.producer_state import Origin, ProducerStates, end_marker_of
+from seglog_format.lifecycle.producer_state import EndMarker, Origin, ProducerStates, end_marker_of
 from seglog_format.lifecycle.segment_files import encode_transaction_index, side_files_of
 from seglog_format.lifecycle.segment_scan import SegmentScan, scan_segment
 from seglog_format.log.transactions import Transactions
@@ -26,6 +26,8 @@ from seglog_format.model import NO_PRODUCER_ID, ProducerStateEntry, RecordBatchH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from seglog_format.model import AbortedTxn, BatchHeader, Frame
 
 ABOUT: Final = "damaged segments: our recovery scans against LogSegment.recover"
 NEWEST: Final = "4.1"
@@ -150,15 +152,34 @@ def sorted_entries(data: bytes) -> list[ProducerStateEntry]:
 
 
 def producers_in(data: memoryview, base_offset: int) -> list[ProducerStateEntry]:
-    """What the batches of a log say of their producers."""
+    """What the batches of a log say of their producers, read one by one."""
+    return replayed(([frame] for frame in recoverable_frames(data)), base_offset)[0]
+
+
+def replayed(
+    appends: Iterable[Sequence[Frame]], base_offset: int
+) -> tuple[list[ProducerStateEntry], tuple[AbortedTxn, ...]]:
+    """What batches say of their producers, and the transactions that they abort.
+
+    Args:
+        appends: the entries that are appended at once; that decides which transactions count as open at a marker.
+        base_offset: of the segment.
+    """
     states = ProducerStates(end_offset=base_offset)
-    for frame in recoverable_frames(data):
-        header = frame.header
-        if not isinstance(header, RecordBatchHeader) or header.producer_id == NO_PRODUCER_ID:
-            continue
+    aborted: list[AbortedTxn] = []
+    for frames in appends:
         try:
-            marker = end_marker_of(frame.data, header, Location(position=frame.position))
+            batches = [_with_marker(frame, frame.header) for frame in frames if _has_producer(frame)]
         except FormatError:
             break  # the last batch that is kept: brokers take nothing over from it
-        states.apply(states.changes([(header, marker)], Origin.REPLICATION), header.next_offset)
-    return [producer.to_entry() for producer in states.producers]
+        aborted += states.apply(states.changes(batches, Origin.REPLICATION), frames[-1].header.next_offset)
+    return [producer.to_entry() for producer in states.producers], tuple(aborted)
+
+
+def _has_producer(frame: Frame) -> bool:
+    return isinstance(frame.header, RecordBatchHeader) and frame.header.producer_id > NO_PRODUCER_ID
+
+
+def _with_marker(frame: Frame, header: BatchHeader) -> tuple[RecordBatchHeader, EndMarker | None]:
+    assert isinstance(header, RecordBatchHeader)
+    return header, end_marker_of(frame.data, header, Location(position=frame.position))

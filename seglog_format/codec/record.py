@@ -111,6 +111,6 @@ def signed_64(value: int) -> int:
 
 def record_sequence(header: RecordBatchHeader, offset_delta: int) -> int:
     """Sequence number of a record, or -1 (SEG-REC-015)."""
-    if header.base_sequence == NO_SEQUENCE:
+    if header.base_sequence < 0:
         return NO_SEQUENCE
     return add_sequence(header.base_sequence, offset_delta)

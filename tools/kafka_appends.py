@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import random
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_oracle import Oracle, bytes_of, scratch_root
+from kafka_oracle import Oracle, bytes_of, scratch_directory
 from kafka_recovery import NEWEST, replayed, snapshot_of, sorted_entries
 from kafka_result import Result
 from random_logs import START_MS, LogMaker, RandomLog, random_log
@@ -161,7 +160,7 @@ def check_partitions(oracles: Sequence[Oracle], seeds: Iterable[int]) -> Result:
     for seed in seeds:
         script = random_script(seed)
         for oracle in oracles:
-            with tempfile.TemporaryDirectory(dir=scratch_root()) as root:
+            with scratch_directory() as root:
                 _check_partition(result, oracle, f"partition {seed}, Kafka {oracle.version}", script, Path(root))
         result.checked += 1
         result.counts["appends"] += len(script.steps)

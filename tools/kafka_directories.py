@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import tarfile
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agreement import compared, numbered
 from kafka_appends import compare_directories
-from kafka_oracle import Oracle, scratch_root
+from kafka_oracle import Oracle, scratch_directory
 from kafka_result import Result
 
 from seglog_format import open_partition
@@ -55,7 +54,7 @@ def check_fixtures(oracle: Oracle, every: int = 1) -> Result:
     """
     result = Result("bundled directories of brokers 0.8.2 to 4.3: our lines against those of Kafka's classes")
     for case in sorted(path.parent for path in FIXTURES.glob("kafka-*/*/case.toml"))[::every]:
-        with tempfile.TemporaryDirectory(dir=scratch_root()) as root, tarfile.open(case / "files.tar.gz") as files:
+        with scratch_directory() as root, tarfile.open(case / "files.tar.gz") as files:
             files.extractall(root, filter="data")
             compare_lines(result, oracle, f"{case.parent.name}/{case.name}", Path(root))
         result.checked += 1
@@ -104,7 +103,7 @@ def check_generated(oracles: Sequence[Oracle], seeds: Iterable[int]) -> Result:
     """
     result = Result("generated directories: dumped, recovered, read and searched by Kafka")
     for seed in seeds:
-        with tempfile.TemporaryDirectory(dir=scratch_root()) as root:
+        with scratch_directory() as root:
             made = generate(random_recipe(seed), Path(root) / "log", seed)
             for partition in made.partitions:
                 name = f"generated {seed}, {partition.path.name}"
@@ -166,7 +165,7 @@ def gaps_in(directory: Path) -> set[tuple[int, int]]:
 
 def recover(result: Result, oracle: Oracle, name: str, directory: Path, config: LogConfig) -> None:
     """Kafka loads a copy as after a crash, scans every segment, builds every index anew: nothing may change."""
-    with tempfile.TemporaryDirectory(dir=scratch_root()) as root:
+    with scratch_directory() as root:
         copy = Path(root) / directory.name
         shutil.copytree(directory, copy)
         answer = oracle.must("load", directory=str(copy), config=settings_of(config), isClean=False)
@@ -182,7 +181,7 @@ def settings_of(config: LogConfig) -> dict[str, str]:
 
 def look_up(result: Result, oracle: Oracle, name: str, directory: Path) -> None:
     """Positions of offsets, and offsets of timestamps, by the indexes."""
-    with tempfile.TemporaryDirectory(dir=scratch_root()) as root, open_partition(directory) as partition:
+    with scratch_directory() as root, open_partition(directory) as partition:
         copy = Path(root) / directory.name
         shutil.copytree(directory, copy)
         timestamps = _timestamps(directory)

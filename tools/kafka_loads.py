@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import random
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kafka_directories import settings_of
-from kafka_oracle import Oracle, scratch_root
+from kafka_oracle import Oracle, scratch_directory
 from kafka_result import Result
 from random_damage import damaged
 
@@ -54,7 +53,7 @@ def check_loads(oracles: Sequence[Oracle], seeds: Iterable[int]) -> Result:
     """Recover a damaged partition for each seed."""
     result = Result("damaged partitions: recovery like a broker's against Kafka's loader")
     for seed in seeds:
-        with tempfile.TemporaryDirectory(dir=scratch_root()) as root:
+        with scratch_directory() as root:
             wreck = wreck_of(seed, Path(root) / "wreck")
             result.counts.update(f"damage: {name}" for name in wreck.damages or ("none",))
             for oracle in oracles:

@@ -173,6 +173,11 @@ def scratch_root() -> Path:
     return memory if memory.is_dir() and os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
 
 
+def scratch_directory() -> tempfile.TemporaryDirectory[str]:
+    """A directory for a moment, by a name that tells whose it is."""
+    return tempfile.TemporaryDirectory(prefix="kafka-reads-", dir=scratch_root())
+
+
 def bytes_of(answer: Mapping[str, Any], name: str) -> bytes:
     """A file in an answer; one that does not exist is empty."""
     return bytes.fromhex(answer[name] or "")

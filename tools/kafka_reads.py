@@ -10,7 +10,6 @@ import argparse
 import json
 import os
 import platform
-import shlex
 import subprocess
 import sys
 import time
@@ -84,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             oracles = {release: stack.enter_context(Oracle(release)) for release in options.releases}
             for name, part in parts(oracles, counts, options.seed).items():
                 if name.split()[0] in options.parts and counts[name.split()[0]]:
-                    results[name] = _run(name, part)
+                    results[name] = {"seed": options.seed, **_run(name, part)}
                     _write(results, options)
     except OracleError as error:
         print(error, file=sys.stderr)
@@ -100,11 +99,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--report", type=Path, help="write what was found here, as JSON")
     for name, count in COUNTS.items():
         parser.add_argument(f"--{name}", type=int, default=count, metavar="N", help=f"how many; {count} by default")
-    options = parser.parse_args(arguments)
-    options.command = shlex.join(
-        ["python", "tools/kafka_reads.py", *(sys.argv[1:] if arguments is None else arguments)]
-    )
-    return options
+    return parser.parse_args(arguments)
 
 
 def _run(name: str, part: Callable[[], Result]) -> dict[str, Any]:
@@ -118,17 +113,18 @@ def _run(name: str, part: Callable[[], Result]) -> dict[str, Any]:
 
 
 def _write(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> None:
-    """Write what is known so far, so that little is lost when a later part is interrupted."""
-    if options.report is not None:
-        options.report.parent.mkdir(parents=True, exist_ok=True)
-        options.report.write_text(json.dumps(_report(results, options), indent=1) + "\n", encoding="utf-8")
+    """Write what is known so far; parts of the report that this run has not come to, or leaves out, stay as they are."""
+    if options.report is None:
+        return
+    known = json.loads(options.report.read_text(encoding="utf-8"))["parts"] if options.report.exists() else {}
+    options.report.parent.mkdir(parents=True, exist_ok=True)
+    options.report.write_text(json.dumps(_report(known | results, options), indent=1) + "\n", encoding="utf-8")
 
 
 def _report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> dict[str, Any]:
     """What was found, without names or paths of this machine."""
     return {
-        "command": options.command,
-        "seed": options.seed,
+        "command": "python tools/kafka_reads.py",
         "versions": {
             "kafka": [RELEASES[release] for release in options.releases],
             "java": java_version(),

@@ -113,7 +113,7 @@ def _run(name: str, part: Callable[[], Result]) -> dict[str, Any]:
 
 
 def _write(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> None:
-    """Write what is known so far; parts of the report that this run has not come to, or leaves out, stay as they are."""
+    """Write what is known so far; parts of the report that this run leaves out stay as they are."""
     if options.report is None:
         return
     known = json.loads(options.report.read_text(encoding="utf-8"))["parts"] if options.report.exists() else {}

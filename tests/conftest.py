@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pytest
 
-if TYPE_CHECKING:
-    import pytest
+TERMINAL_SETTINGS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE")
+
+
+@pytest.fixture(autouse=True)
+def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Output is as wide and as plain as in a pipe, whatever terminal the tests are run from."""
+    for name in TERMINAL_SETTINGS:
+        monkeypatch.delenv(name, raising=False)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

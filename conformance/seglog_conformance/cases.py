@@ -1,0 +1,292 @@
+"""Cases: what to ask, what the answer has to be, and why."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_conformance.protocol import OPS, Json, schema_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+HERE: Final = Path(__file__).resolve().parent
+CASE_DIRECTORIES: Final = (HERE / "_cases", HERE.parent / "cases")
+"""In a wheel, and in a working tree."""
+
+FIXTURE_DIRECTORIES: Final = (HERE / "_fixtures", HERE.parent / "fixtures", HERE.parent.parent / "fixtures")
+
+
+class CaseError(Exception):
+    """A case file is not as its schema says."""
+
+
+class MissingFixtureError(CaseError):
+    """A case needs a file that is not here."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case.
+
+    Attributes:
+        id: a slug with the family's name before the slash; never used again for other bytes.
+        family: number and `family_name` name of the file that it stands in.
+        op: what is asked.
+        requirements: that it is about.
+        level: ``must`` (interoperability, loss of data), ``should`` (hostile bytes), ``may`` (quality).
+        result: ``valid``, ``invalid``, ``acceptable`` or ``undefined``.
+        needs: features without which it makes no sense.
+        flags: why it exists; explained in its file.
+        why: one sentence.
+        since: the broker version from which this is so.
+        source: what the expectation rests on.
+        stored_request: as in the file; `request` has fixtures filled in.
+        stored_expect: the same of the expected answer.
+        smoke: it belongs to the smoke test.
+    """
+
+    id: str
+    family: int
+    family_name: str
+    op: str
+    requirements: tuple[str, ...]
+    level: str
+    result: str
+    why: str
+    stored_request: Json
+    stored_expect: Json
+    needs: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    since: str = ""
+    source: str = ""
+    smoke: bool = False
+    families_flags: Json = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def request(self) -> Json:
+        """What the adapter is asked, without ``seq`` and ``op``.
+
+        Raises:
+            MissingFixtureError: a fixture is not here or is not the one that was meant.
+        """
+        filled: Json = _filled(self.stored_request)
+        return filled
+
+    @cached_property
+    def expect(self) -> Json:
+        """The answer that is expected.
+
+        Raises:
+            MissingFixtureError: a fixture is not here or is not the one that was meant.
+        """
+        filled: Json = _filled(self.stored_expect)
+        return filled
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes when anything about the case does that a verdict can depend on."""
+        parts = [self.op, self.level, self.result, self.needs, self.stored_request, self.stored_expect]
+        text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @cached_property
+    def input_size(self) -> int:
+        """Bytes that the request holds, about."""
+        return _hex_size(self.request)
+
+    @cached_property
+    def answer_size(self) -> int:
+        """Bytes that the largest expected answer holds, about, digests counted as what they stand for."""
+        return _hex_size(self.expect)
+
+    def request_with(self, seq: int) -> Json:
+        """The line that asks it."""
+        return {"seq": seq, "op": self.op, "case": self.id, **self.request}
+
+
+def _is_fixture(value: Json) -> bool:
+    return set(value) == {"fixture", "sha256"}
+
+
+def _filled(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, dict):
+        return _fixture(value) if _is_fixture(value) else {key: _filled(item) for key, item in value.items()}
+    return [_filled(item) for item in value] if isinstance(value, list) else value
+
+
+def _fixture(value: Json) -> str:
+    name = str(value["fixture"])
+    for directory in FIXTURE_DIRECTORIES:
+        path = directory / name
+        if path.is_file() and path.resolve().is_relative_to(directory):
+            data = path.read_bytes()
+            if hashlib.sha256(data).hexdigest() != value["sha256"]:
+                msg = f"fixture {name} has another SHA-256 than the case says"
+                raise MissingFixtureError(msg)
+            return data.hex()
+    msg = f"fixture {name} is not here"
+    raise MissingFixtureError(msg)
+
+
+def _hex_size(value: object) -> int:
+    match value:
+        case str():
+            return len(value) // 2
+        case {"bytes": int(size), "sha256": str()}:
+            return size
+        case dict():
+            return sum(_hex_size(item) + 8 for item in value.values())
+        case list():
+            return sum(_hex_size(item) + 8 for item in value)
+        case _:
+            return 4
+
+
+def case_directory() -> Path:
+    """Where the cases of the suite are."""
+    return next((path for path in CASE_DIRECTORIES if path.is_dir()), CASE_DIRECTORIES[-1])
+
+
+def case_files(directory: Path | None = None) -> list[Path]:
+    """The files of cases, in the order of their families."""
+    return sorted((directory or case_directory()).glob("*.json"))
+
+
+def load_cases(paths: Path | Iterable[Path] | None = None, *, checked: bool = False) -> list[Case]:
+    """Read cases.
+
+    Args:
+        paths: files, or a directory with them; the suite's own by default.
+        checked: hold the files against their schema; costs a second for every few hundred cases.
+
+    Raises:
+        CaseError: a file is no file of cases.
+    """
+    files = case_files(paths) if paths is None or (isinstance(paths, Path) and paths.is_dir()) else _listed(paths)
+    cases = [case for path in files for case in _cases_of(path, checked=checked)]
+    seen: set[str] = set()
+    for case in cases:
+        if case.id in seen:
+            msg = f"case {case.id} stands in two places"
+            raise CaseError(msg)
+        seen.add(case.id)
+    return cases
+
+
+def _listed(paths: Path | Iterable[Path]) -> list[Path]:
+    return [paths] if isinstance(paths, Path) else list(paths)
+
+
+def _cases_of(path: Path, *, checked: bool) -> Iterator[Case]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        msg = f"{path}: {error}"
+        raise CaseError(msg) from None
+    if checked:
+        errors = schema_errors(content, "case-file")
+        if errors:
+            msg = f"{path}: {'; '.join(errors[:5])}"
+            raise CaseError(msg)
+    try:
+        for stored in content["cases"]:
+            yield _case(content, stored)
+    except (KeyError, TypeError) as error:
+        msg = f"{path}: {error!r}: hold the file against its schema: python -m seglog_conformance.check {path}"
+        raise CaseError(msg) from None
+
+
+REQUIRED: Final = frozenset({"id", "op", "requirements", "level", "result", "why", "request", "expect"})
+KEYS: Final = REQUIRED | {"needs", "flags", "since", "source", "smoke", "supersedes"}
+
+
+def _case(content: Json, stored: Json) -> Case:
+    unknown = set(stored) - KEYS
+    if unknown:
+        msg = f"case {stored.get('id')} has unknown fields: {', '.join(sorted(unknown))}"
+        raise CaseError(msg)
+    return Case(
+        id=stored["id"],
+        family=content["family"],
+        family_name=content["name"],
+        op=stored["op"],
+        requirements=tuple(stored["requirements"]),
+        level=stored["level"],
+        result=stored["result"],
+        why=stored["why"],
+        stored_request=stored["request"],
+        stored_expect=stored["expect"],
+        needs=tuple(stored.get("needs", ())),
+        flags=tuple(stored.get("flags", ())),
+        since=stored.get("since", ""),
+        source=stored.get("source", ""),
+        smoke=stored.get("smoke", False),
+        families_flags=content.get("flags", {}),
+    )
+
+
+def case_problems(case: Case) -> list[str]:
+    """What is wrong with a case beyond the form of its file; empty for a sound one."""
+    problems = [f"op {case.op} is not known"] if case.op not in OPS else _body_problems(case)
+    problems += [f"flag {flag} is not explained in its file" for flag in case.flags if flag not in case.families_flags]
+    return problems
+
+
+def _body_problems(case: Case) -> list[str]:
+    try:
+        request, expect = case.request, case.expect
+    except MissingFixtureError as error:
+        return [str(error)]
+    problems = [f"request/{text}" for text in schema_errors(request, "protocol", f"body-{case.op}")]
+    match case.result:
+        case "valid":
+            problems += _result_problems(case.op, expect)
+        case "invalid":
+            problems += [] if "reject" in expect else ["expect has no reject"]
+            problems += _result_problems(case.op, expect)
+        case "acceptable":
+            allowed = expect.get("allowed", [])
+            problems += [] if len(allowed) > 1 else ["expect/allowed has fewer than two branches"]
+            problems += [] if case.flags else ["an acceptable case has a flag that says why"]
+            for branch in allowed:
+                problems += [] if isinstance(branch.get("branch"), str) else ["a branch has no name"]
+                answer = {key: value for key, value in branch.items() if key != "branch"}
+                problems += _result_problems(case.op, answer)
+        case _:
+            problems += [] if not expect else ["an undefined case expects nothing"]
+    return problems
+
+
+def _result_problems(op: str, expect: Json) -> list[str]:
+    """An expected answer; one that refuses may say what was delivered before."""
+    if "reject" not in expect:
+        return [f"expect/{text}" for text in schema_errors(expect, "protocol", f"result-{op}")]
+    answer = {"seq": 0, "ok": False, **expect}
+    return [f"expect/{text}" for text in schema_errors(answer, "protocol", f"answer-{op}")]
+
+
+def selected(cases: Iterable[Case], patterns: Iterable[str]) -> list[Case]:
+    """The cases whose id, family number or family name fits one of some patterns; all without a pattern.
+
+    Args:
+        cases: to choose from.
+        patterns: an id, a beginning of ids that ends in a slash, a family number, or a text with ``*``.
+    """
+    wanted = [_pattern(text) for text in patterns]
+    if not wanted:
+        return list(cases)
+    return [case for case in cases if any(pattern.fullmatch(name) for pattern in wanted for name in _names(case))]
+
+
+def _names(case: Case) -> tuple[str, ...]:
+    return case.id, str(case.family), case.family_name, case.id.partition("/")[0] + "/"
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(".*".join(re.escape(part) for part in text.split("*")))

@@ -1,0 +1,299 @@
+"""An answer against a case: the verdict."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_conformance.features import EVERYTHING, Mask
+from seglog_conformance.verdicts import MISSING, Difference, Judgement, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seglog_conformance.cases import Case
+    from seglog_conformance.protocol import Json
+
+MOST_DIFFERENCES: Final = 20
+UNSTABLE: Final = frozenset({"position", "sizeInBytes", "crc"})
+"""What a compressor decides; left out of the comparison of what was encoded."""
+
+
+def judge(case: Case, answer: Json, features: Json) -> Judgement:
+    """Give a verdict on an answer.
+
+    Args:
+        case: that was asked.
+        answer: a result or a refusal; no skip and no error.
+        features: of the implementation; what it does not tell is not compared.
+    """
+    if case.result == "undefined":
+        return Judgement(Verdict.PASS)
+    if case.op == "encode":
+        answer = _decoded(answer)
+    if case.result == "acceptable":
+        return _acceptable(case, answer, features)
+    return _against(case.op, case.expect, answer, features)
+
+
+def _acceptable(case: Case, answer: Json, features: Json) -> Judgement:
+    branches = case.expect["allowed"]
+    found = [(_against(case.op, branch, answer, features), str(branch["branch"])) for branch in branches]
+    for judgement, branch in found:
+        if judgement.verdict is Verdict.PASS:
+            return Judgement(Verdict.PASS, compared=judgement.compared, branch=branch)
+    nearest, branch = min(found, key=lambda item: len(item[0].differences))
+    same = {judgement.verdict for judgement, _ in found}
+    verdict = nearest.verdict if len(same) == 1 else Verdict.DIFFER
+    return Judgement(verdict, f"none of {len(found)} allowed answers; nearest is {branch}", nearest.differences)
+
+
+def _against(op: str, expect: Json, answer: Json, features: Json) -> Judgement:
+    if op in {"decode", "encode", "read"}:
+        comparison = _Comparison(op, expect, answer, Mask(EVERYTHING if op == "encode" else features))
+        return comparison.refusal() if "reject" in expect else comparison.result()
+    return _refused(answer) if "reject" in expect else _plain(op, expect, answer)
+
+
+def _refused(answer: Json) -> Judgement:
+    if answer["ok"]:
+        return Judgement(Verdict.ACCEPTS_INVALID, "it was not refused", compared=("ok",))
+    return Judgement(Verdict.PASS, compared=("ok",))
+
+
+def _rejected(answer: Json) -> Judgement:
+    return Judgement(Verdict.REJECTS_VALID, reject_text(answer), compared=("ok",))
+
+
+def reject_text(answer: Json) -> str:
+    """What a refusal says, in a line."""
+    reject = answer.get("reject", {})
+    return " ".join(str(reject[name]) for name in ("class", "error", "message") if reject.get(name)) or "refused"
+
+
+def _plain(op: str, expect: Json, answer: Json) -> Judgement:
+    """An answer of fields that are compared one by one, as far as they are expected."""
+    if not answer["ok"]:
+        return _rejected(answer)
+    names = tuple(name for name in expect if name != "branch")
+    differences = tuple(difference for name in names for difference in _differences(name, expect[name], answer, name))
+    if differences:
+        return Judgement(Verdict.DIFFER, str(differences[0]), differences[:MOST_DIFFERENCES], names)
+    return Judgement(Verdict.PASS, compared=tuple(f"{op}.{name}" for name in names))
+
+
+def _differences(path: str, expected: Any, holder: Json, name: str) -> Iterator[Difference]:  # noqa: ANN401 - JSON
+    if name not in holder:
+        if expected is not None:
+            yield Difference(path, expected, MISSING)
+        return
+    found = holder[name]
+    if isinstance(expected, dict) and isinstance(found, dict) and not _is_digest(expected):
+        for key in expected:
+            yield from _differences(f"{path}.{key}", expected[key], found, key)
+    elif isinstance(expected, list) and isinstance(found, list):
+        yield from _list_differences(path, expected, found)
+    elif not same(expected, found):
+        yield Difference(path, expected, found)
+
+
+def _list_differences(path: str, expected: list[Any], found: list[Any]) -> Iterator[Difference]:
+    if len(expected) != len(found):
+        yield Difference(f"{path}.length", len(expected), len(found))
+    for number, (one, other) in enumerate(zip(expected, found, strict=False)):
+        yield from _differences(f"{path}[{number}]", one, {"item": other}, "item")
+
+
+def _is_digest(value: object) -> bool:
+    return isinstance(value, dict) and set(value) == {"bytes", "sha256"}
+
+
+def same(expected: object, found: object) -> bool:
+    """Whether two values of JSON mean the same: numbers as text or not, bytes as hex or as a digest."""
+    if isinstance(expected, list) and isinstance(found, list):
+        return len(expected) == len(found) and all(map(same, expected, found))
+    if isinstance(expected, bool) or isinstance(found, bool) or expected is None or found is None:
+        return expected is found
+    if _is_digest(expected) or _is_digest(found):
+        return _digest(expected) == _digest(found)
+    if isinstance(expected, str | int) and isinstance(found, str | int):
+        return str(expected) == str(found)
+    return expected == found
+
+
+def _digest(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        data = bytes.fromhex(value)
+    except ValueError:
+        return None
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def _decoded(answer: Json) -> Json:
+    """What was encoded, as the reference reads it."""
+    if not answer["ok"]:
+        return answer
+    from seglog_conformance.reference import decode  # noqa: PLC0415 - the reference is needed for this alone
+
+    data = str(answer.get("data", ""))
+    try:
+        found = decode({"data": data})
+    except ValueError as error:
+        found = {"ok": False, "reject": {"class": "other", "message": f"data is no hex: {error}"}}
+    return {**found, "ok": True, "data": data, "unreadable": not found["ok"], "reason": found.get("reject")}
+
+
+class _Comparison:
+    """Batches, or records alone, against what is expected."""
+
+    def __init__(self, op: str, expect: Json, answer: Json, mask: Mask) -> None:
+        self.op = op
+        self.expect = expect
+        self.answer = answer
+        self.mask = mask
+        self.compared: dict[str, None] = {}
+        self.found: list[Difference] = []
+
+    @property
+    def expected_batches(self) -> list[Json]:
+        return _batches(self.op, self.expect)
+
+    @property
+    def given_batches(self) -> list[Json]:
+        return _batches(self.op, self.answer)
+
+    def result(self) -> Judgement:
+        """The answer to bytes that have to be read."""
+        if not self.answer["ok"]:
+            return _rejected(self.answer)
+        if self.op == "encode" and self.answer["unreadable"]:
+            return self._judgement(Verdict.DIFFER, f"what was encoded cannot be read: {self.answer['reason']}")
+        if "batches" in self.expect or "records" in self.expect:
+            self._compare(self.expected_batches, self.given_batches)
+        for name in self._other_fields():
+            self.compared[name] = None
+            self.found += _differences(name, self.expect[name], self.answer, name)
+        if not self.found:
+            return self._judgement(Verdict.PASS)
+        lost = self._lost_count()
+        if lost:
+            return self._judgement(Verdict.SILENT, f"{lost} records are missing, and there is no error")
+        return self._judgement(Verdict.DIFFER, str(self.found[0]))
+
+    def _other_fields(self) -> Iterator[str]:
+        if self.op == "decode" and self.mask.has_tail:
+            yield from (name for name in ("consumed",) if name in self.expect)
+            self._compare_tail()
+        if self.op in {"encode", "read"}:
+            yield from (name for name in ("data", "nextOffset") if name in self.expect)
+
+    def _compare_tail(self) -> None:
+        """Whether something follows, and where; what it is called is not a question of right and wrong."""
+        if "tail" not in self.expect:
+            return
+        self.compared["tail"] = None
+        expected, found = self.expect["tail"], self.answer.get("tail", MISSING)
+        places = [value.get("at") if isinstance(value, dict) else value for value in (expected, found)]
+        if not same(*places):
+            self.found.append(Difference("tail", expected, found))
+
+    def _lost_count(self) -> int:
+        """How many records are missing from an answer that is right otherwise."""
+        expected, given = self._records(self.expected_batches), self._records(self.given_batches)
+        if len(given) >= len(expected):
+            return 0
+        left = iter(expected)
+        is_part = all(any(self._is_same_record(one, record) for one in left) for record in given)
+        return len(expected) - len(given) if is_part else 0
+
+    def refusal(self) -> Judgement:
+        """The answer to bytes that have to be refused; what stands before the damage may have been delivered."""
+        allowed, given = self._records(self.expected_batches), self._records(self.given_batches)
+        if len(given) > len(allowed):
+            extra = len(given) - len(allowed)
+            return self._judgement(Verdict.ACCEPTS_INVALID, f"{extra} records were delivered from the damage on")
+        for number, (one, other) in enumerate(zip(allowed, given, strict=False)):
+            self._compare_record(f"records[{number}]", one, other)
+        if self.found:
+            return self._judgement(Verdict.DIFFER, str(self.found[0]))
+        if not self.answer["ok"]:
+            return self._judgement(Verdict.PASS)
+        if self.op == "encode":
+            return self._judgement(Verdict.ACCEPTS_INVALID, "it was encoded")
+        return self._judgement(Verdict.SILENT, "there is no error, and nothing from the damage on")
+
+    def _judgement(self, verdict: Verdict, detail: str = "") -> Judgement:
+        return Judgement(verdict, detail, tuple(self.found[:MOST_DIFFERENCES]), tuple(self.compared))
+
+    def _compare(self, expected: list[Json], given: list[Json]) -> None:
+        if self.mask.has_batches and self.op != "read":
+            self._compare_batches(expected, given)
+        else:
+            self._compare_records("", self._records(expected), self._records(given))
+
+    def _compare_batches(self, expected: list[Json], given: list[Json]) -> None:
+        if not self.mask.has_control:
+            expected, given = _without_control(expected), _without_control(given)
+        self.compared["batches.length"] = None
+        if len(expected) != len(given):
+            self.found.append(Difference("batches.length", len(expected), len(given)))
+        for number, (one, other) in enumerate(zip(expected, given, strict=False)):
+            place = f"batches[{number}]"
+            for name in self.mask.batch_fields(one):
+                if self.op != "encode" or name not in UNSTABLE:
+                    self._compare_field("batch", place, name, one[name], other.get(name, MISSING))
+            self._compare_records(f"{place}.", _records(one), _records(other))
+
+    def _compare_records(self, place: str, expected: Sequence[Json], given: Sequence[Json]) -> None:
+        self.compared["records.length"] = None
+        if len(expected) != len(given):
+            self.found.append(Difference(f"{place}records.length", len(expected), len(given)))
+        for number, (one, other) in enumerate(zip(expected, given, strict=False)):
+            self._compare_record(f"{place}records[{number}]", one, other)
+
+    def _compare_record(self, place: str, expected: Json, given: Json) -> None:
+        for name in self.mask.record_fields(expected):
+            one, other = expected.get(name, MISSING), given.get(name, MISSING)
+            if name == "headers":
+                one, other = self._headers(expected), self._headers(given)
+            if self.op != "encode" or name not in UNSTABLE:
+                self._compare_field("record", place, name, one, other)
+
+    def _compare_field(self, kind: str, place: str, name: str, expected: object, found: object) -> None:
+        self.compared[f"{kind}.{name}"] = None
+        if not same(expected, found):
+            self.found.append(Difference(f"{place}.{name}", expected, found))
+
+    def _headers(self, record: Json) -> list[Any]:
+        headers = list(record.get("headers") or [])
+        return sorted(headers, key=_header_order) if self.mask.header_order == "unordered" else headers
+
+    def _is_same_record(self, expected: Json, given: Json) -> bool:
+        other = _Comparison(self.op, {}, {}, self.mask)
+        other._compare_record("", expected, given)
+        return not other.found
+
+    def _records(self, batches: list[Json]) -> list[Json]:
+        wanted = batches if self.mask.has_control else _without_control(batches)
+        return [record for batch in wanted for record in _records(batch)]
+
+
+def _records(batch: Json) -> list[Json]:
+    return list(batch.get("records") or [])
+
+
+def _batches(op: str, answer: Json) -> list[Json]:
+    if op == "read":
+        return [{"records": answer.get("records") or []}]
+    return list(answer.get("batches") or [])
+
+
+def _without_control(batches: list[Json]) -> list[Json]:
+    return [batch for batch in batches if not batch.get("isControl")]
+
+
+def _header_order(pair: Any) -> tuple[str, str]:  # noqa: ANN401 - a pair of JSON values
+    key, value = (*pair, None, None)[:2]
+    return str(key), "" if value is None else f"={value}"

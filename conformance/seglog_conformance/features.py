@@ -1,0 +1,96 @@
+"""What an implementation can do and tell: which cases make sense for it, and which fields can be compared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seglog_conformance.protocol import Json
+
+USUAL_RECORD_FIELDS: Final = ("offset", "timestamp", "key", "value", "headers")
+"""What every library tells; more is compared where ``recordFields`` says so."""
+
+
+def missing_feature(needs: Iterable[str], features: Json) -> str | None:
+    """The first feature that a case needs and an implementation does not have.
+
+    ``codec:gzip`` is there when ``codec`` is ``gzip``, a list that holds it, or true; ``crc`` when ``crc`` is anything
+    but false, null or empty.
+    """
+    return next((need for need in needs if not has_feature(need, features)), None)
+
+
+def has_feature(need: str, features: Json) -> bool:
+    """Whether one feature is there."""
+    name, colon, wanted = need.partition(":")
+    value = features.get(name)
+    if not colon or value is True:
+        return bool(value) and value != "none"
+    if isinstance(value, list):
+        return wanted in {str(item) for item in value}
+    return isinstance(value, str | int) and str(value) == wanted
+
+
+class Mask:
+    """Which fields of batches and records are compared for one implementation.
+
+    Attributes:
+        has_control: records of control batches are handed out.
+        header_order: headers are compared in order (``ordered``), as a set (``unordered``), or not at all (``none``).
+        has_tail: what follows the last whole batch is told.
+    """
+
+    def __init__(self, features: Json) -> None:
+        self._meta = features.get("batchMeta", False)
+        self._record_fields = frozenset(features.get("recordFields", USUAL_RECORD_FIELDS))
+        self.has_control = features.get("control") == "surfaced"
+        self.header_order = str(features.get("headers", "ordered"))
+        self.has_tail = bool(features.get("partialTail", False))
+
+    @property
+    def has_batches(self) -> bool:
+        """Batches are told apart; else only the run of records is compared."""
+        return bool(self._meta)
+
+    def batch_fields(self, expected: Json) -> list[str]:
+        """The fields of an expected batch that can be compared."""
+        if not self._meta:
+            return []
+        known = None if self._meta is True else frozenset(self._meta)
+        return [name for name in expected if name != "records" and (known is None or name in known)]
+
+    def record_fields(self, expected: Json) -> list[str]:
+        """The fields of an expected record that can be compared; headers also where none are expected."""
+        names = [name for name in expected if name in self._record_fields and name != "headers"]
+        return [*names, "headers"] if self.header_order != "none" and "headers" in self._record_fields else names
+
+
+EVERYTHING: Final[dict[str, Any]] = {
+    "magic": [0, 1, 2],
+    "codec": ["none", "gzip", "snappy", "lz4", "zstd"],
+    "crc": True,
+    "control": "surfaced",
+    "headers": "ordered",
+    "batchMeta": True,
+    "recordFields": [
+        "offset",
+        "timestamp",
+        "key",
+        "value",
+        "headers",
+        "innerMagic",
+        "crc",
+        "isValid",
+        "sequence",
+        "control",
+        "coordinatorEpoch",
+        "attributes",
+        "timestampDelta",
+        "offsetDelta",
+    ],
+    "bytesKeys": True,
+    "partialTail": True,
+}
+"""Features of an implementation that tells all there is."""

@@ -1,0 +1,134 @@
+"""One case on one testee: ask, ask again in a fresh process where it went wrong, and judge."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.cases import MissingFixtureError
+from seglog_conformance.compare import judge, reject_text
+from seglog_conformance.features import missing_feature
+from seglog_conformance.testee import MEBIBYTE, Allowance, Kind, Reply, StartError
+from seglog_conformance.verdicts import Judgement, Result, Verdict
+
+if TYPE_CHECKING:
+    from seglog_conformance.cases import Case
+    from seglog_conformance.protocol import Hello
+    from seglog_conformance.testee import Testee
+
+VERDICTS: Final = {
+    Kind.CRASH: Verdict.CRASH,
+    Kind.HANG: Verdict.HANG,
+    Kind.MEMORY: Verdict.MEMORY,
+    Kind.BROKEN: Verdict.ADAPTER_ERROR,
+}
+BASE_GROWTH: Final = 64 * MEBIBYTE
+GROWTH_PER_BYTE: Final = 8
+LEAST_LINE: Final = 16 * MEBIBYTE
+LINE_PER_BYTE: Final = 64
+MOST_DIFFERENCES: Final = 8
+OUT_OF_MEMORY: Final = ("out of memory", "outofmemory", "memoryerror", "bad_alloc", "allocation failed")
+
+
+def allowance_of(case: Case, *, seconds: float = 10.0, extra: int = 0) -> Allowance:
+    """What a case may cost: 64 MiB and eight times the larger of input and right answer, and what an adapter adds."""
+    size = max(case.input_size, case.answer_size)
+    return Allowance(seconds, BASE_GROWTH + GROWTH_PER_BYTE * size + extra, max(LEAST_LINE, LINE_PER_BYTE * size))
+
+
+class Examiner:
+    """Puts cases to one testee.
+
+    Args:
+        testee: that is asked.
+        seconds: for each case.
+        extra_growth: bytes of memory that its runtime may take beside what a case explains.
+    """
+
+    def __init__(self, testee: Testee, *, seconds: float = 10.0, extra_growth: int = 0) -> None:
+        self.testee = testee
+        self.seconds = seconds
+        self.extra_growth = extra_growth
+        self.hello: Hello | None = None
+        self._seq = 0
+        self._is_up = False
+
+    def start(self) -> Hello:
+        """Bring the testee up.
+
+        Raises:
+            StartError: that does not work.
+        """
+        self.hello = self.testee.start()
+        self._is_up = True
+        return self.hello
+
+    def examine(self, case: Case) -> Result:
+        """Ask one case, twice if that takes a fresh process, and judge the answer."""
+        hello = self.hello or self.start()
+        reason = None if case.op in hello.ops else f"op:{case.op}"
+        reason = reason or missing_feature(case.needs, hello.features)
+        if reason is not None:
+            return self._result(case, Reply(Kind.ANSWER), Judgement(Verdict.SKIP, reason))
+        try:
+            reply = self._ask(case)
+        except MissingFixtureError as error:
+            return self._result(case, Reply(Kind.ANSWER), Judgement(Verdict.SKIP, f"fixture: {error}"))
+        if reply.kind is Kind.ANSWER:
+            return self._result(case, reply, self._judge(case, reply))
+        again = self._ask(case)
+        if again.kind is Kind.ANSWER:
+            note = f"{reply.kind.value} at first ({reply.detail}), not in a fresh process"
+            return self._result(case, again, self._judge(case, again), note)
+        return self._result(case, again, Judgement(VERDICTS[again.kind], again.detail))
+
+    def _ask(self, case: Case) -> Reply:
+        try:
+            if not self._is_up:
+                self.start()
+        except StartError as error:
+            return Reply(Kind.BROKEN, detail=f"it did not come up again: {error}")
+        self._seq += 1
+        allowance = allowance_of(case, seconds=self.seconds, extra=self.extra_growth)
+        reply = self.testee.ask(case.request_with(self._seq), allowance)
+        self._is_up = reply.kind is Kind.ANSWER
+        return reply
+
+    def _judge(self, case: Case, reply: Reply) -> Judgement:
+        answer = reply.answer or {}
+        if "skip" in answer:
+            skip = answer["skip"]
+            return Judgement(Verdict.SKIP, str(skip.get("feature") or skip.get("reason", "")))
+        if "error" in answer:
+            return Judgement(Verdict.ADAPTER_ERROR, str(answer["error"].get("message", "")))
+        if answer["ok"] is False and any(words in reject_text(answer).lower() for words in OUT_OF_MEMORY):
+            return Judgement(Verdict.MEMORY, reject_text(answer))
+        assert self.hello is not None
+        try:
+            return judge(case, answer, self.hello.features)
+        except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+            return Judgement(Verdict.ADAPTER_ERROR, f"the answer cannot be read ({error!r}): see --strict")
+
+    def _result(self, case: Case, reply: Reply, judgement: Judgement, *notes: str) -> Result:
+        assert self.hello is not None
+        return Result(
+            testee=self.testee.name,
+            version=self.hello.implementation.version,
+            case=case.id,
+            digest=case.digest,
+            verdict=judgement.verdict,
+            raw=judgement.verdict,
+            detail=judgement.detail,
+            differences=tuple(map(str, judgement.differences[:MOST_DIFFERENCES])),
+            compared=judgement.compared,
+            branch=judgement.branch,
+            answer=reply.answer,
+            stderr="" if judgement.verdict in {Verdict.PASS, Verdict.SKIP} else reply.stderr,
+            seconds=round(reply.seconds, 6),
+            growth=reply.growth,
+            notes=notes,
+        )
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        self.testee.close()
+        self._is_up = False

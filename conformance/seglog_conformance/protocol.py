@@ -1,0 +1,199 @@
+"""The adapter protocol, version 1: JSON lines, one answer for each request.
+
+`schemas/protocol.json` describes every line. What is here are the names, the schema validators, and the reading of a
+line that an adapter wrote.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+
+Json: TypeAlias = dict[str, Any]
+
+PROTOCOL_VERSION: Final = 1
+OPS: Final = (
+    "decode",
+    "encode",
+    "validate",
+    "index",
+    "lookup",
+    "recover",
+    "truncate",
+    "parse",
+    "read",
+    "decide",
+    "position",
+)
+REJECT_CLASSES: Final = (
+    "crc",
+    "length",
+    "magic",
+    "count",
+    "varint",
+    "compression",
+    "attributes",
+    "offset",
+    "control",
+    "index",
+    "text",
+    "name",
+    "policy",
+    "limit",
+    "other",
+)
+MAX_BYTES_ON_WIRE: Final = 4096
+"""Longer keys and values may cross the wire as a digest."""
+
+
+class ProtocolError(Exception):
+    """An adapter wrote something that is no line of the protocol."""
+
+
+@dataclass(frozen=True, slots=True)
+class Implementation:
+    """Who is judged."""
+
+    name: str
+    version: str
+    language: str
+    homepage: str = ""
+    issues: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What an adapter says of itself.
+
+    Attributes:
+        implementation: that it drives.
+        ops: that it answers.
+        features: what the implementation can do and tell; see `features`.
+    """
+
+    implementation: Implementation
+    ops: tuple[str, ...]
+    features: Json = field(default_factory=dict)
+
+
+def hello_of(answer: Json) -> Hello:
+    """The answer to ``hello``.
+
+    Raises:
+        ProtocolError: it is none.
+    """
+    found = answer.get("implementation")
+    if answer.get("ok") is not True or not isinstance(found, dict):
+        msg = f"the answer to hello has no ok and implementation: {shortened(answer)}"
+        raise ProtocolError(msg)
+    if answer.get("protocol") != PROTOCOL_VERSION:
+        msg = f"the adapter speaks protocol {answer.get('protocol')!r}, this runner {PROTOCOL_VERSION}"
+        raise ProtocolError(msg)
+    names = ("name", "version", "language", "homepage", "issues")
+    ops, features = answer.get("ops", []), answer.get("features", {})
+    if not isinstance(ops, list) or not isinstance(features, dict):
+        msg = "ops is a list and features an object"
+        raise ProtocolError(msg)
+    return Hello(
+        Implementation(*(str(found.get(name, "")) for name in names)), tuple(str(name) for name in ops), features
+    )
+
+
+def read_answer(line: bytes, seq: int) -> Json:
+    """One line of an adapter.
+
+    Raises:
+        ProtocolError: it is no answer, or not the one to this request.
+    """
+    try:
+        answer = json.loads(line)
+    except (ValueError, RecursionError):
+        msg = f"standard output holds a line that is not JSON: {shortened(line)}"
+        raise ProtocolError(msg) from None
+    if not isinstance(answer, dict):
+        msg = f"standard output holds a line that is no object: {shortened(line)}"
+        raise ProtocolError(msg)
+    if answer.get("seq") != seq:
+        msg = f"the answer to request {seq} has seq {answer.get('seq')!r}"
+        raise ProtocolError(msg)
+    check_form(answer)
+    return answer
+
+
+def check_form(answer: Json) -> None:
+    """Make sure that an answer says which of the four kinds it is.
+
+    Raises:
+        ProtocolError: it has no result, reject, skip or error.
+    """
+    if isinstance(answer.get("skip"), dict) or isinstance(answer.get("error"), dict):
+        return
+    if answer.get("ok") is True or (answer.get("ok") is False and isinstance(answer.get("reject"), dict)):
+        return
+    msg = f"an answer has ok: true, or ok: false with reject, or skip, or error: {shortened(answer)}"
+    raise ProtocolError(msg)
+
+
+def shortened(value: object, limit: int = 200) -> str:
+    """A value as text for a message."""
+    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+    return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
+
+
+def request_line(request: Json) -> bytes:
+    """A request as it crosses the wire."""
+    return json.dumps(request, separators=(",", ":")).encode() + b"\n"
+
+
+@cache
+def _schema(name: str) -> Json:
+    text = resources.files(__package__).joinpath("schemas", f"{name}.json").read_text(encoding="utf-8")
+    schema: Json = json.loads(text)
+    return schema
+
+
+@cache
+def validator(name: str, definition: str = "") -> Validator:
+    """A validator of one of the schemas, or of one definition in it.
+
+    Args:
+        name: of the schema: ``protocol``, ``case-file``, ``adapter`` or ``known-failures``.
+        definition: of it, such as ``answer-decode``; the whole schema by default.
+    """
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - costs 100 ms, and most runs need none
+
+    schema = _schema(name)
+    if definition:
+        schema = {"$ref": f"#/$defs/{definition}", "$defs": schema["$defs"]}
+    return Draft202012Validator(schema)
+
+
+def schema_errors(value: object, name: str, definition: str = "") -> list[str]:
+    """What a schema has against a value, in a few words each; empty where it fits."""
+    from jsonschema.exceptions import best_match  # noqa: PLC0415 - as above
+
+    errors = sorted(validator(name, definition).iter_errors(value), key=lambda error: list(map(str, error.path)))
+    return [_told(best_match([error]) or error) for error in errors]
+
+
+def _told(error: Any) -> str:  # noqa: ANN401 - a ValidationError
+    place = "/".join(str(part) for part in error.absolute_path)
+    return f"{place or '(top)'}: {shortened(error.message)}"
+
+
+def check_strictly(value: Json, definition: str) -> None:
+    """Hold a line against its schema.
+
+    Raises:
+        ProtocolError: it does not fit.
+    """
+    errors = schema_errors(value, "protocol", definition)
+    if errors:
+        msg = f"not as schema {definition} says: {'; '.join(errors[:3])}"
+        raise ProtocolError(msg)

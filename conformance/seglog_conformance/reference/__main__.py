@@ -1,0 +1,9 @@
+"""A process adapter like any other."""
+
+from __future__ import annotations
+
+from seglog_conformance.reference.testee import Reference
+from seglog_conformance.serving import serve
+
+if __name__ == "__main__":
+    serve(Reference())

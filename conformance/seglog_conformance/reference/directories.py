@@ -1,0 +1,172 @@
+"""Partition directories: lookup, read, recover, truncate. The files of a request get a directory of their own."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.reference.logs import records_of
+from seglog_conformance.reference.wire import rejection
+from seglog_format.codec.checkpoints import encode_offset_checkpoint
+from seglog_format.errors import FormatError, OffsetOutOfRangeError, SeglogError
+from seglog_format.lifecycle.recovery_apply import RecoveryOptions, recover_partition
+from seglog_format.lifecycle.truncation import truncate_to
+from seglog_format.log.partition import DEFAULT_MAX_BYTES, open_partition
+from seglog_format.model import CheckpointedOffset, Frame
+from seglog_format.names import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_conformance.protocol import Json
+    from seglog_format.log.partition import Partition
+
+TOPIC: Final = "topic"
+DELETED: Final = ".deleted"
+CHECKPOINTS: Final = {
+    "recoveryPoint": FileKind.RECOVERY_POINT_CHECKPOINT,
+    "logStartOffset": FileKind.LOG_START_OFFSET_CHECKPOINT,
+    "highWatermark": FileKind.REPLICATION_OFFSET_CHECKPOINT,
+}
+
+
+@contextmanager
+def written(request: Json) -> Iterator[Path]:
+    """The partition directory of a request, with what its log directory says of it."""
+    options = request.get("options", {})
+    with tempfile.TemporaryDirectory(prefix="seglog-conform-") as root:
+        partition = Path(root) / f"{TOPIC}-0"
+        partition.mkdir()
+        for name, data in request["files"].items():
+            (partition / _plain(name)).write_bytes(bytes.fromhex(data))
+        for option, kind in CHECKPOINTS.items():
+            if option in options:
+                entry = CheckpointedOffset(TOPIC, 0, int(options[option]))
+                (Path(root) / kind.value).write_bytes(encode_offset_checkpoint([entry]))
+        if options.get("cleanShutdown"):
+            (Path(root) / FileKind.CLEAN_SHUTDOWN.value).touch()
+        yield partition
+
+
+def _plain(name: str) -> str:
+    """A name without a directory in it; ``.log`` alone is that of base offset 0."""
+    plain = Path(name).name
+    return f"{0:020}{plain}" if plain in {".log", ".index", ".timeindex", ".txnindex", ".snapshot"} else plain
+
+
+def files_in(partition: Path) -> dict[str, str]:
+    """What a partition directory holds, files marked for deletion aside."""
+    paths = sorted(path for path in partition.iterdir() if not path.name.endswith(DELETED))
+    return {path.name: path.read_bytes().hex() for path in paths}
+
+
+def lookup(request: Json) -> Json:
+    """Where an offset or a timestamp is found."""
+    with written(request) as path, open_partition(path) as partition:
+        try:
+            found = _by_offset(partition, request) if "offset" in request else _by_timestamp(partition, request)
+        except OffsetOutOfRangeError:
+            found = None
+        except SeglogError as error:
+            return rejection(error)
+    return {"ok": True, "found": found}
+
+
+def _by_offset(partition: Partition, request: Json) -> Json | None:
+    offset = int(request["offset"])
+    segment = partition.segment_for(offset)
+    index = segment.offset_index
+    entry = None if index is None else index.lookup(offset)
+    place = _place(partition, offset)
+    if place is None:
+        return None
+    return {"entry": None if entry is None else {"offset": str(entry.offset), "position": entry.position}, **place}
+
+
+def _by_timestamp(partition: Partition, request: Json) -> Json | None:
+    timestamp_ms = int(request["timestamp"])
+    found = partition.offset_for_timestamp(timestamp_ms)
+    if found is None:
+        return None
+    index = partition.segment_for(found.offset).time_index
+    entry = None if index is None else index.lookup(timestamp_ms)
+    return {
+        "entry": None if entry is None else {"timestamp": str(entry.timestamp_ms), "offset": str(entry.offset)},
+        "offset": str(found.offset),
+        "timestamp": str(found.timestamp_ms),
+        **(_place(partition, found.offset) or {}),
+    }
+
+
+def _place(partition: Partition, offset: int) -> Json | None:
+    """Position and base offset of the first batch that ends at an offset or above, in any segment from there on."""
+    first = partition.segment_for(offset).base_offset
+    for segment in partition.segments:
+        position = segment.position_of(offset) if segment.base_offset >= first else None
+        if position is None:
+            continue
+        frame = segment.frame_at(position)
+        if isinstance(frame, Frame):
+            base = segment.decode(frame).base_offset if frame.header.base_offset is None else frame.header.base_offset
+            return {"position": position, "baseOffset": str(base)}
+    return None
+
+
+def read(request: Json) -> Json:
+    """What a consumer gets from one fetch."""
+    with written(request) as path, open_partition(path) as partition:
+        try:
+            fetch = partition.read(
+                int(request["offset"]),
+                int(request.get("maxBytes", DEFAULT_MAX_BYTES)),
+                isolation=request.get("isolation", "read_uncommitted"),
+            )
+        except SeglogError as error:
+            return rejection(error)
+    wanted = {str(record.offset) for record in fetch.records}
+    records = [record for batch in fetch.batches for record in records_of(batch) if record["offset"] in wanted]
+    return {"ok": True, "records": records, "nextOffset": str(fetch.next_offset)}
+
+
+def recover(request: Json) -> Json:
+    """What recovery leaves: like a broker, unless ``likeBroker`` is false."""
+    options = request.get("options", {})
+    chosen = RecoveryOptions(
+        like_broker=options.get("likeBroker", True), interval_bytes=options.get("indexIntervalBytes")
+    )
+    with written(request) as path:
+        before = _log_size(path)
+        try:
+            done = recover_partition(path, options=chosen)
+        except (SeglogError, OSError) as error:
+            return rejection(error) if isinstance(error, SeglogError) else _failed(error)
+        if done.failure is not None:
+            return {"ok": False, "reject": {"class": "other", "message": done.failure.text}}
+        after = files_in(path)
+        truncated = before - _log_size(path)
+    return {
+        "ok": True,
+        "truncatedBytes": truncated,
+        "nextOffset": str(done.plan.log_end_offset),
+        "files": after,
+    }
+
+
+def _log_size(partition: Path) -> int:
+    return sum(path.stat().st_size for path in partition.glob("*.log"))
+
+
+def truncate(request: Json) -> Json:
+    """What truncating to an offset leaves."""
+    with written(request) as path:
+        try:
+            plan = truncate_to(path, int(request["offset"]))
+        except (SeglogError, FormatError) as error:
+            return rejection(error)
+        return {"ok": True, "nextOffset": str(plan.offset), "files": files_in(path)}
+
+
+def _failed(error: OSError) -> Json:
+    return {"error": {"message": str(error)}}

@@ -1,0 +1,127 @@
+"""Batches: decode, encode, validate, index."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.protocol import MAX_BYTES_ON_WIRE
+from seglog_conformance.reference.wire import LONG, rejection, wire
+from seglog_format.codec.decode import computed_crc, decode_frame
+from seglog_format.codec.encode import encode_batch
+from seglog_format.codec.framing import walk
+from seglog_format.errors import CorruptRecordError, FormatError, Location, UsageError
+from seglog_format.lifecycle.append import Assignment, as_leader
+from seglog_format.lifecycle.config import LogConfig
+from seglog_format.lifecycle.index_settings import IndexSettings
+from seglog_format.lifecycle.segment_files import side_files_of
+from seglog_format.lines.logs import batch_line
+from seglog_format.lines.options import LineOptions
+from seglog_format.lines.read import LineReader
+from seglog_format.lines.rebuild_batch import rebuilt_batch
+from seglog_format.lines.records import RecordLines
+from seglog_format.lines.sources import Source, SourceKind
+from seglog_format.log.transactions import Transactions
+from seglog_format.model import TailKind
+
+if TYPE_CHECKING:
+    from seglog_conformance.protocol import Json
+    from seglog_format.model import Frame, RecordBatch, Tail
+
+SOURCE: Final = Source(Path("00000000000000000000.log"), "data", SourceKind.LOG)
+LINES: Final = RecordLines(SOURCE, LineOptions(bytes_as="hex", digest_over=MAX_BYTES_ON_WIRE, raw=True))
+TAIL_CLASSES: Final = {TailKind.ZEROS: "zeros", TailKind.PARTIAL: "partial", TailKind.TRAILING: "partial"}
+TEXT_NUMBERS: Final = LONG | {"offsetDelta"}
+
+
+def decode(request: Json) -> Json:
+    """Every batch with its records, up to the end or to the first that is refused."""
+    data = bytes.fromhex(request["data"])
+    checks_crc = request.get("options", {}).get("crc", True)
+    batches: list[Json] = []
+    frames = walk(data)
+    try:
+        for frame in frames:
+            batches.append(batch_of(_decoded(frame, checks_crc=checks_crc)))  # noqa: PERF401 - kept when one is refused
+    except FormatError as error:
+        return {**rejection(error), "batches": batches}
+    return {"ok": True, "batches": batches, "consumed": frames.position, "tail": _tail(frames.tail)}
+
+
+def _decoded(frame: Frame, *, checks_crc: bool) -> RecordBatch:
+    at = Location("", frame.position)
+    if checks_crc:
+        return decode_frame(frame, at=at)
+    trusted = replace(frame, header=replace(frame.header, crc=computed_crc(frame)))
+    return replace(decode_frame(trusted, at=at), header=frame.header)
+
+
+def _tail(tail: Tail) -> Json | None:
+    return None if tail.kind is TailKind.NONE else {"class": TAIL_CLASSES[tail.kind], "at": tail.position}
+
+
+def batch_of(batch: RecordBatch) -> Json:
+    """One batch of an answer."""
+    line = batch_line("", batch.position, batch.header)
+    line["baseOffset"] = batch.base_offset
+    return {**wire(line), "records": records_of(batch)}
+
+
+def records_of(batch: RecordBatch) -> list[Json]:
+    """The records of a batch."""
+    records = [wire(line) for line in LINES.of(batch)]
+    for record in records:
+        del record["position"]
+    return records
+
+
+def encode(request: Json) -> Json:
+    """The bytes of batches."""
+    pieces = []
+    try:
+        for number, batch in enumerate(request["batches"], 1):
+            line = _with_numbers({"isValid": True, "partitionLeaderEpoch": -1, **batch})
+            records = [LineReader(number, _with_numbers({"isValid": True, **one}), "hex") for one in batch["records"]]
+            pieces.append(encode_batch(rebuilt_batch(LineReader(number, line, "hex"), records)))
+    except (UsageError, FormatError) as error:
+        return rejection(error)
+    return {"ok": True, "data": b"".join(pieces).hex()}
+
+
+def _with_numbers(line: Json) -> Json:
+    return {
+        name: int(value) if name in TEXT_NUMBERS and isinstance(value, str) else value for name, value in line.items()
+    }
+
+
+def validate(request: Json) -> Json:
+    """Whether a consumer takes the bytes (``read``), or a broker on produce (``append``)."""
+    data = bytes.fromhex(request["data"])
+    try:
+        if request["policy"] == "append":
+            given = Assignment(int(request.get("baseOffset", 0)), 0, int(request.get("now", 0)))
+            as_leader(data, LogConfig.from_properties(request.get("config", {})), given)
+            return {"ok": True, "accept": True}
+        answer = decode(request)
+    except (UsageError, FormatError) as error:
+        return rejection(error)
+    if answer["ok"] and answer["tail"] is not None:
+        at = Location("", answer["tail"]["at"])
+        return rejection(CorruptRecordError(at, "SEG-LOG-004", expected="whole entries", found="a partial one"))
+    return {"ok": True, "accept": True} if answer["ok"] else {"ok": False, "reject": answer["reject"]}
+
+
+def index(request: Json) -> Json:
+    """The indexes of a log, as recovery builds them."""
+    data = memoryview(bytes.fromhex(request["data"]))
+    interval = request.get("indexIntervalBytes")
+    settings = IndexSettings() if interval is None else IndexSettings(int(interval))
+    try:
+        found = side_files_of(data, int(request.get("baseOffset", 0)), settings, transactions=Transactions())
+    except FormatError as error:
+        return rejection(error)
+    files = {".index": found.offset_index.hex(), ".timeindex": found.time_index.hex()}
+    if found.transaction_index:
+        files[".txnindex"] = found.transaction_index.hex()
+    return {"ok": True, "files": files}

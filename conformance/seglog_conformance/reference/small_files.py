@@ -1,0 +1,118 @@
+"""Names and small files: parse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.reference.wire import rejection, wire
+from seglog_format.codec.checkpoints import (
+    decode_leader_epoch_checkpoint,
+    decode_offset_checkpoint,
+    decode_partition_metadata,
+)
+from seglog_format.codec.properties import decode_meta_properties
+from seglog_format.errors import FormatError, Location, SeglogError
+from seglog_format.lines.side_files import (
+    offset_index_lines,
+    producer_snapshot_lines,
+    time_index_lines,
+    transaction_index_lines,
+)
+from seglog_format.lines.sources import Source, SourceKind
+from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.log.transaction_index import TransactionIndex
+from seglog_format.names import FileKind, parse_file_name, parse_partition_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seglog_conformance.protocol import Json
+
+NO_NAME: Final = ""
+
+
+def parse(request: Json) -> Json:
+    """One small file, or a name, as an object."""
+    name = str(request.get("name", NO_NAME))
+    data = bytes.fromhex(request.get("data", ""))
+    try:
+        found = PARSERS[request["kind"]](name, data, _base_offset(name, request))
+    except SeglogError as error:
+        return rejection(error)
+    return {"ok": True, "object": wire(found)}
+
+
+def _base_offset(name: str, request: Json) -> int:
+    if "baseOffset" in request:
+        return int(request["baseOffset"])
+    try:
+        parsed = parse_file_name(name) if request["kind"] != "name" else None
+    except FormatError:
+        return 0
+    return 0 if parsed is None else max(parsed.base_offset, 0)
+
+
+def _source(name: str, base_offset: int) -> Source:
+    return Source(Path(name), name, SourceKind.OTHER, base_offset)
+
+
+def _index(name: str, data: bytes, base_offset: int) -> Json:
+    return next(offset_index_lines(_source(name, base_offset), memoryview(data)))
+
+
+def _time_index(name: str, data: bytes, base_offset: int) -> Json:
+    return next(time_index_lines(_source(name, base_offset), memoryview(data)))
+
+
+def _transaction_index(name: str, data: bytes, base_offset: int) -> Json:
+    TransactionIndex.from_bytes(data, base_offset, name)  # the line would hide the error
+    return next(transaction_index_lines(_source(name, base_offset), memoryview(data)))
+
+
+def _snapshot(name: str, data: bytes, base_offset: int) -> Json:
+    ProducerSnapshot.from_bytes(data, path=name)  # the same
+    return next(producer_snapshot_lines(_source(name, base_offset), memoryview(data)))
+
+
+def _checkpoint(name: str, data: bytes, _base_offset: int) -> Json:
+    at = Location(name)
+    if name == FileKind.LEADER_EPOCH_CHECKPOINT.value:
+        epochs = decode_leader_epoch_checkpoint(data, at)
+        return {"version": epochs.version, "entries": [[entry.epoch, entry.start_offset] for entry in epochs.entries]}
+    offsets = decode_offset_checkpoint(data, at)
+    entries = [[entry.topic, entry.partition, entry.offset] for entry in offsets.entries]
+    return {"version": offsets.version, "entries": entries}
+
+
+def _metadata(name: str, data: bytes, _base_offset: int) -> Json:
+    if name == FileKind.META_PROPERTIES.value:
+        found = decode_meta_properties(data, Location(name))
+        return {
+            "version": found.version,
+            "clusterId": found.cluster_id,
+            "nodeId": found.node_id,
+            "directoryId": found.directory_id,
+        }
+    metadata = decode_partition_metadata(data, Location(name))
+    return {"version": metadata.version, "topicId": metadata.topic_id}
+
+
+def _name(name: str, _data: bytes, _base_offset: int) -> Json:
+    """A file name where it is one of a broker's; else the name of a partition directory."""
+    parsed = parse_file_name(name)
+    if parsed is None:
+        directory = parse_partition_directory(name)
+        return {"topic": directory.topic, "partition": directory.partition, "state": directory.state}
+    return {"kind": parsed.kind.value, "baseOffset": parsed.base_offset, "suffix": parsed.suffix}
+
+
+PARSERS: Final[dict[str, Callable[[str, bytes, int], Json]]] = {
+    "index": _index,
+    "timeindex": _time_index,
+    "txnindex": _transaction_index,
+    "snapshot": _snapshot,
+    "checkpoint": _checkpoint,
+    "metadata": _metadata,
+    "name": _name,
+}

@@ -120,6 +120,7 @@ class LogConfig:
         delete_retention_ms: how long compaction keeps tombstones; 0 or more.
         min_compaction_lag_ms: age below which records are not compacted; 0 or more.
         max_compaction_lag_ms: age by which they are; in a compacted topic no segment stays active longer. 1 or more.
+        min_cleanable_dirty_ratio: how much of a log has to be dirty before it is compacted, 0 to 1.
         cleanup_policy: of ``delete`` and ``compact``, one or both.
         message_timestamp_type: whether producers or the broker say when a record was.
         message_timestamp_before_max_ms: how far producer timestamps may lie behind the clock; 0 or more.
@@ -143,6 +144,7 @@ class LogConfig:
     delete_retention_ms: int = DAY_MS
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = INT64_MAX
+    min_cleanable_dirty_ratio: float = 0.5
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
     message_timestamp_before_max_ms: int = INT64_MAX
@@ -219,6 +221,7 @@ BOUNDS: Final = {
     "delete_retention_ms": (0, INT64_MAX),
     "min_compaction_lag_ms": (0, INT64_MAX),
     "max_compaction_lag_ms": (1, INT64_MAX),
+    "min_cleanable_dirty_ratio": (0, 1),
     "message_timestamp_before_max_ms": (0, INT64_MAX),
     "message_timestamp_after_max_ms": (0, INT64_MAX),
     "flush_messages": (1, INT64_MAX),
@@ -242,6 +245,8 @@ def _parsed(name: str, text: str) -> object:
             return _member(BrokerGeneration, name, text)
         case "preallocate":
             return text.strip().lower() == "true"
+        case "min_cleanable_dirty_ratio":
+            return _number(name, text, float)
         case _:
             return _number(name, text)
 
@@ -254,9 +259,9 @@ def _member(kind: type[EnumT], name: str, text: str) -> EnumT:
         raise UsageError(msg) from None
 
 
-def _number(name: str, text: str) -> int:
+def _number(name: str, text: str, kind: type[int | float] = int) -> int | float:
     try:
-        return int(text)
+        return kind(text)
     except ValueError:
         msg = f"{kafka_name(name)} is a number, not {text!r}"
         raise UsageError(msg) from None

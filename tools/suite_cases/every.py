@@ -1,0 +1,17 @@
+"""All families, in the order of their numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from suite_cases import control, damage, legacy, plain
+
+if TYPE_CHECKING:
+    from suite_cases.casefile import Family
+
+MODULES = (plain, control, legacy, damage)
+
+
+def all_families() -> list[Family]:
+    """Made anew each time."""
+    return sorted((family for module in MODULES for family in module.families()), key=lambda family: family.number)

@@ -22,6 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "diff": "Compare the records of two files or directories.",
     "generate": "Make a log directory from a recipe and a seed.",
     "convert": "Make files from the JSON lines that dump prints.",
+    "conform": "Judge implementations against the conformance suite.",
     "explain": "Print a requirement.",
     "schema": "Print the layout of every structure.",
 }

@@ -1,0 +1,159 @@
+"""Known failures: one file for each implementation, and nothing in it may be out of date."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.protocol import schema_errors
+from seglog_conformance.verdicts import FAILURES, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from seglog_conformance.verdicts import Result
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+KNOWN: Final = ROOT / "known_failures"
+WITHHELD: Final = "withheld"
+
+
+class KnownFailuresError(Exception):
+    """A list cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One failure that is expected.
+
+    Attributes:
+        case: id.
+        verdict: that it fails with.
+        reason: in a sentence.
+        issue: where it was reported.
+        disclosure: ``withheld`` keeps the bytes out of published reports.
+    """
+
+    case: str
+    verdict: Verdict
+    reason: str = ""
+    issue: str = ""
+    disclosure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFailures:
+    """The list of one implementation.
+
+    Attributes:
+        implementation: name in the registry.
+        version: that it is about.
+        entries: by case id.
+    """
+
+    implementation: str
+    version: str = ""
+    entries: Mapping[str, Known] = field(default_factory=dict)
+
+    def applied(self, result: Result) -> Result:
+        """A result as the list makes it: XFAIL where it fails as listed, XPASS where it passes against the list."""
+        known = self.entries.get(result.case)
+        if known is None:
+            return result
+        result = replace(result, disclosure=known.disclosure)
+        if result.raw is known.verdict:
+            return replace(result, verdict=Verdict.XFAIL, notes=(*result.notes, known.reason or known.issue))
+        if result.raw is Verdict.PASS:
+            return replace(result, verdict=Verdict.XPASS, notes=(*result.notes, f"listed as {known.verdict}"))
+        return replace(result, notes=(*result.notes, f"listed as {known.verdict}"))
+
+    def unused(self, results: Iterable[Result], asked: Iterable[str]) -> list[str]:
+        """Ids in the list of cases that are no more, or that are skipped.
+
+        Args:
+            results: of the run.
+            asked: ids of all cases that the run was about.
+        """
+        skipped = {result.case for result in results if result.raw is Verdict.SKIP}
+        present = set(asked) - skipped
+        return sorted(case for case in self.entries if case not in present)
+
+
+def known_path(name: str, version: str = "", directory: Path | None = None) -> Path:
+    """Where a list is: ``name.toml`` for the version that its adapter names first, ``name@version.toml`` for others."""
+    base = directory or KNOWN
+    exact = base / f"{name}@{version}.toml"
+    return exact if version and exact.is_file() else base / f"{name}.toml"
+
+
+def read_known(name: str, version: str = "", directory: Path | None = None) -> KnownFailures:
+    """The list for an implementation; empty where there is none for this version.
+
+    Raises:
+        KnownFailuresError: a file does not fit its schema, or is about another implementation.
+    """
+    path = known_path(name, version, directory)
+    if not path.is_file():
+        return KnownFailures(name, version)
+    try:
+        stored = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        msg = f"{path}: {error}"
+        raise KnownFailuresError(msg) from error
+    errors = schema_errors(stored, "known-failures")
+    if errors or stored["implementation"] != name:
+        msg = f"{path}: {'; '.join(errors) or 'it is about another implementation'}"
+        raise KnownFailuresError(msg)
+    if version and stored["version"] != version:
+        return KnownFailures(name, version)
+    entries = [Known(**{**entry, "verdict": Verdict(entry["verdict"])}) for entry in stored.get("failure", ())]
+    if len({entry.case for entry in entries}) != len(entries):
+        msg = f"{path}: a case stands in it twice"
+        raise KnownFailuresError(msg)
+    return KnownFailures(name, stored["version"], {entry.case: entry for entry in entries})
+
+
+def rewritten(old: KnownFailures, version: str, results: Iterable[Result], asked: Iterable[str]) -> KnownFailures:
+    """The list as a run makes it. Reasons and links stay; so does what the run was not about.
+
+    Args:
+        old: the list so far.
+        version: of the implementation that ran.
+        results: of the run.
+        asked: ids of the cases that it was about.
+    """
+    about = set(asked)
+    entries = {case: known for case, known in old.entries.items() if case not in about}
+    for result in results:
+        if result.raw in FAILURES:
+            before = old.entries.get(result.case) or Known(result.case, result.raw)
+            entries[result.case] = replace(before, verdict=result.raw)
+    return KnownFailures(old.implementation, version, dict(sorted(entries.items())))
+
+
+def known_text(known: KnownFailures) -> str:
+    """The file of a list."""
+    lines = [
+        "# Expected failures, written anew by `seglog conform known --write`. A reason and a link are kept.",
+        f'implementation = "{known.implementation}"',
+        f'version = "{known.version}"',
+    ]
+    for entry in known.entries.values():
+        lines += ["", "[[failure]]", f'case = "{entry.case}"', f'verdict = "{entry.verdict}"']
+        lines += [
+            f"{name} = {_quoted(value)}"
+            for name in ("reason", "issue", "disclosure")
+            if (value := getattr(entry, name))
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return (
+        '"'
+        + "".join(character if character.isprintable() else f"\\u{ord(character):04x}" for character in escaped)
+        + '"'
+    )

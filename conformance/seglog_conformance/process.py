@@ -1,0 +1,358 @@
+"""Testees in processes of their own: whatever they do costs one case, never the run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.processes import (
+    HAS_PROC,
+    MARK,
+    cap_address_space,
+    end_all,
+    memory_of,
+    reset_peak,
+    session_size,
+)
+from seglog_conformance.protocol import (
+    PROTOCOL_VERSION,
+    Hello,
+    Json,
+    ProtocolError,
+    check_strictly,
+    hello_of,
+    read_answer,
+    request_line,
+)
+from seglog_conformance.testee import MEBIBYTE, Allowance, Kind, Reply, StartError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HELLO: Final = {"seq": 0, "op": "hello", "protocol": PROTOCOL_VERSION}
+CHUNK: Final = 1 << 16
+WATCH_SECONDS: Final = 0.05
+"""How often memory is looked at while an answer is awaited."""
+
+KILL_FACTOR: Final = 4
+"""Beyond so many times the growth that is allowed, a process is ended at once."""
+
+EXIT_SECONDS: Final = 0.5
+"""How long a process that has closed its standard output may take to end; after that it is alive without a voice."""
+
+STDERR_SIZE: Final = 1 << 16
+CHUNKS_AT_ONCE: Final = 16
+OUT_OF_MEMORY: Final = (b"out of memory", b"OutOfMemoryError", b"MemoryError", b"bad_alloc", b"memory allocation of")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """How to run an adapter.
+
+    Attributes:
+        arguments: of its process.
+        directory: to run in; the current one by default.
+        environment: variables beside those of this process.
+        start_seconds: until it has to greet.
+        address_space: bytes beyond those it has after greeting; 0 for no limit.
+    """
+
+    arguments: tuple[str, ...]
+    directory: Path | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+    start_seconds: float = 60.0
+    address_space: int = 8192 * MEBIBYTE
+
+
+class _Stopped(Exception):  # noqa: N818 - not an error of this program
+    """Waiting for an answer ended without one."""
+
+    def __init__(self, kind: Kind, detail: str) -> None:
+        self.kind = kind
+        super().__init__(detail)
+
+
+class ProcessTestee:
+    """An adapter in a process of its own, spoken to in JSON lines.
+
+    Args:
+        name: in the registry.
+        command: how to run it.
+        strict: hold requests and answers against their schemas.
+    """
+
+    def __init__(self, name: str, command: Command, *, strict: bool = False) -> None:
+        self._name = name
+        self.command = command
+        self._strict = strict
+        self._child: _Child | None = None
+
+    @property
+    def name(self) -> str:
+        """In the registry."""
+        return self._name
+
+    def start(self) -> Hello:
+        """Start the process, anew if there is one, and greet it.
+
+        Raises:
+            StartError: it does not start, or does not answer as it should.
+        """
+        self.close()
+        try:
+            self._child = _Child(self.command)
+        except OSError as error:
+            msg = f"{self.command.arguments[0]}: {error.strerror}"
+            raise StartError(msg) from error
+        reply = self.ask(HELLO, Allowance(self.command.start_seconds))
+        try:
+            hello = _greeting(reply)
+        except ProtocolError as error:
+            self.close()
+            msg = f"{error}\n{reply.stderr}".rstrip()
+            raise StartError(msg) from error
+        assert self._child is not None
+        cap_address_space(self._child.pid, self.command.address_space)
+        return hello
+
+    def ask(self, request: Json, allowance: Allowance) -> Reply:
+        """Ask once; after anything but an answer the process is gone."""
+        child = self._child
+        if child is None:
+            return Reply(Kind.CRASH, detail="there is no process")
+        start = time.perf_counter()
+        watch = _Watch(child, allowance)
+        try:
+            if self._strict:
+                check_strictly(request, f"request-{request['op']}")
+            answer = self._exchange(child, request, allowance, watch)
+        except ProtocolError as error:
+            return self._end(Kind.BROKEN, str(error), start, watch)
+        except _Stopped as stop:
+            return self._end(stop.kind, str(stop), start, watch)
+        growth = watch.growth()
+        if allowance.growth is not None and growth is not None and growth > allowance.growth:
+            detail = f"memory grew by {growth >> 20} MiB, {allowance.growth >> 20} MiB are explained"
+            return self._end(Kind.MEMORY, detail, start, watch)
+        return Reply(Kind.ANSWER, answer, "", child.stderr(), time.perf_counter() - start, growth)
+
+    def _exchange(self, child: _Child, request: Json, allowance: Allowance, watch: _Watch) -> Json:
+        line = child.exchange(request_line(request), time.monotonic() + allowance.seconds, allowance.line, watch)
+        answer = read_answer(line, request["seq"])
+        if self._strict:
+            check_strictly(answer, f"answer-{request['op']}")
+        return answer
+
+    def _end(self, kind: Kind, detail: str, start: float, watch: _Watch) -> Reply:
+        growth, seconds = watch.growth(), time.perf_counter() - start
+        child = self._child
+        assert child is not None
+        self._child = None
+        child.end()
+        stderr = child.stderr()
+        if kind is Kind.CRASH and any(words in stderr.encode() for words in OUT_OF_MEMORY):
+            kind, detail = Kind.MEMORY, f"{detail}, out of memory"
+        return Reply(kind, None, detail, stderr, seconds, growth)
+
+    def close(self) -> None:
+        """Say stop, wait a moment, and leave no process behind."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.say_stop()
+            child.end()
+
+
+def _greeting(reply: Reply) -> Hello:
+    if reply.answer is None:
+        msg = f"no answer to hello: {reply.detail}"
+        raise ProtocolError(msg)
+    return hello_of(reply.answer)
+
+
+class _Watch:
+    """How much memory a process takes while it is asked."""
+
+    def __init__(self, child: _Child, allowance: Allowance) -> None:
+        self._child = child
+        self._most = None if allowance.growth is None else allowance.growth * KILL_FACTOR
+        self._is_watched = HAS_PROC and allowance.growth is not None
+        self._before = 0
+        self._peak = 0
+        self._next = time.monotonic() + WATCH_SECONDS
+        if self._is_watched:
+            reset_peak(child.pid)
+            memory = memory_of(child.pid)
+            self._before = memory.resident if memory else 0
+
+    def look(self) -> None:
+        """Take a look.
+
+        Raises:
+            _Stopped: it is far beyond what is allowed.
+        """
+        now = time.monotonic()
+        if not self._is_watched or self._most is None or now < self._next:
+            return
+        self._next = now + WATCH_SECONDS
+        self._peak = max(self._peak, session_size(self._child.pid))
+        if self._peak - self._before > self._most:
+            raise _Stopped(Kind.MEMORY, f"memory grew by {(self._peak - self._before) >> 20} MiB, and it was ended")
+
+    def growth(self) -> int | None:
+        """Bytes by which memory grew at its peak; None where that is not known."""
+        if not self._is_watched or not self._before:
+            return None
+        memory = memory_of(self._child.pid)
+        peak = max(self._peak, memory.peak if memory else 0)
+        return max(peak - self._before, 0) if peak else None
+
+
+class _Child:
+    """A process and its three pipes; one thread, no blocking call but the wait for all of them at once."""
+
+    def __init__(self, command: Command) -> None:
+        self._mark = uuid.uuid4().hex
+        environment = {**os.environ, **command.environment, MARK: self._mark}
+        self._process = subprocess.Popen(
+            command.arguments,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=command.directory,
+            env=environment,
+            start_new_session=True,
+            bufsize=0,
+        )
+        pipes = (self._process.stdin, self._process.stdout, self._process.stderr)
+        self._in, self._out, self._err = (pipe.fileno() for pipe in pipes if pipe is not None)
+        for descriptor in (self._in, self._out, self._err):
+            os.set_blocking(descriptor, False)
+        self._received = bytearray()
+        self._stderr = bytearray()
+        self._is_err_open = True
+
+    @property
+    def pid(self) -> int:
+        """Of the process, and of its session and group."""
+        return self._process.pid
+
+    def exchange(self, line: bytes, deadline: float, most: int, watch: _Watch) -> bytes:
+        """Write a line and read one.
+
+        Raises:
+            _Stopped: none came.
+            ProtocolError: more came than may.
+        """
+        left = memoryview(line)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._out, selectors.EVENT_READ)
+            selector.register(self._in, selectors.EVENT_WRITE)
+            if self._is_err_open:
+                selector.register(self._err, selectors.EVENT_READ)
+            while b"\n" not in self._received:
+                wait = deadline - time.monotonic()
+                if wait <= 0:
+                    raise _Stopped(Kind.HANG, "no answer within the time")
+                ready = {key.fd for key, _ in selector.select(min(wait, WATCH_SECONDS))}
+                watch.look()
+                if self._err in ready and not self._take_stderr():
+                    selector.unregister(self._err)
+                if self._in in ready:
+                    left = self._write(left)
+                    if not left:
+                        selector.unregister(self._in)
+                if self._out in ready:
+                    self._take(most)
+        answer, _, rest = bytes(self._received).partition(b"\n")
+        self._received = bytearray(rest)
+        return answer
+
+    def _write(self, left: memoryview) -> memoryview:
+        """Write what the pipe takes; a closed one shows on the other pipe."""
+        try:
+            return left[os.write(self._in, left[:CHUNK]) :]
+        except BlockingIOError:
+            return left
+        except OSError:
+            return left[len(left) :]
+
+    def _take(self, most: int) -> None:
+        data = os.read(self._out, CHUNK)
+        if not data:
+            raise self._ended()
+        self._received += data
+        if len(self._received) > most:
+            msg = f"the answer has more than {most} bytes"
+            raise ProtocolError(msg)
+
+    def _ended(self) -> _Stopped:
+        """Why there is no standard output any more."""
+        try:
+            code = self._process.wait(EXIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            return _Stopped(Kind.BROKEN, "it closed its standard output and went on")
+        self._take_stderr()
+        if code < 0:
+            return _Stopped(Kind.CRASH, f"ended by {_signal_name(-code)}")
+        return _Stopped(Kind.CRASH, f"ended with exit status {code} without an answer")
+
+    def _take_stderr(self) -> bool:
+        """Take what is there, as far as it does not pour, and say whether more can come."""
+        for _ in range(CHUNKS_AT_ONCE):
+            try:
+                data = os.read(self._err, CHUNK)
+            except BlockingIOError:
+                return True
+            if not data:
+                self._is_err_open = False
+                return False
+            self._stderr += data
+            del self._stderr[:-STDERR_SIZE]
+        return True
+
+    def stderr(self) -> str:
+        """The end of what it wrote to standard error since it was last asked for."""
+        if self._is_err_open:
+            with contextlib.suppress(OSError):
+                self._take_stderr()
+        text = self._stderr.decode("utf-8", "backslashreplace")
+        self._stderr.clear()
+        return text
+
+    def say_stop(self) -> None:
+        """Ask it to end, and give it a moment."""
+        with contextlib.suppress(OSError):
+            os.write(self._in, request_line({"seq": 0, "op": "stop"}))
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+            self._process.wait(EXIT_SECONDS)
+
+    def end(self) -> None:
+        """End the process and all that it started."""
+        with contextlib.suppress(OSError):
+            self._take_stderr()
+        end_all(self.pid, self._mark)
+        self._process.wait()
+        if self._is_err_open:
+            with contextlib.suppress(OSError):
+                self._take_stderr()
+        self._is_err_open = False
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,283 @@
+"""Adapters: what `adapter.toml` says, building them, and the testees that come of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.direct import DirectTestee
+from seglog_conformance.process import Command, ProcessTestee
+from seglog_conformance.protocol import schema_errors
+from seglog_conformance.testee import MEBIBYTE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import BinaryIO
+
+    from seglog_conformance.protocol import Json
+    from seglog_conformance.testee import Testee
+
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
+ADAPTERS: Final = ROOT / "conformance" / "adapters"
+BUILDS: Final = Path("build") / "conform"
+REFERENCE: Final = "reference"
+STAMP: Final = ".built"
+LOG: Final = "build.log"
+BUILD_SECONDS: Final = 1800
+
+
+class AdapterError(Exception):
+    """An adapter's description cannot be used, or it does not build."""
+
+
+class UnavailableError(AdapterError):
+    """What an adapter needs is not on this machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapter:
+    """An adapter as its `adapter.toml` describes it.
+
+    Attributes:
+        name: of the implementation in reports and file names.
+        path: of its directory.
+        title: for people.
+        language: of the implementation.
+        homepage: of the implementation.
+        issues: where its defects are reported.
+        versions: that it can be built with; the first is the default.
+        toolchain: programs that have to be on the path.
+        build: commands, run in order in the build directory.
+        run: the command that speaks the protocol.
+        environment: variables for both.
+        seconds: for one case.
+        start_seconds: until it greets.
+        extra_memory: bytes that its runtime may take beside what a case explains.
+        address_space: bytes beyond what it has after greeting; 0 for no limit.
+    """
+
+    name: str
+    path: Path
+    title: str = ""
+    language: str = ""
+    homepage: str = ""
+    issues: str = ""
+    versions: tuple[str, ...] = ()
+    toolchain: tuple[str, ...] = ()
+    build: tuple[tuple[str, ...], ...] = ()
+    run: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    seconds: float = 10.0
+    start_seconds: float = 60.0
+    extra_memory: int = 0
+    address_space: int = 8192 * MEBIBYTE
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A testee that can be asked for.
+
+    Attributes:
+        name: of the adapter, and in reports.
+        version: that is asked for; empty for the one there is.
+        adapter: its description; None for one that lives in this process.
+    """
+
+    name: str
+    version: str = ""
+    adapter: Adapter | None = None
+
+    @property
+    def label(self) -> str:
+        """Name and version."""
+        return f"{self.name} {self.version}".rstrip()
+
+
+def read_adapter(directory: Path) -> Adapter:
+    """Read the `adapter.toml` of a directory.
+
+    Raises:
+        AdapterError: there is none, or it does not fit its schema.
+    """
+    path = directory / "adapter.toml"
+    try:
+        stored = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        msg = f"{path}: {error}"
+        raise AdapterError(msg) from error
+    errors = schema_errors(stored, "adapter")
+    if errors:
+        msg = f"{path}: {'; '.join(errors)}"
+        raise AdapterError(msg)
+    return _adapter(directory.resolve(), stored)
+
+
+def _adapter(directory: Path, stored: Json) -> Adapter:
+    limits = stored.get("limits", {})
+    return Adapter(
+        name=stored["name"],
+        path=directory,
+        title=str(stored.get("title", stored["name"])),
+        language=stored["language"],
+        homepage=stored.get("homepage", ""),
+        issues=stored.get("issues", ""),
+        versions=tuple(stored["versions"]),
+        toolchain=tuple(stored.get("toolchain", ())),
+        build=tuple(tuple(command) for command in stored.get("build", ())),
+        run=tuple(stored["run"]),
+        environment=dict(stored.get("environment", {})),
+        seconds=float(limits.get("seconds", 10.0)),
+        start_seconds=float(limits.get("start_seconds", 60.0)),
+        extra_memory=int(limits.get("extra_memory_mib", 0)) * MEBIBYTE,
+        address_space=int(limits.get("address_space_mib", 8192)) * MEBIBYTE,
+    )
+
+
+def adapters(directory: Path | None = None) -> list[Adapter]:
+    """All adapters of a directory, by name.
+
+    Raises:
+        AdapterError: one of them cannot be read.
+    """
+    base = directory or ADAPTERS
+    return [read_adapter(path.parent) for path in sorted(base.glob("*/adapter.toml"))]
+
+
+def listed(name: str, *, directory: Path | None = None) -> Listed:
+    """A testee by name: ``reference``, an adapter's name or directory, with ``@version`` where another is meant.
+
+    Raises:
+        AdapterError: there is no such adapter.
+    """
+    plain, _, version = name.partition("@")
+    if plain == REFERENCE:
+        return Listed(REFERENCE)
+    place = Path(plain)
+    if not (place / "adapter.toml").is_file():
+        place = (directory or ADAPTERS) / plain
+    if not place.is_dir():
+        known = ", ".join([REFERENCE, *(adapter.name for adapter in adapters(directory))])
+        msg = f"there is no adapter {plain!r}; there are {known}"
+        raise AdapterError(msg)
+    adapter = read_adapter(place)
+    return Listed(adapter.name, version or adapter.versions[0], adapter)
+
+
+class Builder:
+    """Builds adapters and makes testees of them.
+
+    Args:
+        builds: where they are built, a directory for each adapter and version.
+        strict: hold every line against its schema.
+        rebuild: build also what has been built.
+    """
+
+    def __init__(self, builds: Path = BUILDS, *, strict: bool = False, rebuild: bool = False) -> None:
+        self.builds = builds
+        self.strict = strict
+        self.rebuild = rebuild
+
+    def testee(self, wanted: Listed) -> Testee:
+        """The testee, built.
+
+        Raises:
+            UnavailableError: a tool chain is missing.
+            AdapterError: it does not build.
+        """
+        if wanted.adapter is None:
+            from seglog_conformance.reference import Reference  # noqa: PLC0415 - needed for this one alone
+
+            return DirectTestee(wanted.name, Reference(), strict=self.strict)
+        self._build(wanted.adapter, wanted.version)
+        return ProcessTestee(wanted.name, self.command(wanted.adapter, wanted.version), strict=self.strict)
+
+    def place(self, adapter: Adapter, version: str) -> Path:
+        """The directory that an adapter is built in."""
+        return (self.builds / f"{adapter.name}-{version}").absolute()
+
+    def command(self, adapter: Adapter, version: str) -> Command:
+        """How to run what was built."""
+        words = self._words(adapter, version)
+        environment = {name: _filled(value, words) for name, value in adapter.environment.items()}
+        return Command(
+            arguments=tuple(_filled(argument, words) for argument in adapter.run),
+            directory=self.place(adapter, version),
+            environment=environment,
+            start_seconds=adapter.start_seconds,
+            address_space=adapter.address_space,
+        )
+
+    def _words(self, adapter: Adapter, version: str) -> dict[str, str]:
+        return {
+            "build": str(self.place(adapter, version)),
+            "version": version,
+            "adapter": str(adapter.path),
+            "python": sys.executable,
+        }
+
+    def _build(self, adapter: Adapter, version: str) -> None:
+        missing = [program for program in adapter.toolchain if shutil.which(program) is None]
+        if missing:
+            msg = f"{adapter.name} needs {', '.join(missing)}"
+            raise UnavailableError(msg)
+        place, mark = self.place(adapter, version), _source_digest(adapter)
+        stamp = place / STAMP
+        if not self.rebuild and stamp.is_file() and stamp.read_text(encoding="utf-8") == mark:
+            return
+        place.mkdir(parents=True, exist_ok=True)
+        stamp.unlink(missing_ok=True)
+        words = self._words(adapter, version)
+        environment = {**os.environ, **{name: _filled(value, words) for name, value in adapter.environment.items()}}
+        with (place / LOG).open("wb") as log:
+            for command in adapter.build:
+                _run_step([_filled(argument, words) for argument in command], place, environment, log)
+        stamp.write_text(mark, encoding="utf-8")
+
+
+def _run_step(command: list[str], place: Path, environment: dict[str, str], log: BinaryIO) -> None:
+    log.write(f"$ {shlex.join(command)}\n".encode())
+    log.flush()
+    try:
+        done = subprocess.run(
+            command,
+            cwd=place,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            timeout=BUILD_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        msg = f"it does not build: {error}; see {place / LOG}"
+        raise AdapterError(msg) from error
+    if done.returncode:
+        msg = f"it does not build: {command[0]} ends with {done.returncode}; see {place / LOG}"
+        raise AdapterError(msg)
+
+
+def _filled(text: str, words: dict[str, str]) -> str:
+    """A text with the words for ``{build}``, ``{version}``, ``{adapter}`` and ``{python}``; other braces stay."""
+    for name, value in words.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
+
+
+def _source_digest(adapter: Adapter) -> str:
+    """Changes with any file of the adapter's directory."""
+    total = hashlib.sha256()
+    for path in _sources(adapter.path):
+        total.update(f"{path.relative_to(adapter.path)}\0".encode() + path.read_bytes() + b"\0")
+    return total.hexdigest()
+
+
+def _sources(directory: Path) -> Iterable[Path]:
+    return sorted(path for path in directory.rglob("*") if path.is_file() and "__pycache__" not in path.parts)

@@ -1,0 +1,85 @@
+"""What a run found, for a terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from rich.table import Table
+from rich.text import Text
+
+from seglog_conformance.runner import COMPLETE, family_counts
+from seglog_conformance.verdicts import FINE, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from seglog_conformance.cases import Case
+    from seglog_conformance.runner import Outcome
+    from seglog_conformance.verdicts import Result
+
+STYLES: Final = {
+    Verdict.PASS: "green",
+    Verdict.SKIP: "dim",
+    Verdict.XFAIL: "yellow",
+    Verdict.XPASS: "magenta",
+}
+MOST_LINES: Final = 40
+
+
+def table(outcomes: Sequence[Outcome], cases: Sequence[Case]) -> Table:
+    """Families by implementations: how many of the cases that were asked pass, and what the others came to."""
+    grid = Table(title="cases that pass, of those that were asked", title_justify="left")
+    grid.add_column("family", no_wrap=True)
+    complete = [outcome for outcome in outcomes if outcome.state == COMPLETE]
+    for outcome in complete:
+        grid.add_column(f"{outcome.name}\n{outcome.version}", justify="right")
+    counts = [family_counts(outcome, cases) for outcome in complete]
+    for number, name in sorted({(case.family, case.family_name) for case in cases}):
+        grid.add_row(f"{number:2} {name}", *(cell(count.get(number, {})) for count in counts))
+    grid.add_section()
+    grid.add_row("all", *(cell(Counter(result.verdict for result in outcome.results)) for outcome in complete))
+    return grid
+
+
+def cell(counts: Mapping[Verdict, int]) -> Text:
+    """``11/12`` and what the rest came to; a dash where nothing was asked."""
+    asked = sum(count for verdict, count in counts.items() if verdict is not Verdict.SKIP)
+    if not asked:
+        return Text("-", style="dim")
+    passed = counts.get(Verdict.PASS, 0)
+    unexpected = any(verdict not in FINE for verdict in counts)
+    style = "red" if unexpected else "green" if passed == asked else "yellow"
+    return Text(f"{passed}/{asked}", style=style)
+
+
+def summary(outcome: Outcome) -> str:
+    """One line for one testee."""
+    name = f"{outcome.name} {outcome.version}".rstrip()
+    if outcome.state != COMPLETE:
+        subject = "the adapter is broken" if outcome.state == "broken" else "not run"
+        return f"{name}: {subject}: {outcome.reason.splitlines()[0] if outcome.reason else ''}"
+    counts = Counter(result.verdict for result in outcome.results)
+    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+    stale = f"; {len(outcome.unused)} unused lines in its list" if outcome.unused else ""
+    return f"{name}: {told or 'no case'}{stale}"
+
+
+def failures(outcome: Outcome) -> Iterator[str]:
+    """Lines about what fails the run, the first few."""
+    for result in outcome.failures[:MOST_LINES]:
+        yield from result_lines(result)
+    if len(outcome.failures) > MOST_LINES:
+        yield f"  ... and {len(outcome.failures) - MOST_LINES} more"
+    for case in outcome.unused:
+        yield f"  {case}: its line in the list of known failures is of no use"
+
+
+def result_lines(result: Result) -> Iterator[str]:
+    """A result in a few lines."""
+    yield f"  {result.case}: {result.label}{f': {result.detail}' if result.detail else ''}"
+    for difference in result.differences[1:4]:
+        yield f"      {difference}"
+    for note in result.notes:
+        if note:
+            yield f"      {note}"

@@ -1,0 +1,203 @@
+"""Runs: cases on testees, side by side, and what is kept of it."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.judging import Examiner
+from seglog_conformance.known import KnownFailures, read_known
+from seglog_conformance.registry import AdapterError, UnavailableError
+from seglog_conformance.smoke import Smoke, smoke
+from seglog_conformance.testee import StartError
+from seglog_conformance.verdicts import FINE, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from seglog_conformance.cases import Case
+    from seglog_conformance.protocol import Hello
+    from seglog_conformance.registry import Builder, Listed
+    from seglog_conformance.verdicts import Result
+
+COMPLETE: Final = "complete"
+BROKEN: Final = "broken"
+UNAVAILABLE: Final = "unavailable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a run goes.
+
+    Attributes:
+        jobs: testees that are asked at the same time.
+        seed: shuffles the cases; None keeps the order of the families.
+        seconds: for each case, where it is not what the adapter says.
+        smoke: whether to start with the smoke test.
+        known: directory of the lists of known failures; None for the suite's.
+        earlier: results that need not be asked for again, by testee, version, case and digest.
+    """
+
+    jobs: int = 1
+    seed: int | None = None
+    seconds: float | None = None
+    smoke: bool = True
+    known: Path | None = None
+    earlier: Mapping[tuple[str, str, str, str], Result] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run found of one testee.
+
+    Attributes:
+        listed: who was asked.
+        state: ``complete``, ``broken`` (the adapter), or ``unavailable`` (a tool chain is missing).
+        reason: why it is not complete.
+        hello: what it said of itself.
+        results: in the order of the cases.
+        smoke: what the smoke test found.
+        unused: ids in its list of known failures that this run has no use for.
+        known: its list.
+    """
+
+    listed: Listed
+    state: str = COMPLETE
+    reason: str = ""
+    hello: Hello | None = None
+    results: list[Result] = field(default_factory=list)
+    smoke: Smoke | None = None
+    unused: list[str] = field(default_factory=list)
+    known: KnownFailures = field(default_factory=lambda: KnownFailures(""))
+
+    @property
+    def name(self) -> str:
+        """Of the testee."""
+        return self.listed.name
+
+    @property
+    def version(self) -> str:
+        """Of the implementation, as it says itself."""
+        return self.hello.implementation.version if self.hello else self.listed.version
+
+    @property
+    def failures(self) -> list[Result]:
+        """Results that fail the run."""
+        return [result for result in self.results if result.verdict not in FINE]
+
+    @property
+    def is_fine(self) -> bool:
+        """Nothing that was not expected; what cannot be run here is none of its faults."""
+        return self.state == UNAVAILABLE or (self.state == COMPLETE and not self.failures and not self.unused)
+
+
+def ordered(cases: Sequence[Case], seed: int | None) -> list[Case]:
+    """Cases in the order in which they are asked: of the families, or as a seed shuffles them."""
+    result = sorted(cases, key=lambda case: case.family)
+    if seed is not None:
+        random.Random(seed).shuffle(result)  # noqa: S311 - no secret
+    return result
+
+
+class Runner:
+    """Runs cases on testees.
+
+    Args:
+        builder: of adapters.
+        cases: to ask.
+        all_cases: that there are, for lists of known failures and the smoke test; the same by default.
+        options: how.
+        on_result: called with each result as it comes, from one thread at a time.
+    """
+
+    def __init__(
+        self,
+        builder: Builder,
+        cases: Sequence[Case],
+        *,
+        all_cases: Sequence[Case] | None = None,
+        options: Options | None = None,
+        on_result: Callable[[Outcome, Result], None] | None = None,
+    ) -> None:
+        self.builder = builder
+        self.options = options or Options()
+        self.cases = ordered(cases, self.options.seed)
+        self.all_cases = list(cases if all_cases is None else all_cases)
+        self._on_result = on_result
+        self._lock = Lock()
+
+    def run(self, wanted: Sequence[Listed]) -> list[Outcome]:
+        """Ask all testees; the outcomes are in their order."""
+        with ThreadPoolExecutor(max_workers=max(self.options.jobs, 1)) as pool:
+            return list(pool.map(self.run_one, wanted))
+
+    def run_one(self, listed: Listed) -> Outcome:
+        """Ask one testee."""
+        outcome = Outcome(listed)
+        try:
+            testee = self.builder.testee(listed)
+        except UnavailableError as error:
+            outcome.state, outcome.reason = UNAVAILABLE, str(error)
+            return outcome
+        except AdapterError as error:
+            outcome.state, outcome.reason = BROKEN, str(error)
+            return outcome
+        adapter = listed.adapter
+        usual = adapter.seconds if adapter is not None else 10.0
+        examiner = Examiner(
+            testee,
+            seconds=self.options.seconds or usual,
+            extra_growth=adapter.extra_memory if adapter is not None else 0,
+        )
+        try:
+            self._examine(examiner, outcome)
+        finally:
+            examiner.close()
+        return outcome
+
+    def _examine(self, examiner: Examiner, outcome: Outcome) -> None:
+        try:
+            outcome.hello = examiner.start()
+        except StartError as error:
+            outcome.state, outcome.reason = BROKEN, str(error)
+            return
+        outcome.known = read_known(outcome.name, outcome.version, self.options.known)
+        if self.options.smoke:
+            outcome.smoke = smoke(examiner, self.all_cases)
+            if outcome.smoke.is_broken:
+                outcome.state, outcome.reason = BROKEN, outcome.smoke.hint
+                return
+        smoked = {} if outcome.smoke is None else {result.case: result for result in outcome.smoke.results}
+        for case in self.cases:
+            key = (outcome.name, outcome.version, case.id, case.digest)
+            result = self.options.earlier.get(key) or smoked.get(case.id) or examiner.examine(case)
+            result = outcome.known.applied(result)
+            outcome.results.append(result)
+            self._tell(outcome, result)
+        outcome.unused = self._unused(outcome)
+
+    def _unused(self, outcome: Outcome) -> list[str]:
+        """Only a run of everything can say that a line is of no use; a smaller one sees to its own cases."""
+        every = {case.id for case in self.all_cases}
+        if len(self.cases) == len(every):
+            return outcome.known.unused(outcome.results, every)
+        return sorted(case for case in outcome.known.entries if case not in every)
+
+    def _tell(self, outcome: Outcome, result: Result) -> None:
+        if self._on_result is not None:
+            with self._lock:
+                self._on_result(outcome, result)
+
+
+def family_counts(outcome: Outcome, cases: Sequence[Case]) -> dict[int, dict[Verdict, int]]:
+    """How often each verdict was given, by family."""
+    families = {case.id: case.family for case in cases}
+    counts: dict[int, dict[Verdict, int]] = {}
+    for result in outcome.results:
+        row = counts.setdefault(families[result.case], {})
+        row[result.verdict] = row.get(result.verdict, 0) + 1
+    return counts

@@ -1,0 +1,241 @@
+"""``seglog conform``: the conformance suite. The work is done in `seglog_conformance`; here are its options."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from seglog_format.cli.main import FINDINGS
+from seglog_format.cli.options import PATH
+from seglog_format.cli.output import diagnose, write_json, write_text
+from seglog_format.cli.render import printable
+from seglog_format.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from seglog_conformance.cases import Case
+    from seglog_conformance.registry import Listed
+    from seglog_conformance.runner import Outcome
+
+EPILOG: Final = """\b
+Examples:
+  seglog conform run
+  seglog conform smoke --adapter my-adapter/
+  seglog conform run --testee reference --testee kafka-python --family 26
+  seglog conform repro headers/null-value"""
+
+
+class CaseGroup(click.Group):
+    """What the suite complains about is a mistake of the caller."""
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's value
+        """Run a command of the group."""
+        from seglog_conformance.cases import CaseError
+        from seglog_conformance.known import KnownFailuresError
+        from seglog_conformance.registry import AdapterError
+
+        try:
+            return super().invoke(ctx)
+        except (AdapterError, CaseError, KnownFailuresError) as error:
+            raise UsageError(str(error)) from error
+
+
+@click.group(cls=CaseGroup, epilog=EPILOG)
+def command() -> None:
+    """Judge implementations of the format, in any language, against the cases of the suite.
+
+    An implementation is reached through an adapter, a small program that answers JSON lines. A testee is named by its
+    adapter, with @VERSION where another than the first one of its adapter.toml is meant, or is 'reference'.
+    """
+
+
+def testee_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Who is asked."""
+    for option in (
+        click.option("--testee", "testees", multiple=True, metavar="NAME", help="A testee; may be repeated."),
+        click.option(
+            "--adapter", "directories", multiple=True, type=PATH, help="A directory with an adapter.toml; the same."
+        ),
+        click.option("--version", default="", help="Of the implementations; else the first of each adapter.toml."),
+        click.option("--build", type=PATH, default=Path("build/conform"), help="Where adapters are built."),
+        click.option("--rebuild", is_flag=True, help="Build also what has been built."),
+        click.option("--strict", is_flag=True, help="Hold every line of the protocol against its schema."),
+    ):
+        function = option(function)
+    return function
+
+
+def case_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What is asked."""
+    for option in (
+        click.option("--case", "patterns", multiple=True, metavar="ID", help="A case; * stands for anything."),
+        click.option("--family", "families", multiple=True, metavar="FAMILY", help="Number or name of a family."),
+        click.option("--cases", "places", multiple=True, type=PATH, help="Files of cases instead of the suite's."),
+    ):
+        function = option(function)
+    return function
+
+
+def wanted(testees: Sequence[str], directories: Sequence[Path], version: str) -> list[Listed]:
+    """The testees that options name: all, if none."""
+    from seglog_conformance.registry import adapters, listed
+
+    names = [*testees, *(str(directory) for directory in directories)]
+    names = names or ["reference", *(adapter.name for adapter in adapters())]
+    suffix = f"@{version}" if version else ""
+    return [listed(name if "@" in name or name == "reference" else name + suffix) for name in names]
+
+
+def chosen(patterns: Sequence[str], families: Sequence[str], places: Sequence[Path]) -> tuple[list[Case], list[Case]]:
+    """The cases that options name, and all that there are."""
+    from seglog_conformance.cases import case_files, load_cases, selected
+
+    files = [file for place in places for file in (case_files(place) if place.is_dir() else [place])]
+    every = load_cases(files or None)
+    cases = selected(every, [*patterns, *families])
+    if not cases:
+        msg = "no case fits"
+        raise UsageError(msg)
+    return cases, every
+
+
+@command.command()
+@testee_options
+@case_options
+@click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Testees at the same time.")
+@click.option("--seed", type=int, help="Ask the cases in the order that this number makes of them.")
+@click.option("--seconds", type=float, help="For one case; else 10, or what adapter.toml says.")
+@click.option("--known", type=PATH, help="Directory with lists of known failures instead of the suite's.")
+@click.option("--smoke/--no-smoke", default=True, help="Begin with the smoke test.")
+@click.option("--json", "as_json", is_flag=True, help="Print results as JSON lines instead of a table.")
+def run(**options: Any) -> int:  # noqa: ANN401 - click's values
+    """Run cases on testees and print a table of families.
+
+    The exit status is 1 when a testee does anything that its list of known failures does not say, when a line of that
+    list is of no use, or when an adapter is broken. Testees whose tool chain is missing are named and passed over.
+    """
+    from seglog_conformance.registry import Builder
+    from seglog_conformance.runner import Options, Runner
+
+    cases, every = chosen(options["patterns"], options["families"], options["places"])
+    testees = wanted(options["testees"], options["directories"], options["version"])
+    runner = Runner(
+        Builder(options["build"], strict=options["strict"], rebuild=options["rebuild"]),
+        cases,
+        all_cases=every,
+        options=Options(
+            jobs=options["jobs"],
+            seed=options["seed"],
+            seconds=options["seconds"],
+            smoke=options["smoke"],
+            known=options["known"],
+        ),
+    )
+    outcomes = runner.run(testees)
+    _print(outcomes, cases)
+    return 0 if all(outcome.is_fine for outcome in outcomes) else FINDINGS
+
+
+def _print(outcomes: Sequence[Outcome], cases: Sequence[Case]) -> None:
+    from rich.console import Console
+    from seglog_conformance.report_table import failures, summary, table
+
+    console = Console(highlight=False)
+    console.print(table(outcomes, cases))
+    for outcome in outcomes:
+        write_text(printable(summary(outcome)))
+        for line in failures(outcome):
+            write_text(printable(line))
+
+
+@command.command()
+@testee_options
+@click.option("--cases", "places", multiple=True, type=PATH, help="Files of cases instead of the suite's.")
+def smoke(**options: Any) -> int:  # noqa: ANN401 - click's values
+    """Ask a dozen valid cases, every line held against its schema, and tell a broken adapter from a wrong library."""
+    from seglog_conformance.judging import Examiner
+    from seglog_conformance.registry import Builder
+    from seglog_conformance.report_table import result_lines
+    from seglog_conformance.smoke import smoke as smoke_test
+    from seglog_conformance.testee import StartError
+
+    _, every = chosen((), (), options["places"])
+    status = 0
+    for listed in wanted(options["testees"], options["directories"], options["version"]):
+        testee = Builder(options["build"], strict=True, rebuild=options["rebuild"]).testee(listed)
+        examiner = Examiner(testee, extra_growth=listed.adapter.extra_memory if listed.adapter else 0)
+        try:
+            hello = examiner.start()
+            found = smoke_test(examiner, every)
+        except StartError as error:
+            write_text(printable(f"{listed.label}: the adapter does not come up: {error}"))
+            status = FINDINGS
+            continue
+        finally:
+            examiner.close()
+        said = hello.implementation
+        write_text(printable(f"{listed.label}: {said.name} {said.version} ({said.language}); {', '.join(hello.ops)}"))
+        for result in found.results:
+            for line in result_lines(result):
+                write_text(printable(line))
+        write_text("the adapter is broken" if found.is_broken else "the adapter works")
+        if found.hint:
+            write_text(printable(f"hint: {found.hint}"))
+        status = FINDINGS if found.is_broken else status
+    return status
+
+
+@command.command("list")
+@case_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+def list_cases(*, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - click's values
+    """List cases: id, level, result, and why each exists."""
+    cases, _ = chosen(options["patterns"], options["families"], options["places"])
+    for case in cases:
+        if as_json:
+            write_json(
+                {
+                    "type": "case",
+                    "id": case.id,
+                    "family": case.family,
+                    "op": case.op,
+                    "level": case.level,
+                    "result": case.result,
+                    "requirements": list(case.requirements),
+                    "needs": list(case.needs),
+                    "flags": list(case.flags),
+                    "why": case.why,
+                    "source": case.source,
+                }
+            )
+        else:
+            write_text(printable(f"{case.id}  {case.level} {case.result}  {case.why}"))
+
+
+@command.command()
+@click.argument("case_id", metavar="CASE")
+@testee_options
+@click.option("--cases", "places", multiple=True, type=PATH, help="Files of cases instead of the suite's.")
+def repro(case_id: str, **options: Any) -> None:  # noqa: ANN401 - click's values
+    """Print the lines that ask one case, to be piped into an adapter; what to expect goes to standard error."""
+    from seglog_conformance.protocol import PROTOCOL_VERSION, request_line
+    from seglog_conformance.registry import Builder
+
+    cases, _ = chosen((case_id,), (), options["places"])
+    for request in (
+        {"seq": 0, "op": "hello", "protocol": PROTOCOL_VERSION},
+        *(case.request_with(number) for number, case in enumerate(cases, 1)),
+    ):
+        sys.stdout.write(request_line(request).decode())
+    for case in cases:
+        diagnose(f"{case.id}: {case.level} {case.result}, {', '.join(case.requirements)}: {case.why}")
+    if options["testees"] or options["directories"]:
+        for listed in wanted(options["testees"], options["directories"], options["version"]):
+            if listed.adapter is not None:
+                arguments = Builder(options["build"]).command(listed.adapter, listed.version).arguments
+                diagnose(f"{listed.label}: pipe into {shlex.join(arguments)}")

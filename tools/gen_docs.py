@@ -134,6 +134,12 @@ def command_line_page() -> str:
         assert command is not None
         inner = click.Context(command, info_name=name, parent=context)
         lines += [f"## seglog {name}", "", "```text", command.get_help(inner), "```", ""]
+        for part in command.list_commands(inner) if isinstance(command, click.Group) else ():
+            member = command.get_command(inner, part)
+            assert member is not None
+            context_of_part = click.Context(member, info_name=part, parent=inner)
+            help_text = member.get_help(context_of_part)
+            lines += [f"### seglog {name} {part}", "", "```text", help_text, "```", ""]
     return "\n".join(lines)
 
 

@@ -262,6 +262,8 @@ class _Child:
                     raise _Stopped(Kind.HANG, "no answer within the time")
                 ready = {key.fd for key, _ in selector.select(min(wait, WATCH_SECONDS))}
                 watch.look()
+                if not ready and self._process.poll() is not None:
+                    raise self._ended()  # something that it has started still holds the pipe
                 if self._err in ready and not self._take_stderr():
                     selector.unregister(self._err)
                 if self._in in ready:

@@ -31,6 +31,8 @@ BUILDS: Final = Path("build") / "conform"
 REFERENCE: Final = "reference"
 STAMP: Final = ".built"
 LOG: Final = "build.log"
+SHARED: Final = "_shared"
+"""What several adapters use stands in a directory of this name beside them."""
 BUILD_SECONDS: Final = 1800
 
 
@@ -272,10 +274,11 @@ def _filled(text: str, words: dict[str, str]) -> str:
 
 
 def _source_digest(adapter: Adapter) -> str:
-    """Changes with any file of the adapter's directory."""
+    """Changes with any file of the adapter's directory, and with what all adapters share."""
     total = hashlib.sha256()
-    for path in _sources(adapter.path):
-        total.update(f"{path.relative_to(adapter.path)}\0".encode() + path.read_bytes() + b"\0")
+    for directory in (adapter.path, adapter.path.parent / SHARED):
+        for path in _sources(directory):
+            total.update(f"{path.relative_to(directory)}\0".encode() + path.read_bytes() + b"\0")
     return total.hexdigest()
 
 

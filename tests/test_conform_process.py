@@ -1,0 +1,173 @@
+"""Whatever an adapter does costs one case, never the run, and leaves no process behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from seglog_conformance.cases import Case
+from seglog_conformance.judging import Examiner
+from seglog_conformance.process import Command, ProcessTestee
+from seglog_conformance.processes import HAS_PROC
+from seglog_conformance.testee import Allowance, Kind, StartError
+from seglog_conformance.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from seglog_conformance.verdicts import Result
+
+HOSTILE = Path(__file__).with_name("hostile_testee.py")
+SECONDS = 0.6
+EMPTY = Case(
+    id="test/empty",
+    family=1,
+    family_name="test",
+    op="decode",
+    requirements=("SEG-LOG-001",),
+    level="must",
+    result="valid",
+    why="Nothing is nothing.",
+    stored_request={"data": ""},
+    stored_expect={"batches": [], "consumed": 0, "tail": None},
+)
+needs_proc = pytest.mark.skipif(not HAS_PROC, reason="this system does not tell the memory of a process")
+
+
+def hostile(mode: str, state: Path | None = None, *, start_seconds: float = 20.0) -> ProcessTestee:
+    arguments = (sys.executable, str(HOSTILE), mode, *([str(state)] if state else []))
+    return ProcessTestee("hostile", Command(arguments=arguments, start_seconds=start_seconds))
+
+
+def examined(mode: str, state: Path | None = None, *, case: Case = EMPTY) -> Result:
+    examiner = Examiner(hostile(mode, state), seconds=SECONDS)
+    try:
+        return examiner.examine(case)
+    finally:
+        examiner.close()
+
+
+@pytest.mark.parametrize(
+    ("mode", "verdict", "words"),
+    [
+        ("fine", Verdict.PASS, ""),
+        ("abort", Verdict.CRASH, "SIGABRT"),
+        ("exit", Verdict.CRASH, "exit status 0"),
+        ("kill", Verdict.CRASH, "SIGSEGV"),
+        ("hang", Verdict.HANG, "within the time"),
+        ("half-line", Verdict.HANG, "within the time"),
+        ("spin", Verdict.HANG, "within the time"),
+        ("pour", Verdict.HANG, "within the time"),
+        ("garbage", Verdict.ADAPTER_ERROR, "not JSON: Hello, I am a library"),
+        ("binary", Verdict.ADAPTER_ERROR, "not JSON"),
+        ("nested", Verdict.ADAPTER_ERROR, "not JSON"),
+        ("no-object", Verdict.ADAPTER_ERROR, "no object"),
+        ("nothing-said", Verdict.ADAPTER_ERROR, "ok: true"),
+        ("other-seq", Verdict.ADAPTER_ERROR, "has seq 9"),
+        ("swapped", Verdict.ADAPTER_ERROR, "has seq 3"),
+        ("close", Verdict.ADAPTER_ERROR, "closed its standard output"),
+        ("endless", Verdict.ADAPTER_ERROR, "more than 16777216 bytes"),
+        ("shape", Verdict.ADAPTER_ERROR, "cannot be read"),
+        ("error", Verdict.ADAPTER_ERROR, "my own fault"),
+        ("skip", Verdict.SKIP, "not today"),
+        ("wrong", Verdict.DIFFER, "consumed: expected 0, found 1"),
+        ("refuse", Verdict.REJECTS_VALID, "crc no"),
+        ("pour-and-answer", Verdict.PASS, ""),
+    ],
+)
+def test_verdict(mode: str, verdict: Verdict, words: str) -> None:
+    start = time.monotonic()
+    result = examined(mode)
+    assert (result.verdict, words in result.detail) == (verdict, True), result
+    assert time.monotonic() - start < 12
+
+
+@needs_proc
+@pytest.mark.parametrize("mode", ["eat", "eat-and-answer", "ask-too-much"])
+def test_memory(mode: str) -> None:
+    result = examined(mode)
+    assert result.verdict is Verdict.MEMORY, result
+
+
+def test_answers_out_of_order_show_at_the_next_case() -> None:
+    examiner = Examiner(hostile("twice"), seconds=SECONDS)
+    try:
+        verdicts = [examiner.examine(EMPTY).verdict for _ in range(2)]
+    finally:
+        examiner.close()
+    assert verdicts == [Verdict.PASS, Verdict.PASS]  # the second one in a fresh process
+
+
+def test_what_happens_once_does_not_count(tmp_path: Path) -> None:
+    result = examined("once", tmp_path / "state")
+    assert result.verdict is Verdict.PASS
+    assert result.notes == ("crash at first (ended by SIGABRT), not in a fresh process",)
+
+
+def test_a_large_request_to_a_deaf_process_is_a_hang() -> None:
+    deaf = hostile("deaf")
+    deaf.start()
+    reply = deaf.ask({"seq": 1, "op": "decode", "data": "00" * (1 << 20)}, Allowance(SECONDS))
+    deaf.close()
+    assert reply.kind is Kind.HANG
+
+
+def test_the_end_of_standard_error_is_kept() -> None:
+    result = examined("abort")
+    assert result.stderr == "assertion failed: length >= 0\n"
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"), [("silent", "no answer to hello"), ("other-protocol", "speaks protocol 2"), ("deaf", "")]
+)
+def test_start(mode: str, words: str) -> None:
+    adapter = hostile(mode, start_seconds=SECONDS)
+    if not words:
+        adapter.start()
+    else:
+        with pytest.raises(StartError, match=words):
+            adapter.start()
+    adapter.close()
+
+
+def test_a_program_that_is_not_there() -> None:
+    missing = ProcessTestee("missing", Command(arguments=("/nowhere/at-all",)))
+    with pytest.raises(StartError, match="No such file"):
+        missing.start()
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def is_gone(pid: int) -> bool:
+    for _ in range(50):
+        if not is_alive(pid):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@needs_proc
+@pytest.mark.parametrize(
+    ("mode", "verdict"), [("fork", Verdict.PASS), ("fork-and-exit", Verdict.CRASH), ("fork-away", Verdict.HANG)]
+)
+def test_no_process_is_left(mode: str, verdict: Verdict, tmp_path: Path) -> None:
+    result = examined(mode, tmp_path / "pid")
+    assert result.verdict is verdict, result
+    assert is_gone(int((tmp_path / "pid").read_text(encoding="ascii")))
+
+
+def test_no_descriptor_is_left() -> None:
+    if not HAS_PROC:
+        pytest.skip("this system does not tell open descriptors")
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count
+    for mode in ("fine", "abort", "garbage"):
+        examined(mode)
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208 - a count

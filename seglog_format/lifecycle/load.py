@@ -98,7 +98,7 @@ class LogLoader:
         if not has_producer_state:
             return LoadedLog(base_offsets, start, end_offset, ProducerStates(), LeaderEpochs())
         self._remove_stray_snapshots(base_offsets, end_offset)
-        producers = self._producers(base_offsets, end_offset)
+        producers = self.producers(base_offsets, end_offset)
         epochs = self._epochs(max(log_start_offset, base_offsets[0]), end_offset)
         return LoadedLog(base_offsets, start, end_offset, producers, epochs)
 
@@ -137,6 +137,21 @@ class LogLoader:
             last_time_entry_ms=last.timestamp_ms if last is not None else NO_TIMESTAMP,
         )
 
+    def largest_timestamp_ms(self, base_offset: int) -> int:
+        """Largest timestamp of a segment that is written no more: the last one of its time index, or else of its log.
+
+        Returns:
+            Milliseconds since 1970; -1 where there is none.
+
+        Raises:
+            FormatError: there is no entry in the time index, and the log cannot be read to its end.
+        """
+        times = self._slots(base_offset, FileKind.TIME_INDEX, TIME_INDEX_ENTRY)
+        usable = times[: usable_time_slots(times)]
+        if usable:
+            return usable[-1][0]
+        return max((frame.header.max_timestamp_ms for frame in self._frames(base_offset)), default=NO_TIMESTAMP)
+
     def _slots(self, base_offset: int, kind: FileKind, layout: Struct) -> list[tuple[int, int]]:
         path = self._path(base_offset, kind)
         data = self._files.read(path) if self._files.exists(path) else b""
@@ -144,7 +159,8 @@ class LogLoader:
 
     def _snapshots(self) -> list[int]:
         meanings = (parse_file_name(name) for name in self._files.names(self._directory))
-        return sorted(m.base_offset for m in meanings if m is not None and m.kind is FileKind.PRODUCER_SNAPSHOT)
+        found = (m for m in meanings if m is not None and m.kind is FileKind.PRODUCER_SNAPSHOT)
+        return sorted(meaning.base_offset for meaning in found if not meaning.suffix)
 
     def _remove_stray_snapshots(self, base_offsets: Sequence[int], end_offset: int) -> None:
         """Those of no segment go, save the newest if it lies above all of them; so do those past the end."""
@@ -155,8 +171,16 @@ class LogLoader:
         for offset in set(self._snapshots()) - kept:
             self._files.remove(self._path(offset, FileKind.PRODUCER_SNAPSHOT))
 
-    def _producers(self, base_offsets: Sequence[int], end_offset: int) -> ProducerStates:
-        """From the newest snapshot that can be read, and the log after it."""
+    def producers(self, base_offsets: Sequence[int], end_offset: int) -> ProducerStates:
+        """What the log knows of its producers: from the newest snapshot that can be read, and the log after it.
+
+        Args:
+            base_offsets: of the segments, ascending.
+            end_offset: of the log.
+
+        Raises:
+            FormatError: a log cannot be read to its end.
+        """
         states = self._newest_snapshot() or ProducerStates(end_offset=base_offsets[0])
         for base_offset, next_base_offset in zip(base_offsets, (*base_offsets[1:], end_offset), strict=True):
             if next_base_offset > states.end_offset:

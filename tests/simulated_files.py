@@ -133,6 +133,9 @@ class DirectoryNode:
 
 Node: TypeAlias = FileNode | DirectoryNode
 
+Contents: TypeAlias = dict[str, bytes | None]
+"""Files of a directory by their paths below it; directories have no bytes, and come before what is in them."""
+
 
 def surviving_changes(changes: list[Change], size: int, dice: random.Random) -> list[Change]:
     """What gets to the disk of changes that nobody synced.
@@ -268,7 +271,11 @@ class SimulatedFiles:
         capacity: bytes that files may have in all, holes and zeros included; None for any number.
         read_only: directories whose names do not change.
         before_sync: called before a file is synced, as other threads may do something there.
+        after_step: called after each operation that changed something.
+        is_local: what is written here cannot be read past this object.
     """
+
+    is_local: Final = False
 
     def __init__(self, root: Path, dice: random.Random) -> None:
         self.root = root
@@ -279,6 +286,7 @@ class SimulatedFiles:
         self.capacity: int | None = None
         self.read_only: set[Path] = set()
         self.before_sync: Callable[[], None] | None = None
+        self.after_step: Callable[[], None] | None = None
         self._top = DirectoryNode()
 
     # Power and failure
@@ -290,6 +298,8 @@ class SimulatedFiles:
         self.step_count += 1
         self._fail(operation, path)
         change()
+        if self.after_step is not None:
+            self.after_step()
         if self.step_count == self.cut_at:
             raise PowerCut
 
@@ -328,8 +338,16 @@ class SimulatedFiles:
 
     def lose_power(self) -> None:
         """Leave on the disk what chance leaves there, and nothing else; everything that survived is synced."""
-        self._top = _after_power_cut(self._top, self.dice)
+        self._top = _after_power_cut(self._top, self.dice, {})
         self.cut_at = None
+
+    def survivors(self, dice: random.Random) -> Contents:
+        """What would be left if the power went now; this disk goes on as it was.
+
+        Args:
+            dice: decides.
+        """
+        return dict(_contents(_after_power_cut(self._top, dice, {}), ""))
 
     # The file layer
 
@@ -481,16 +499,46 @@ def _files_below(directory: DirectoryNode) -> Iterator[FileNode]:
             yield node
 
 
-def _after_power_cut(directory: DirectoryNode, dice: random.Random) -> DirectoryNode:
-    directory.settle(surviving_names(directory.changes, dice))
+def _after_power_cut(directory: DirectoryNode, dice: random.Random, known: dict[int, FileNode]) -> DirectoryNode:
+    """A copy of what survives; a file that two directories name is one file there, too."""
+    names = dict(directory.durable)
+    for change in surviving_names(directory.changes, dice):
+        change.apply(names)
     kept: dict[str, Node] = {}
-    for name, node in directory.durable.items():
+    for name, node in names.items():
         if isinstance(node, DirectoryNode):
-            kept[name] = _after_power_cut(node, dice)
+            kept[name] = _after_power_cut(node, dice, known)
             continue
-        node.settle(surviving_changes(node.changes, len(node.content), dice))
-        kept[name] = FileNode(bytearray(node.durable), node.durable)
+        if id(node) not in known:
+            known[id(node)] = _surviving_file(node, dice)
+        kept[name] = known[id(node)]
     return DirectoryNode(kept, dict(kept))
+
+
+def _surviving_file(node: FileNode, dice: random.Random) -> FileNode:
+    durable = bytearray(node.durable)
+    for change in surviving_changes(node.changes, len(node.content), dice):
+        change.apply(durable)
+    return FileNode(bytearray(durable), durable)
+
+
+def _contents(directory: DirectoryNode, path: str) -> Iterator[tuple[str, bytes | None]]:
+    for name, node in sorted(directory.content.items()):
+        if isinstance(node, DirectoryNode):
+            yield path + name, None
+            yield from _contents(node, f"{path}{name}/")
+        else:
+            yield path + name, bytes(node.content)
+
+
+def store(contents: Contents, target: Path) -> None:
+    """Write files into a new directory of the local file system."""
+    target.mkdir()
+    for name, data in contents.items():
+        if data is None:
+            (target / name).mkdir()
+        else:
+            (target / name).write_bytes(data)
 
 
 def _store(directory: DirectoryNode, target: Path) -> None:
@@ -555,6 +603,8 @@ class MirroredFiles:
     What reads directories by itself, as recovery does, reads the real one; what a power cut leaves, the simulated disk
     knows. The root of the simulated disk is the real directory.
     """
+
+    is_local: Final = True
 
     def __init__(self, simulated: SimulatedFiles) -> None:
         self.simulated = simulated

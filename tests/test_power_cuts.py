@@ -10,6 +10,7 @@ from pathlib import Path
 import power_cuts
 import pytest
 from appends import Clock, produced
+from cut_workload import Appended, BrokenPromiseError, Promise
 from kill_writer import CLAIM
 from simulated_files import SimulatedFiles
 
@@ -18,22 +19,56 @@ from seglog_format.lifecycle.environment import Environment
 from seglog_format.lifecycle.writer import PartitionWriter
 
 TOOLS = Path(power_cuts.__file__).parent
-CHUNK = 50
+HISTORIES = 5
 
 
 @pytest.mark.parametrize("chunk", range(4))
 def test_recovery_keeps_what_was_acknowledged_and_nothing_else(chunk: int) -> None:
-    outcomes = power_cuts.run_all(1, range(chunk * CHUNK, (chunk + 1) * CHUNK))
+    outcomes = power_cuts.run_all(1, range(chunk * HISTORIES, (chunk + 1) * HISTORIES))
     failed = [f"{outcome.problem}: {power_cuts.command(1, outcome.number)}" for outcome in outcomes if outcome.problem]
     assert failed == []
     counts = sum((outcome.counts for outcome in outcomes), power_cuts.Counter())
-    for what in ("cut while writing", "cut while recovering", "log was cut", "acknowledged logs", "rolls"):
+    for what in ("cut while opening", "cut while writing", "cut while recovering", "recovered logs written to"):
         assert counts[what] > 0, what
 
 
-def test_a_run_repeats_exactly() -> None:
+def test_a_history_repeats_exactly() -> None:
     first, second = (power_cuts.run_all(5, [3, 17]) for _ in range(2))
     assert first == second
+
+
+# What a history is held against
+
+
+APPENDED = (Appended(b"one", 0, 2), Appended(b"four", 5, 6))
+
+
+@pytest.mark.parametrize(
+    ("found", "acknowledged", "problem"),
+    [
+        (b"one", 6, "ends at offset 2, but everything below 6"),
+        (b"", 1, "ends at offset 0, but everything below 1"),
+        (b"onefive", 0, "at offset 2 is something else"),
+        (b"onefo", 0, "at offset 2 is something else"),
+        (b"onefour\0", 0, "1 bytes more"),
+    ],
+)
+def test_a_promise_is_broken(found: bytes, acknowledged: int, problem: str) -> None:
+    with pytest.raises(BrokenPromiseError, match=problem):
+        Promise(APPENDED, acknowledged).kept(found)
+
+
+def test_a_promise_is_kept() -> None:
+    assert Promise(APPENDED, 6).kept(b"onefour") == 2
+    assert Promise(APPENDED, 5).kept(b"one") == 1  # offsets 2 to 4 were never given out
+    assert Promise(APPENDED, 0).kept(b"") == 0
+    assert Promise(APPENDED, 6).kept(b"onefour\0\0", zeros_may_follow=True) == 2
+
+
+def test_a_history_notices_a_writer_that_does_not_wait_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SimulatedFiles, "sync_node", lambda *_: None)
+    problems = [outcome.problem for outcome in power_cuts.run_all(1, range(3))]
+    assert any("acknowledged" in problem for problem in problems)
 
 
 class Unlucky(random.Random):

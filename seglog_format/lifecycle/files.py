@@ -60,6 +60,10 @@ class FileHandle(Protocol):
 class Files(Protocol):
     """The operations on files that writing needs. All of them raise `OSError` when they fail."""
 
+    @property
+    def is_local(self) -> bool:
+        """Whether the files can be read past this object, by their paths, as recovery does."""
+
     def create(self, path: Path, size: int = 0) -> FileHandle:
         """A new file of so many zeros, open for writing; it replaces one of the same name."""
 
@@ -160,6 +164,8 @@ def _write(descriptor: int, data: memoryview, position: int) -> int:
 
 class LocalFiles:
     """The file system as it is."""
+
+    is_local: Final = True
 
     def create(self, path: Path, size: int = 0) -> LocalHandle:
         """A new file of so many zeros, open for writing; it replaces one of the same name."""

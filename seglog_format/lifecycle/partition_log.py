@@ -9,7 +9,7 @@ from seglog_format.codec.checkpoints import encode_leader_epoch_checkpoint, enco
 from seglog_format.errors import UsageError
 from seglog_format.lifecycle.active_segment import ActiveSegment
 from seglog_format.lifecycle.append import Entry, incoming
-from seglog_format.lifecycle.files import LocalFiles, replace_file, write_file
+from seglog_format.lifecycle.files import replace_file, write_file
 from seglog_format.lifecycle.leader_epochs import LeaderEpochs
 from seglog_format.lifecycle.load import LogLoader
 from seglog_format.lifecycle.producer_state import Origin, ProducerStates
@@ -93,7 +93,7 @@ class PartitionLog:
 
     def _recover(self) -> None:
         """What was not closed cleanly is made whole before it is written to, as a broker does when it starts."""
-        if not isinstance(self._files, LocalFiles):
+        if not self._files.is_local:
             msg = f"{self.path} was not closed cleanly, and this is no local disk: recover it first"
             raise UsageError(msg)
         interval, generation = self.config.index_interval_bytes, self.config.generation

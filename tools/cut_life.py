@@ -1,0 +1,137 @@
+"""One life of a log directory in `power_cuts.py`: a process opens it, works on it, and ends or is cut off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cut_workload import Appenders, Log, Promise, Turns, World, restart_producers
+
+from seglog_format.lifecycle.config import BrokerGeneration, LogConfig
+from seglog_format.lifecycle.environment import Environment
+from seglog_format.lifecycle.log_writer import LogWriter
+from seglog_format.lifecycle.recovery_apply import recover_partition
+from seglog_format.lifecycle.truncation import truncate_to
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from simulated_files import MirroredFiles
+
+TOPIC: Final = "t"
+GENERATIONS: Final = (BrokerGeneration.V0_11, BrokerGeneration.V2_0, BrokerGeneration.V3_7, BrokerGeneration.V4_1)
+CLOSES, TRUNCATES, PREALLOCATES = 0.3, 0.4, 0.2
+"""Shares of the lives that end with a clean close, begin with a truncation, preallocate their segments."""
+
+
+class Life:
+    """A process at work on a log directory, from its start until it ends or the power goes.
+
+    Args:
+        files: of the log directory.
+        logs: by partition; what they promised before.
+        world: decides everything.
+
+    Attributes:
+        when: what is going on.
+    """
+
+    def __init__(self, files: MirroredFiles, logs: dict[int, Log], world: World) -> None:
+        self.when = "starting"
+        self._files = files
+        self._root = files.simulated.root
+        self._logs = logs
+        self._world = world
+        self._dice = world.dice
+        world.turns = Turns()
+
+    @property
+    def promises(self) -> dict[int, Promise]:
+        """What has to be there if the power goes now."""
+        return {partition: log.promise for partition, log in self._logs.items()}
+
+    def run(self) -> None:
+        """Truncate, open, append, and sometimes close.
+
+        Raises:
+            PowerCut: in the middle of it.
+            BrokenPromiseError: a log is not what it was.
+        """
+        for partition, log in self._logs.items():
+            path = path_of(self._root, partition)
+            if path.is_dir() and self._dice.random() < TRUNCATES:
+                self._truncate(path, log)
+        writer = self._opened()
+        self.when = "writing"
+        appenders = Appenders(self._logs, writer, self._world)
+        self._files.simulated.before_sync = appenders.others_go_on
+        appenders.run()
+        self._files.simulated.before_sync = None
+        if self._dice.random() < CLOSES:
+            self.when = "closing"
+            writer.close()
+            self._world.counts["closed"] += 1
+            self.when = "closed"
+
+    def end(self) -> None:
+        """Let go of everything; what was acknowledged stays so."""
+        self._files.simulated.before_sync = None
+        for log in self._logs.values():
+            log.note()
+            log.writer = None
+
+    def _truncate(self, path: Path, log: Log) -> None:
+        """Recover by itself, and let the log end earlier; from the start of that on, less is promised."""
+        self.when = "recovering"
+        recover_partition(path, files=self._files)
+        log.keep(log.promise.kept(log_bytes(path)))
+        self.when = "truncating"
+        offset = self._dice.choice([self._dice.randint(0, log.end), *(each.end for each in log.appended[-4:])])
+        kept = [each for each in log.appended if each.end <= offset]
+        log.acknowledged = min(log.acknowledged, kept[-1].end if kept else 0)
+        truncate_to(path, offset, files=self._files)
+        log.keep(len(kept))
+        log.promise.kept(log_bytes(path))
+        self._world.counts["truncations"] += 1
+
+    def _opened(self) -> LogWriter:
+        """Open, which recovers; what is there then is on the disk."""
+        self.when = "opening"
+        environment = Environment(
+            files=self._files,
+            clock=lambda: self._world.now_ms,
+            random=self._dice.random,
+            make_condition=lambda: self._world.turns,
+            locks_directory=False,
+        )
+        writer = LogWriter(self._root, self._config(), environment=environment)
+        for partition, log in self._logs.items():
+            log.leader_epoch += 1
+            topic_id = self._dice.choice((None, "AAAAAAAAAAEAAAAAAAAAAg"))
+            opened = writer.open(TOPIC, partition, leader_epoch=log.leader_epoch, topic_id=topic_id)
+            log.keep(log.promise.kept(log_bytes(path_of(self._root, partition)), zeros_may_follow=True))
+            log.acknowledged = log.end  # whoever opens a log sees to it that all of it is on the disk
+            restart_producers(log)
+            log.writer = opened
+        return writer
+
+    def _config(self) -> LogConfig:
+        dice = self._dice
+        return LogConfig(
+            segment_bytes=dice.choice((700, 700, 1000, 1500, 1 << 15)),
+            segment_index_bytes=dice.choice((24, 36, 60, 240, 1000)),
+            index_interval_bytes=dice.choice((0, 100, 400, 4096)),
+            segment_ms=dice.choice((50, 1000, 10**9)),
+            flush_messages=dice.choice((1, 7, 10**6, 10**6)),
+            preallocate=dice.random() < PREALLOCATES,
+            generation=dice.choice(GENERATIONS),
+        )
+
+
+def path_of(root: Path, partition: int) -> Path:
+    """The directory of a partition."""
+    return root / f"{TOPIC}-{partition}"
+
+
+def log_bytes(path: Path) -> bytes:
+    """The bytes of all segments of a partition; none where there is no directory."""
+    return b"".join(segment.read_bytes() for segment in sorted(path.glob("*.log")))

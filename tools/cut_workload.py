@@ -1,0 +1,344 @@
+"""What `power_cuts.py` cuts the power of: appenders at work on a log directory, taking turns as a seed says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.build import build_batch, new_record, with_offset
+from seglog_format.codec.control_batch import build_end_marker
+from seglog_format.codec.encode import encode_batch
+from seglog_format.lifecycle.producer_state import Origin
+from seglog_format.model import CompressionCodec, ControlRecordType
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Iterator
+
+    from seglog_format.lifecycle.log_writer import LogWriter
+    from seglog_format.lifecycle.writer import PartitionWriter
+
+START_MS: Final = 1_700_000_000_000
+MOST_APPENDERS: Final = 8
+MOST_TURNS: Final = (8, 30)
+OTHERS_GO_ON, WAITS_FOR_DISK, HAS_PRODUCER, HAS_TRANSACTIONS, ENDS = 0.4, 0.2, 0.5, 0.6, 0.4
+ACTIONS: Final = {"append": 76, "follow": 6, "flush": 9, "roll": 4, "elect": 2, "checkpoint": 3}
+
+
+class BlockedError(Exception):
+    """An appender would wait for another one's flush here: it is somebody else's turn."""
+
+
+class Turns:
+    """Locks for appenders that take turns in one thread: nobody waits in them, but it is known whether one is held."""
+
+    def __init__(self) -> None:
+        self.held = 0
+
+    def __enter__(self) -> bool:
+        self.held += 1
+        return True
+
+    def __exit__(self, *_: object) -> None:
+        self.held -= 1
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Leave the lock to others."""
+        raise BlockedError(timeout)
+
+    def notify_all(self) -> None:
+        """Those that were blocked try again in their next turn."""
+
+
+@dataclass(slots=True)
+class World:
+    """What a history shares from its start to its end.
+
+    Attributes:
+        dice: decide everything.
+        counts: of what happened.
+        now_ms: the clock.
+        turns: the locks of a process.
+    """
+
+    dice: random.Random
+    counts: Counter[str] = field(default_factory=Counter)
+    now_ms: int = START_MS
+    turns: Turns = field(default_factory=Turns)
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """A batch as it is to stand in the log, its offset, and the one after it."""
+
+    data: bytes
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What has to be in a log after a power cut.
+
+    Attributes:
+        appended: the log is a beginning of this.
+        acknowledged: everything below was said to be on the disk.
+    """
+
+    appended: tuple[Appended, ...] = ()
+    acknowledged: int = 0
+
+    def kept(self, found: bytes, *, zeros_may_follow: bool = False) -> int:
+        """How many of the batches are there.
+
+        Args:
+            found: the bytes of all segments.
+            zeros_may_follow: the last one is open, and may be preallocated.
+
+        Raises:
+            BrokenPromiseError: something else is there, or something is not.
+        """
+        size, count, end = 0, 0, 0
+        while count < len(self.appended) and size < len(found):
+            batch = self.appended[count]
+            if found[size : size + len(batch.data)] != batch.data:
+                msg = f"at offset {end} is something else than what was appended"
+                raise BrokenPromiseError(msg)
+            size, count, end = size + len(batch.data), count + 1, batch.end
+        if size != len(found) and not (zeros_may_follow and not any(found[size:])):
+            msg = f"{len(found) - size} bytes more than what was appended"
+            raise BrokenPromiseError(msg)
+        if count < len(self.appended) and self.appended[count].start < self.acknowledged:
+            msg = f"it ends at offset {end}, but everything below {self.acknowledged} was acknowledged"
+            raise BrokenPromiseError(msg)
+        return count
+
+    def keeps_more(self, count: int) -> bool:
+        """Whether so many batches are more than what was acknowledged."""
+        return count > 0 and self.appended[count - 1].end > self.acknowledged
+
+
+class BrokenPromiseError(Exception):
+    """A log is not what it has to be."""
+
+
+@dataclass(slots=True)
+class Producer:
+    """An idempotent or transactional producer of one log, or nobody, with -1 for its id.
+
+    Attributes:
+        epoch: one more after each restart, as its coordinator gives it.
+    """
+
+    producer_id: int
+    is_transactional: bool
+    epoch: int = 0
+    sequence: int = 0
+    is_open: bool = False
+
+
+@dataclass(slots=True)
+class Log:
+    """A partition and everything that was appended to it, in order.
+
+    Attributes:
+        appended: the power may go while the last one is written.
+        acknowledged: everything below was said to be on the disk.
+        leader_epoch: that it was written under last.
+        producers: by the number of the appender.
+        writer: while it is open.
+    """
+
+    appended: list[Appended] = field(default_factory=list)
+    acknowledged: int = 0
+    leader_epoch: int = -1
+    producers: dict[int, Producer] = field(default_factory=dict)
+    writer: PartitionWriter | None = None
+
+    @property
+    def open_writer(self) -> PartitionWriter:
+        """The writer of a log that is open."""
+        assert self.writer is not None
+        return self.writer
+
+    @property
+    def promise(self) -> Promise:
+        """What has to be there if the power goes now."""
+        reached = self.writer.recovery_point if self.writer is not None else 0
+        return Promise(tuple(self.appended), max(self.acknowledged, reached))
+
+    def note(self) -> None:
+        """Remember what is acknowledged by now."""
+        self.acknowledged = self.promise.acknowledged
+
+    def keep(self, count: int) -> None:
+        """Only so many batches are left."""
+        del self.appended[count:]
+
+    @property
+    def end(self) -> int:
+        """The offset after the last batch."""
+        return self.appended[-1].end if self.appended else 0
+
+
+class Appenders:
+    """One to eight appenders that take turns, also in the middle of each other's flushes.
+
+    Args:
+        logs: that are open.
+        writer: of the log directory.
+        world: decides everything.
+    """
+
+    def __init__(self, logs: dict[int, Log], writer: LogWriter, world: World) -> None:
+        self._logs = logs
+        self._writer = writer
+        self._world = world
+        self._dice = world.dice
+        self._counts = world.counts
+        self._appenders = [self._appender(number) for number in range(self._dice.randint(1, MOST_APPENDERS))]
+        self._at_work: set[int] = set()
+
+    def run(self) -> None:
+        """Take some turns; whoever waits in the end waits for nobody any more.
+
+        Raises:
+            PowerCut: in the middle of one.
+        """
+        with suppress(BlockedError):
+            for _ in range(self._dice.randint(1, self._dice.choice(MOST_TURNS))):
+                self._turn()
+
+    def others_go_on(self) -> None:
+        """A sync takes its time; whoever holds no lock lets others append meanwhile."""
+        while not self._world.turns.held and self._dice.random() < OTHERS_GO_ON:
+            self._turn()
+
+    def _turn(self) -> None:
+        free = [number for number in range(len(self._appenders)) if number not in self._at_work]
+        if not free:
+            return
+        number = self._dice.choice(free)
+        self._at_work.add(number)
+        try:
+            next(self._appenders[number])
+        finally:
+            self._at_work.discard(number)
+        for log in self._logs.values():
+            log.note()
+
+    def _appender(self, number: int) -> Iterator[None]:
+        while True:
+            log = self._dice.choice(tuple(self._logs.values()))
+            action = self._action(number, log)
+            while True:
+                try:
+                    action()
+                except BlockedError:
+                    self._counts["waited for another's flush"] += 1
+                    action = log.open_writer.flush
+                    yield
+                else:
+                    break
+            yield
+
+    def _action(self, number: int, log: Log) -> Callable[[], object]:
+        match self._dice.choices(tuple(ACTIONS), tuple(ACTIONS.values()))[0]:
+            case "append":
+                return partial(self._append, number, log)
+            case "follow":
+                return partial(self._follow, number, log)
+            case "flush":
+                return log.open_writer.flush
+            case "roll":
+                return log.open_writer.roll
+            case "elect":
+                return partial(self._elect, log)
+            case _:
+                return self._writer.checkpoint
+
+    def _elect(self, log: Log) -> None:
+        log.leader_epoch += 1
+        log.open_writer.become_leader(log.leader_epoch)
+
+    def _append(self, number: int, log: Log) -> None:
+        data, origin = self._batch(number, log)
+        acks = self._dice.random() < WAITS_FOR_DISK
+        self._note_append(log, data, log.open_writer.log_end_offset)
+        done = log.open_writer.append(data, origin=origin, acks="flushed" if acks else "written")
+        self._counts["rolls"] += done.rolled is not None
+        if acks:
+            log.acknowledged = max(log.acknowledged, done.last_offset + 1)
+
+    def _follow(self, number: int, log: Log) -> None:
+        """Take over what another leader wrote; it may have left out offsets."""
+        data, _ = self._batch(number, log)
+        first = log.open_writer.log_end_offset + self._dice.choice((0, 0, 3))
+        self._note_append(log, data, first)
+        log.open_writer.append_as_follower(log.appended[-1].data)
+        self._counts["appends as follower"] += 1
+
+    def _note_append(self, log: Log, data: bytes, first: int) -> None:
+        self._world.now_ms += self._dice.choice((0, 1, 30))
+        end = first + int.from_bytes(data[23:27], "big") + 1
+        log.appended.append(Appended(with_offset(data, first, log.leader_epoch), first, end))
+        self._counts["appends"] += 1
+
+    def _batch(self, number: int, log: Log) -> tuple[bytes, Origin]:
+        """What an appender sends next: plain, idempotent, or a part of a transaction or its end."""
+        dice = self._dice
+        known = log.producers.get(number)
+        if known is None:
+            producer_id = 1000 + number if dice.random() < HAS_PRODUCER else -1
+            known = Producer(producer_id, producer_id >= 0 and dice.random() < HAS_TRANSACTIONS)
+            log.producers[number] = known
+        if known.is_open and dice.random() < ENDS:
+            known.is_open = False
+            return self._end_marker(known), Origin.COORDINATOR
+        return self._data_batch(known), Origin.CLIENT
+
+    def _end_marker(self, producer: Producer) -> bytes:
+        kind = self._dice.choice((ControlRecordType.ABORT, ControlRecordType.COMMIT))
+        self._counts["transactions"] += 1
+        marker = build_end_marker(
+            kind,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            coordinator_epoch=0,
+            timestamp_ms=self._world.now_ms,
+        )
+        return encode_batch(marker)
+
+    def _data_batch(self, producer: Producer) -> bytes:
+        dice = self._dice
+        count = dice.choice((1, 1, 2, 4))
+        records = [
+            new_record(
+                dice.randbytes(dice.choice((0, 5, 40, 130))), timestamp_ms=self._world.now_ms - dice.randrange(20)
+            )
+            for _ in range(count)
+        ]
+        codec = dice.choice((CompressionCodec.NONE, CompressionCodec.NONE, CompressionCodec.LZ4))
+        if producer.producer_id < 0:
+            return encode_batch(build_batch(records, codec=codec))
+        producer.is_open = producer.is_transactional
+        sequence, producer.sequence = producer.sequence, producer.sequence + count
+        batch = build_batch(
+            records,
+            codec=codec,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            base_sequence=sequence,
+            is_transactional=producer.is_transactional,
+        )
+        return encode_batch(batch)
+
+
+def restart_producers(log: Log) -> None:
+    """After a restart each producer comes with a new epoch, in which it counts from 0; transactions stay open."""
+    for producer in log.producers.values():
+        producer.epoch += 1
+        producer.sequence = 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from suite_cases import control, damage, legacy, plain
+from suite_cases import compressed, control, damage, legacy, plain, records
 
 if TYPE_CHECKING:
     from suite_cases.casefile import Family
 
-MODULES = (plain, control, legacy, damage)
+MODULES = (plain, compressed, control, legacy, damage, records)
 
 
 def all_families() -> list[Family]:

@@ -281,11 +281,14 @@ def test_indexes_are_built_anew_from_the_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("SEG-RCV-025")
-def test_a_time_index_that_is_missing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("options", "entries"), [(DEFAULT, [[1000, 0]]), (LIKE_BROKER, [])])
+def test_a_time_index_that_is_missing(options: RecoveryOptions, entries: list[list[int]], tmp_path: Path) -> None:
+    """A broker makes an empty one where it does not scan the segment."""
     files = {"0.log": entry(0), "0.index": b"", "1.log": entry(1), "1.index": b"", "1.timeindex": b""}
     directory = make(tmp_path, files, clean=True)
-    recover_partition(directory)
-    assert entries_of(directory / "00000000000000000000.timeindex", "timeIndex") == [[1000, 0]]
+    recover_partition(directory, options=options)
+    assert entries_of(directory / "00000000000000000000.timeindex", "timeIndex") == entries
+    assert recover_partition(directory, options=options).steps == ()
 
 
 @pytest.mark.req("SEG-RCV-026")

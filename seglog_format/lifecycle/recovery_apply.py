@@ -165,7 +165,7 @@ def _prepared(
     work = RecoveryWork(listing, segments, circumstances, plan, settings)
     if options.like_broker:
         broker = _imitated(work)
-        found = _like_broker(replace(work, plan=broker.plan), broker)
+        found = _like_broker(replace(work, plan=broker.plan, like_broker=True), broker)
     else:
         found = _by_default(work)
     leftovers = leftover_steps(listing, removes_deleted=options.like_broker), naming_steps(listing)

@@ -45,6 +45,7 @@ class RecoveryWork:
         circumstances: what the log directory says.
         plan: what is to be done.
         settings: of the indexes.
+        like_broker: a missing time index of a segment that is not scanned is made empty, as brokers do.
     """
 
     listing: PartitionListing
@@ -52,6 +53,7 @@ class RecoveryWork:
     circumstances: Circumstances
     plan: RecoveryPlan
     settings: IndexSettings
+    like_broker: bool = False
 
     @property
     def directory(self) -> Path:
@@ -144,7 +146,8 @@ def _written(work: RecoveryWork) -> tuple[list[FileStep], list[EpochStart]]:
                 steps += rewrite(FileKind.TRANSACTION_INDEX, paths.transaction_index, found.transaction_index)
             epochs += found.epoch_starts
         if work.settings.has_time_index:
-            steps += rewrite(FileKind.TIME_INDEX, paths.time_index, found.time_index)
+            is_left_empty = work.like_broker and segment.base_offset not in changed
+            steps += rewrite(FileKind.TIME_INDEX, paths.time_index, b"" if is_left_empty else found.time_index)
     return steps, epochs
 
 

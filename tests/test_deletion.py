@@ -8,7 +8,7 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-from appends import Clock, idempotent, open_writer, snapshot
+from appends import Clock, idempotent, open_writer, produced, snapshot
 from batches import patched
 from made_partitions import (
     EMPTY_SNAPSHOT,
@@ -27,12 +27,17 @@ from simulated_files import MirroredFiles, PowerCut, SimulatedFiles
 from seglog_format.errors import CorruptRecordError, UsageError, WriteError
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.deletion import DeletedFiles, prepare_retention, retain_partition
+from seglog_format.lifecycle.environment import Environment
 from seglog_format.lifecycle.files import LOCAL_FILES
+from seglog_format.lifecycle.log_writer import LogWriter
 from seglog_format.lifecycle.recovery_apply import recover_partition
+from seglog_format.lifecycle.writer import PartitionWriter
 from seglog_format.log.partition import open_partition
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from seglog_format.lifecycle.files import Files
 
 
 @pytest.fixture(autouse=True)
@@ -286,3 +291,132 @@ def test_files_wait_for_their_removal(tmp_path: Path) -> None:
     second.unlink()
     assert waiting.remove_due(90_000) == (second,)
     assert waiting.remove_due(99_999) == ()
+
+
+# A log that is being written
+
+
+def filled(
+    path: Path, clock: Clock, *, files: Files = LOCAL_FILES, count: int = 4, **settings: object
+) -> PartitionWriter:
+    """A writer of segments of two records each, a second between them."""
+    size = len(produced(value=b"v" * 50))
+    config = LogConfig(segment_bytes=2 * size, segment_index_bytes=1000, **settings)  # type: ignore[arg-type]
+    environment = Environment(files=files, clock=clock, locks_directory=files is LOCAL_FILES)
+    writer = PartitionWriter(path / "topic-0", config, environment=environment, leader_epoch=3)
+    for number in range(count):
+        clock.now_ms = 1000 * number
+        writer.append(produced(clock.now_ms, value=b"v" * 50))
+    return writer
+
+
+@pytest.mark.req("SEG-RET-009", "SEG-RET-012")
+def test_a_writer_removes_what_is_too_old(tmp_path: Path) -> None:
+    clock = Clock()
+    directory = tmp_path / "topic-0"
+
+    def deleted() -> list[str]:
+        return [name.partition(".")[0] or "0" for name in names(directory) if name.endswith(".log.deleted")]
+
+    with filled(tmp_path, clock, count=6, retention_ms=2000) as writer:
+        assert sorted(log_sizes(directory)) == [0, 2, 4]
+        clock.now_ms = 5000
+        plan = writer.apply_retention()
+        assert [segment.base_offset for segment in plan.removed] == [0]
+        assert (writer.log_start_offset, sorted(log_sizes(directory))) == (2, [2, 4])
+        assert (tmp_path / START).read_bytes() == b"0\n1\ntopic 0 2\n"
+        clock.now_ms = 6000
+        writer.apply_retention()
+        assert writer.log_start_offset == 4
+        clock.now_ms = 5000 + 59_999
+        writer.remove_deleted()
+        assert deleted() == ["0", "2"]
+        clock.now_ms = 5000 + 60_000
+        writer.remove_deleted()
+        assert deleted() == ["2"]
+        assert writer.append(produced()).first_offset == 6
+    assert (tmp_path / START).read_bytes() == b"0\n0\n"
+    with open_writer(tmp_path, clock) as writer:
+        assert (writer.log_start_offset, writer.log_end_offset, deleted()) == (4, 7, [])
+        assert not writer.apply_retention().removed
+
+
+@pytest.mark.req("SEG-RET-006")
+def test_a_writer_goes_on_after_all_has_expired(tmp_path: Path) -> None:
+    clock = Clock()
+    with filled(tmp_path, clock, retention_ms=0) as writer:
+        clock.now_ms = 10_000
+        assert writer.apply_retention().rolls_first
+        assert log_sizes(tmp_path / "topic-0") == {4: 0}
+        assert not (tmp_path / "topic-0" / f"{4:020d}.index").exists()
+        assert not writer.apply_retention().removed
+        assert writer.append(produced(10_000)).first_offset == 4
+    with open_partition(tmp_path / "topic-0") as log:
+        assert (log.log_start_offset, log.log_end_offset) == (4, 5)
+
+
+@pytest.mark.req("SEG-RET-011")
+def test_a_writer_keeps_the_epochs_that_count(tmp_path: Path) -> None:
+    clock = Clock()
+    with filled(tmp_path, clock, retention_ms=0) as writer:
+        clock.now_ms = 10_000
+        writer.apply_retention()
+    assert (tmp_path / "topic-0" / EPOCHS).read_bytes() == b"0\n1\n3 4\n"
+
+
+@pytest.mark.req("SEG-RET-003", "SEG-RET-004")
+def test_segments_of_an_earlier_life_are_judged_by_their_time_index_or_log(tmp_path: Path) -> None:
+    clock = Clock()
+    filled(tmp_path, clock, count=8, index_interval_bytes=0).close()
+    directory = tmp_path / "topic-0"
+    (directory / f"{2:020d}.timeindex").write_bytes(b"")
+    clock.now_ms = 6000
+    with open_writer(tmp_path, clock, retention_ms=2000) as writer:
+        fates = writer.apply_retention().fates
+        assert [fate.segment.largest_timestamp_ms for fate in fates] == [1000, 3000, 5000, 7000]
+        assert sorted(log_sizes(directory)) == [4, 6]
+
+
+def test_a_scheduled_pass_removes_what_is_too_old(tmp_path: Path) -> None:
+    clock = Clock(0)
+    config = LogConfig(segment_bytes=len(produced()), retention_ms=1000)
+    with LogWriter(tmp_path, config, environment=Environment(clock=clock)) as writer:
+        log, closed = writer.open("topic", 0), writer.open("topic", 1)
+        for time in (0, 1, 500_000):
+            log.append(produced(time))
+        closed.close()
+        for clock.now_ms, start in ((299_999, 0), (300_000, 2), (360_000, 2)):
+            writer.run_due()
+            assert log.log_start_offset == start
+    assert names(tmp_path / "topic-0").count("deleted") == 0
+    with pytest.raises(UsageError, match="closed"):
+        log.apply_retention()
+
+
+@pytest.mark.req("SEG-RET-012")
+@pytest.mark.parametrize(("retention_ms", "kept"), [(1500, 6), (0, 8)])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_writer_that_loses_power_in_every_step(retention_ms: int, kept: int, seed: int, tmp_path: Path) -> None:
+    """What was flushed and not decided on is there; the log begins where it did or later, and never at 0 again."""
+    for until in range(1, 200):
+        logs = tmp_path / str(until)
+        files = SimulatedFiles(logs, random.Random(f"{seed} {until}"))  # noqa: S311 - chance that repeats
+        clock = Clock()
+        writer = filled(logs, clock, files=files, count=8, retention_ms=retention_ms)
+        writer.flush()
+        clock.now_ms = 8000
+        files.cut_at = files.step_count + until
+        try:
+            writer.apply_retention()
+        except PowerCut:
+            files.lose_power()
+            files.store(logs)
+            recover_partition(logs / "topic-0")
+            with open_partition(logs / "topic-0") as log:
+                offsets = [record.offset for record in log.records()]
+                assert (log.log_end_offset, log.log_start_offset <= kept) == (8, True)
+                assert offsets == list(range(log.log_start_offset, 8)), "nothing is missing that was to stay"
+            continue
+        assert until > 10
+        return
+    pytest.fail("there is no end")

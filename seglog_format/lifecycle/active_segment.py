@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.lifecycle.retention import RetainedSegment
 from seglog_format.lifecycle.roll import ActiveState
 from seglog_format.lifecycle.sparse_index import SparseIndex
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
@@ -194,6 +195,11 @@ class ActiveSegment:
             is_time_index_full=self._config.generation.has_time_index
             and (time_index.count if time_index else 0) >= time_limit - 1,
         )
+
+    def retained(self, next_offset: int) -> RetainedSegment:
+        """What retention looks at, given where the log ends."""
+        modified_ms = self._files.modified_ms(self.path(FileKind.LOG))
+        return RetainedSegment(self.base_offset, next_offset, self.size, self._sparse.largest.timestamp_ms, modified_ms)
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Write entries to the end of the log, and what is due to the indexes.

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from seglog_format.errors import UsageError, WriteError
+from seglog_format.errors import FormatError, UsageError, WriteError
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.environment import Environment
 from seglog_format.lifecycle.root_files import RootFiles
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 CHECKPOINT_INTERVAL_MS: Final = 60_000
 """How often the checkpoints are written while nothing else asks for it."""
+
+RETENTION_INTERVAL_MS: Final = 300_000
+"""How often each log is looked through for segments to remove."""
 
 SCHEDULER_INTERVAL_MS: Final = 3_000
 
@@ -52,7 +55,7 @@ class LogWriter:
         self._lock = self.environment.make_condition()
         self._is_closed = False
         self._scheduler: _Scheduler | None = None
-        self._last_checkpoint_ms = self.environment.clock()
+        self._last_checkpoint_ms = self._last_retention_ms = self.environment.clock()
         try:
             self._root = RootFiles(self.path, self.environment)
         except OSError as error:
@@ -114,16 +117,33 @@ class LogWriter:
             self._last_checkpoint_ms = self.environment.clock()
 
     def run_due(self) -> None:
-        """Do what time asks for: flushes by `flush.ms`, and the checkpoints once a minute.
+        """Do what time asks for: flushes by `flush.ms`, checkpoints once a minute, retention every five minutes.
 
         Raises:
+            FormatError: a log cannot be read, so that nobody knows how old it is.
             WriteError: a log or a checkpoint could not be written.
         """
         for writer in self.writers:
-            if not writer.has_failed:
+            if writer.is_open:
                 writer.flush_if_due()
-        if self.environment.clock() - self._last_checkpoint_ms >= CHECKPOINT_INTERVAL_MS:
+                writer.remove_deleted()
+        now_ms = self.environment.clock()
+        if now_ms - self._last_retention_ms >= RETENTION_INTERVAL_MS:
+            self._last_retention_ms = now_ms
+            self.apply_retention()
+        if now_ms - self._last_checkpoint_ms >= CHECKPOINT_INTERVAL_MS:
             self.checkpoint()
+
+    def apply_retention(self) -> None:
+        """Let the segments of all logs go that retention does not keep (chapter 72).
+
+        Raises:
+            FormatError: a log cannot be read, so that nobody knows how old it is.
+            WriteError: a log could not be written.
+        """
+        for writer in self.writers:
+            if writer.is_open:
+                writer.apply_retention()
 
     def start_scheduler(self, interval_ms: int = SCHEDULER_INTERVAL_MS) -> None:
         """Let a thread of its own do what is due, until this object is closed.
@@ -198,7 +218,7 @@ class _Scheduler(threading.Thread):
         while not self._stopped.wait(self._interval_s):
             try:
                 self._writer.run_due()
-            except WriteError:
+            except (FormatError, WriteError):
                 continue
 
     def stop(self) -> None:

@@ -9,11 +9,15 @@ from seglog_format.codec.checkpoints import encode_leader_epoch_checkpoint, enco
 from seglog_format.errors import UsageError
 from seglog_format.lifecycle.active_segment import ActiveSegment
 from seglog_format.lifecycle.append import Entry, incoming
+from seglog_format.lifecycle.closed_segments import ClosedSegments
+from seglog_format.lifecycle.deletion import removal_steps
+from seglog_format.lifecycle.file_steps import Rename
 from seglog_format.lifecycle.files import replace_file, write_file
 from seglog_format.lifecycle.leader_epochs import LeaderEpochs
 from seglog_format.lifecycle.load import LogLoader
 from seglog_format.lifecycle.producer_state import Origin, ProducerStates
 from seglog_format.lifecycle.recovery_apply import RecoveryOptions, recover_partition
+from seglog_format.lifecycle.retention import plan_retention
 from seglog_format.lifecycle.roll import RollReason, jitter_ms, new_base_offset, roll_reason
 from seglog_format.model import RecordBatchHeader
 from seglog_format.names import FileKind, parse_file_name, segment_file_name
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from seglog_format.lifecycle.active_segment import SegmentStart
     from seglog_format.lifecycle.config import LogConfig
     from seglog_format.lifecycle.environment import Environment
+    from seglog_format.lifecycle.retention import RetentionPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,7 @@ class PartitionLog:
         else:
             self._producers, self._epochs = loaded.producers, loaded.epochs
             self.first_base_offset, self.end_offset = loaded.base_offsets[0], loaded.end_offset
+            self._closed = ClosedSegments(self._files, path, loaded.base_offsets)
             self.active = self._segment(loaded.base_offsets[-1], loaded.start)
         self.synced_offset = self.end_offset
 
@@ -116,6 +122,7 @@ class PartitionLog:
         """A log without segments begins at its log start offset."""
         self._producers, self._epochs = ProducerStates(end_offset=start), LeaderEpochs()
         self.first_base_offset = self.end_offset = start
+        self._closed = ClosedSegments(self._files, self.path, ())
         if self.config.generation.has_producer_state:
             write_file(self._files, self._side(FileKind.LEADER_EPOCH_CHECKPOINT), b"")
         self.active = self._segment(start, None)
@@ -218,6 +225,7 @@ class PartitionLog:
         segment.seal()
         self.sync(segment)
         self.retired.append(segment)
+        self._closed.add(segment.base_offset, self.end_offset)
 
     def close_retired(self) -> None:
         """Let the files of retired segments go: nobody syncs them any more."""
@@ -232,6 +240,37 @@ class PartitionLog:
             name = segment_file_name(states.end_offset, FileKind.PRODUCER_SNAPSHOT)
             write_file(self._files, self.path / name, states.snapshot())
             states.snapshot_offset = states.end_offset
+
+    def plan_retention(self, log_start_offset: int) -> RetentionPlan:
+        """Decide which segments go now; without followers, everything counts as replicated.
+
+        Raises:
+            FormatError: a segment has no time index, and its log cannot be read to its end.
+        """
+        return plan_retention(
+            [*self._closed.segments(), self.active.retained(self.end_offset)],
+            self.config,
+            now_ms=self._environment.clock(),
+            log_start_offset=log_start_offset,
+        )
+
+    def remove(self, plan: RetentionPlan) -> list[Path]:
+        """Rename the files of closed segments for removal, when the log start offset that follows is on the disk.
+
+        Returns:
+            The files under their new names.
+        """
+        if self._epochs.start_at(plan.log_start_offset):
+            self._write_epochs()
+        renamed = []
+        for step in removal_steps(self._files, self.path, [segment.base_offset for segment in plan.removed]):
+            step.apply(self._files)
+            if isinstance(step, Rename):
+                renamed.append(step.target)
+        for segment in plan.removed:
+            self._closed.remove(segment.base_offset)
+        self.first_base_offset = next(iter(self._closed.base_offsets), self.active.base_offset)
+        return renamed
 
     def sync(self, segment: ActiveSegment) -> None:
         """Return when a segment's files, and their names, are on the disk (SEG-FLS-002)."""

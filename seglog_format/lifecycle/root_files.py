@@ -64,6 +64,7 @@ class RootFiles:
     def __init__(self, path: Path, environment: Environment) -> None:
         self.path = path
         self._files = environment.files
+        self._checkpointing = environment.make_condition()
         self._files.make_directory(path)
         self._lock = DirectoryLock(path) if environment.locks_directory else None
         self.was_clean = self._files.exists(self._path(FileKind.CLEAN_SHUTDOWN))
@@ -92,16 +93,20 @@ class RootFiles:
         Raises:
             OSError: it did not work; the old files stand.
         """
-        for state in states:
-            self.recovery_points[state.key] = state.recovery_point
-            self.high_watermarks[state.key] = state.high_watermark
-            if state.log_start_offset > state.first_base_offset:
-                self.log_start_offsets[state.key] = state.log_start_offset
-            else:
-                self.log_start_offsets.pop(state.key, None)
-        self._write(FileKind.RECOVERY_POINT_CHECKPOINT, self.recovery_points)
-        self._write(FileKind.LOG_START_OFFSET_CHECKPOINT, self.log_start_offsets)
-        self._write(FileKind.REPLICATION_OFFSET_CHECKPOINT, self.high_watermarks)
+        with self._checkpointing:
+            for state in states:
+                self._note(state)
+            self._write(FileKind.RECOVERY_POINT_CHECKPOINT, self.recovery_points)
+            self._write(FileKind.LOG_START_OFFSET_CHECKPOINT, self.log_start_offsets)
+            self._write(FileKind.REPLICATION_OFFSET_CHECKPOINT, self.high_watermarks)
+
+    def _note(self, state: CheckpointedState) -> None:
+        self.recovery_points[state.key] = state.recovery_point
+        self.high_watermarks[state.key] = state.high_watermark
+        if state.log_start_offset > state.first_base_offset:
+            self.log_start_offsets[state.key] = state.log_start_offset
+        else:
+            self.log_start_offsets.pop(state.key, None)
 
     def _write(self, kind: FileKind, offsets: dict[TopicPartition, int]) -> None:
         lines = (

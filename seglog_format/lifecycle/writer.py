@@ -15,6 +15,7 @@ from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import UsageError, WriteError
 from seglog_format.lifecycle.append import Assignment, Entry, as_follower, as_leader
 from seglog_format.lifecycle.config import LogConfig
+from seglog_format.lifecycle.deletion import DeletedFiles
 from seglog_format.lifecycle.environment import Environment
 from seglog_format.lifecycle.partition_log import Appended, PartitionLog
 from seglog_format.lifecycle.producer_state import Origin
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import TracebackType
 
+    from seglog_format.lifecycle.retention import RetentionPlan
     from seglog_format.model import Buffer, Record
 
 Acks: TypeAlias = Literal["written", "flushed"]
@@ -80,9 +82,11 @@ class PartitionWriter:
         self._failure: OSError | None = None
         self._is_closed = False
         self._last_flush_ms = self.environment.clock()
+        self._deleted = DeletedFiles(self.environment.files, self.config.file_delete_delay_ms)
         self._own_root = RootFiles(self.path.parent, self.environment) if root is None else None
         try:
-            self._log = self._opened(root or self._own_root, topic_id)
+            self._root = root or self._own_root
+            self._log = self._opened(self._root, topic_id)
         except BaseException:
             if self._own_root is not None:
                 self._own_root.close()
@@ -129,6 +133,11 @@ class PartitionWriter:
     def has_failed(self) -> bool:
         """Writing failed: nothing more is taken, and the log has to be recovered."""
         return self._failure is not None
+
+    @property
+    def is_open(self) -> bool:
+        """Neither closed nor failed."""
+        return not self._is_closed and not self.has_failed
 
     @property
     def checkpointed_state(self) -> CheckpointedState:
@@ -235,6 +244,51 @@ class PartitionWriter:
                 self._log.roll(self._log.end_offset)
             self._flushes.unless_busy(self._log.close_retired)
             return self._log.end_offset
+
+    # Retention
+
+    def apply_retention(self) -> RetentionPlan:
+        """Let the segments go that retention does not keep (chapter 72).
+
+        Their files get names that end in ``.deleted``; `remove_deleted` deletes them when their delay is over.
+
+        Returns:
+            What became of each segment.
+
+        Raises:
+            FormatError: a segment has no time index, and its log cannot be read to its end.
+            WriteError: writing failed, now or before.
+        """
+        with self._lock:
+            self._check_open()
+            with self._failing():
+                plan = self._log.plan_retention(self.log_start_offset)
+                if plan.removed:
+                    self._remove(plan)
+            self._flushes.unless_busy(self._log.close_retired)
+        return plan
+
+    def _remove(self, plan: RetentionPlan) -> None:
+        """The log start offset is on the disk before anything goes (SEG-RET-012)."""
+        assert self._root is not None
+        if plan.rolls_first:
+            self._log.roll(self._log.end_offset)
+        self._log_start_offset = plan.log_start_offset
+        self._root.write_checkpoints([self.checkpointed_state])
+        self._deleted.add(self._log.remove(plan), self.environment.clock())
+
+    def remove_deleted(self) -> None:
+        """Delete files that were renamed for removal, where `file.delete.delay.ms` is over (SEG-RET-009).
+
+        Those that still wait when this object is closed are deleted when the log is opened again.
+
+        Raises:
+            WriteError: writing failed, now or before.
+        """
+        with self._lock:
+            self._check_open()
+            with self._failing():
+                self._deleted.remove_due(self.environment.clock())
 
     # Flush
 

@@ -10,6 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from suite_cases.asked import kept_answers, with_answers
 from suite_cases.casefile import written
 from suite_cases.codecs import KEPT, kept_document
 from suite_cases.every import all_families
@@ -19,7 +20,12 @@ CASES = Path(__file__).resolve().parent.parent / "conformance" / "cases"
 
 def files() -> dict[Path, str]:
     """Every file that is made, with its content."""
-    made = {CASES / family.file_name: written(family.document()) + "\n" for family in all_families()}
+    answers = kept_answers()
+    made = {}
+    for family in all_families():
+        document = family.document()
+        document["cases"] = [with_answers(case, answers) for case in document["cases"]]
+        made[CASES / family.file_name] = written(document) + "\n"
     return {**made, KEPT: kept_document()}
 
 

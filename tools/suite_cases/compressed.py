@@ -730,6 +730,10 @@ def zstds() -> Family:
                 "effect": "Kafka streams: no content size in the frame. A decoder that allocates by that size finds none, or takes 0 for it.",
                 "links": [],
             },
+            "ZSTD_SKIPPABLE": {
+                "effect": "The library behind the Java client takes the end of the data for the end of the frame; others refuse it.",
+                "links": [],
+            },
             "ZSTD_FRAMES": {
                 "effect": "A one-shot decoder may stop after the first frame, and the records behind it are lost.",
                 "links": [],
@@ -945,13 +949,12 @@ def _zstd_damage(family: Family, terms: Terms) -> None:
         "zstd",
         lambda data: ZSTD_MAGIC + b"\xe0" + struct.pack("<Q", 2**62) + zstd_block(data),
     )
-    refused(
+    _choice(
         family,
         "skippable-cut",
-        "A skippable frame that says more than is there.",
-        should("SEG-COD-023", since="2.1"),
-        "zstd",
-        lambda data: zstd(data) + bytes.fromhex("502a4d18ff000000") + b"skip",
+        "A skippable frame at the end that says more than is there, behind whole records.",
+        should("SEG-COD-023", flags=("ZSTD_SKIPPABLE",), since="2.1"),
+        packed("zstd", lambda data: zstd(data) + bytes.fromhex("502a4d18ff000000") + b"skip"),
     )
 
 

@@ -184,11 +184,16 @@ def empty_batches() -> Family:
     )
     family.valid("no-timestamps", "Nor has it a time.", terms, empty(0, 2, max_timestamp=-1))
     odd = replace(empty(3, 1), codec="gzip", stored=b"")
-    family.valid(
+    log, answers = lay([odd, odd.follower()])
+    family.either(
         "codec-without-data",
-        "A codec is named and no byte follows: there is nothing to decompress.",
-        should("SEG-BAT-018", flags=("EMPTY_BATCH",)),
-        odd,
+        "No record, a codec, and no byte to decompress: nothing is missing, but a decoder that is started finds no stream.",
+        should("SEG-BAT-018", flags=("COUNT_ZERO",), needs=("magic:2", "codec:gzip")),
+        log,
+        [
+            {"branch": "empty", "batches": answers, "consumed": len(log), "tail": None},
+            {"branch": "refused", "reject": {"class": "compression"}, "batches": []},
+        ],
     )
     rest = with_field(Batch(base=3).encoded(), COUNT, 0)
     behind = Batch(base=4)

@@ -290,7 +290,20 @@ def lengths() -> Family:
         bare,
     )
     terms = should("SEG-LOG-004", flags=("BATCH_LENGTH",), needs=("partialTail",))
-    for number, name in ((INT32_MAX, "2147483647"), (1_000_000, "million"), (200, "200")):
+    past = replaced(WHOLE, *LENGTH, INT32_MAX)
+    log, answers = lay([GOOD, past])
+    size = len(GOOD.encoded())
+    family.either(
+        "length-2147483647",
+        "The greatest length: with the twelve bytes before it, it overflows 32 bits. No memory may be set aside for it.",
+        should("SEG-LOG-004", flags=("BATCH_LENGTH",), needs=("magic:2", "partialTail")),
+        log,
+        [
+            {"branch": "tail", "batches": answers, "consumed": size, "tail": {"class": "partial", "at": size}},
+            {"branch": "refused", "reject": {"class": "length"}, "batches": answers},
+        ],
+    )
+    for number, name in ((1_000_000, "million"), (200, "200")):
         damaged = replaced(WHOLE, *LENGTH, number)
         family.valid(
             f"length-{name}",

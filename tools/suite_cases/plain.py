@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from suite_cases.batches import LOG_APPEND_TIME, Batch, Rec
-from suite_cases.casefile import Family, may, must, should
+from suite_cases.casefile import Family, lay, may, must, should
 from suite_cases.primitives import sized, varint
 
 R1 = Rec(key=None, value=b"a")
@@ -287,7 +287,7 @@ def header_keys() -> Family:
             }
         },
     )
-    terms = may("SEG-REC-011", needs=("bytesKeys",), flags=("HEADER_KEY_BYTES",))
+    terms = may("SEG-REC-011", needs=("magic:2",), flags=("HEADER_KEY_BYTES",))
     rows = {
         "lone-continuation": (b"\x80", "A byte that only continues a character."),
         "byte-ff": (b"\xff", "A byte that UTF-8 never has."),
@@ -295,15 +295,40 @@ def header_keys() -> Family:
         "surrogate": (b"\xed\xa0\x80", "A surrogate by itself, as modified UTF-8 has it."),
         "overlong-slash": (b"\xc0\xaf", "An overlong form."),
         "latin-1": (b"gr\xfc\xdfe", "Text in Latin-1."),
-        "zero-byte": (b"a\x00b", "A zero byte is UTF-8, and no end of the key."),
     }
     for name, (key, why) in rows.items():
-        family.valid(
+        branches = {
+            "bytes": key,
+            "replaced": key.decode(errors="replace").encode(),
+            "replaced-once": b"\xef\xbf\xbd",
+            "text-of-bytes": key.decode("latin-1").encode(),
+        }
+        keys = {
+            branch: found
+            for branch, found in branches.items()
+            if found not in list(branches.values())[: list(branches).index(branch)]
+        }
+        batch = Batch(recs=(Rec(headers=((key, b"1"), (b"ok", b"2"))),))
+        after = batch.follower()
+        allowed = []
+        for branch, found in keys.items():
+            answers = lay([batch, after])[1]
+            answers[0]["records"][0]["headers"][0][0] = found.hex()
+            size = len(batch.encoded() + after.encoded())
+            allowed.append({"branch": branch, "batches": answers, "consumed": size, "tail": None})
+        family.either(
             name,
-            why + " The record around it is whole and has to be delivered.",
+            f"{why} The record around it is whole and has to be delivered; the key comes as bytes or as the nearest text.",
             terms,
-            Batch(recs=(Rec(headers=((key, b"1"), (b"ok", b"2"))),)),
+            batch.encoded() + after.encoded(),
+            allowed,
         )
+    family.valid(
+        "zero-byte",
+        "A zero byte is UTF-8, and no end of the key.",
+        must("SEG-REC-010"),
+        Batch(recs=(Rec(headers=((b"a\x00b", b"1"), (b"ok", b"2"))),)),
+    )
     return family
 
 

@@ -1,0 +1,68 @@
+"""Ask Kafka's own classes the cases of the conformance suite, and keep what they said beside the cases.
+
+``python tools/ask_kafka.py`` writes ``suite_cases/asked.json``; `make_cases` puts it into the ``source`` of each case
+that has not changed since. Needs Java 17 and Maven.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+REPOSITORY: Final = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(REPOSITORY / "conformance"))
+
+from kafka_oracle import Oracle, missing_tools  # noqa: E402 - the path is set first
+from seglog_conformance.cases import Case, load_cases  # noqa: E402
+from seglog_conformance.compare import judge  # noqa: E402
+from seglog_conformance.features import EVERYTHING  # noqa: E402
+from seglog_conformance.verdicts import Verdict  # noqa: E402
+from suite_cases.asked import ASKED, Asked, digest, document  # noqa: E402
+
+RELEASE: Final = "4.1"
+FEATURES: Final = {
+    **EVERYTHING,
+    "recordFields": [name for name in EVERYTHING["recordFields"] if name not in {"innerMagic", "crc"}],
+}
+"""The classes do not hand out the magic and the checksum of a message inside a wrapper."""
+
+
+def asked(oracle: Oracle, case: Case) -> str:
+    """What Kafka made of a case, in a word or two."""
+    answer = {"seq": 0, **ask(oracle, case)}
+    if case.result == "undefined":
+        return "survives" if "ok" in answer else "fails"
+    judgement = judge(case, answer, FEATURES)
+    if judgement.verdict is Verdict.PASS:
+        return f"agrees ({judgement.branch})" if judgement.branch else "agrees"
+    print(f"{case.id}: {judgement.verdict.value}: {judgement.detail}")
+    return f"departs: {judgement.verdict.value}"
+
+
+def ask(oracle: Oracle, case: Case) -> dict[str, Any]:
+    """The answer of the classes, as an adapter would give it."""
+    return oracle.ask("decode", data=case.request["data"])
+
+
+def main() -> int:
+    """Ask everything, and write down the answers."""
+    if missing_tools():
+        print(f"not here: {', '.join(missing_tools())}")
+        return 1
+    stored = {case["id"]: case for path in sorted((REPOSITORY / "conformance" / "cases").glob("*.json"))
+              for case in json.loads(path.read_text(encoding="utf-8"))["cases"]}  # fmt: skip
+    answers: Asked = {}
+    with Oracle(RELEASE) as oracle:
+        for case in load_cases(REPOSITORY / "conformance" / "cases"):
+            if case.op == "decode":
+                answers[case.id] = [digest(stored[case.id]), asked(oracle, case)]
+        name = f"kafka-clients {oracle.version}"
+    ASKED.write_text(document({name: answers}), encoding="utf-8")
+    print(f"{len(answers)} cases asked, {sum('departs' in text for _, text in answers.values())} departures")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -462,7 +462,7 @@ def _bad_wrappers(family: Family, magic: int, both: dict[str, object]) -> None:
         )
     family.invalid(
         "zstd",
-        "zstd came after these formats; no reader of them knows it.",
+        "Codec zstd came after these formats; no reader of them knows it.",
         must("SEG-MSG-018", needs=(f"magic:{magic}",), **both),
         "compression",
         good,

@@ -309,7 +309,7 @@ def varints() -> Family:
         )
     family.valid(
         "zig-zag-order",
-        "0, -1, 1, -2, 2: the lowest bit is the sign.",
+        "The lowest bit is the sign: 0, -1, 1, -2, 2.",
         must("SEG-BAT-012", "SEG-REC-004"),
         Batch(
             recs=tuple(Rec(time=number) for number in (0, -1, 1, -2, 2, 63, -64, 64, -65, 8191, -8192, 8192)),

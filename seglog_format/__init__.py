@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         WriteError,
     )
     from seglog_format.lifecycle.config import BrokerGeneration, LogConfig
+    from seglog_format.lifecycle.deletion import PreparedRetention, prepare_retention, retain_partition
     from seglog_format.lifecycle.environment import Environment
     from seglog_format.lifecycle.log_writer import LogWriter
     from seglog_format.lifecycle.partition_log import Appended
@@ -39,6 +40,13 @@ if TYPE_CHECKING:
         RecoveryOptions,
         prepare_recovery,
         recover_partition,
+    )
+    from seglog_format.lifecycle.retention import (
+        RetainedSegment,
+        RetentionPlan,
+        RetentionReason,
+        SegmentFate,
+        plan_retention,
     )
     from seglog_format.lifecycle.roll import RollReason
     from seglog_format.lifecycle.segment_scan import Cut
@@ -84,6 +92,7 @@ __all__ = [
     "Partition",
     "PartitionWriter",
     "PreparedRecovery",
+    "PreparedRetention",
     "Record",
     "RecordBatch",
     "RecordBatchHeader",
@@ -92,8 +101,12 @@ __all__ = [
     "RecoveryPlan",
     "RefusedError",
     "Requirement",
+    "RetainedSegment",
+    "RetentionPlan",
+    "RetentionReason",
     "RollReason",
     "SeglogError",
+    "SegmentFate",
     "TimestampOffset",
     "TruncatedError",
     "TruncationPlan",
@@ -109,9 +122,12 @@ __all__ = [
     "open_partition",
     "plan_for_directory",
     "plan_recovery",
+    "plan_retention",
     "prepare_recovery",
+    "prepare_retention",
     "recover_partition",
     "requirement",
+    "retain_partition",
     "truncate_to",
     "verify",
     "walk",
@@ -147,6 +163,11 @@ _NAMES: Final = {
         "BrokerGeneration",
         "LogConfig",
     ),
+    "lifecycle.deletion": (
+        "PreparedRetention",
+        "prepare_retention",
+        "retain_partition",
+    ),
     "lifecycle.environment": ("Environment",),
     "lifecycle.log_writer": ("LogWriter",),
     "lifecycle.producer_state": ("Origin",),
@@ -160,6 +181,13 @@ _NAMES: Final = {
         "RecoveryOptions",
         "prepare_recovery",
         "recover_partition",
+    ),
+    "lifecycle.retention": (
+        "RetainedSegment",
+        "RetentionPlan",
+        "RetentionReason",
+        "SegmentFate",
+        "plan_retention",
     ),
     "lifecycle.roll": ("RollReason",),
     "lifecycle.segment_scan": ("Cut",),

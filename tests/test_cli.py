@@ -152,7 +152,7 @@ def test_wrong_usage(cli: Seglog, arguments: list[str]) -> None:
     assert "Error" in err or err.startswith("seglog: ")
 
 
-@pytest.mark.parametrize("name", ["ls", "dump", "inspect", "verify", "recover"])
+@pytest.mark.parametrize("name", ["ls", "dump", "inspect", "verify", "recover", "retain"])
 def test_path_that_does_not_exist_is_wrong_usage(cli: Seglog, name: str, tmp_path: Path) -> None:
     out, err = cli.both(name, tmp_path / "missing", status=USAGE)
     assert (out, err.count("\n")) == ("", 1)
@@ -288,7 +288,7 @@ def evil_batch() -> bytes:
     return bytes(batch)
 
 
-@pytest.mark.parametrize("name", ["dump", "inspect", "verify", "ls", "recover"])
+@pytest.mark.parametrize("name", ["dump", "inspect", "verify", "ls", "recover", "retain"])
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_nothing_in_a_file_or_its_name_steers_the_terminal(
     cli: Seglog, tmp_path: Path, name: str, options: list[str]
@@ -309,7 +309,7 @@ def test_name_that_is_no_text(cli: Seglog, tmp_path: Path) -> None:
     directory = Path(os.fsdecode(os.fsencode(tmp_path) + b"/top\xffic-0"))
     directory.mkdir()
     (directory / LOG).write_bytes(vector("V-06"))
-    for name in ("dump", "ls", "verify", "recover"):
+    for name in ("dump", "ls", "verify", "recover", "retain"):
         for options in ([], ["--json"]):
             run([name, str(directory), *options])
             out, err = cli.capsys.readouterr()

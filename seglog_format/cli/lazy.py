@@ -17,6 +17,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "verify": "Check files against the numbered requirements.",
     "lookup": "Find an offset or a timestamp, and say how.",
     "recover": "Tell what recovery cuts and rebuilds, or do it.",
+    "retain": "Tell which segments are too old or too many, or remove them.",
     "salvage": "Copy intact batches of a damaged directory into a new one.",
     "index": "Compare indexes with their logs, or build them anew.",
     "diff": "Compare the records of two files or directories.",

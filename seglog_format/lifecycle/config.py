@@ -183,6 +183,11 @@ class LogConfig:
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
 
     @classmethod
+    def has_setting(cls, name: str) -> bool:
+        """Whether Kafka's topic setting of that name shapes the files of a log."""
+        return name.removeprefix("internal.") in {kafka_name(field.name) for field in fields(cls)}
+
+    @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> LogConfig:
         """Settings as Kafka's tools take them.
 

@@ -6,6 +6,7 @@ the next pass would not remove anyway.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from copy import copy as copied
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from seglog_format.lifecycle.recovery_files import read_leader_epochs
 from seglog_format.lifecycle.retention import RetainedSegment, plan_retention
 from seglog_format.log.directory import LogDirectory
 from seglog_format.log.listing import LOG_DIRECTORY_KINDS, list_log_directory, list_partition
+from seglog_format.log.offset_checkpoints import read_offset_checkpoint
 from seglog_format.log.resolution import CLEANED, SWAP
 from seglog_format.model import CheckpointedOffset
 from seglog_format.names import FileKind, segment_file_name
@@ -216,6 +218,7 @@ def retain_partition(
     now_ms: int | None = None,
     directory: LogDirectory | None = None,
     files: Files = LOCAL_FILES,
+    holds_lock: bool = False,
 ) -> PreparedRetention:
     """Remove the segments of a partition directory that retention does not keep.
 
@@ -227,6 +230,7 @@ def retain_partition(
         now_ms: the clock, in milliseconds since 1970; the computer's by default.
         directory: the log directory; the directory above by default.
         files: the file layer that changes go through.
+        holds_lock: the caller has the lock of the log directory already.
 
     Returns:
         What was done.
@@ -237,7 +241,7 @@ def retain_partition(
         WriteError: a change did not work; what was done is safe, and doing it again goes on from there.
     """
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
-    with writing(directory):
+    with nullcontext() if holds_lock else writing(directory):
         prepared = prepare_retention(path, config, now_ms=now_ms, directory=directory)
         try:
             apply_steps(prepared.steps, files)
@@ -280,7 +284,7 @@ def _log_start(directory: LogDirectory, key: tuple[str, int], offset: int) -> It
     if LOG_DIRECTORY_KINDS.isdisjoint(directory.listing.root_files):
         return
     path = directory.path / FileKind.LOG_START_OFFSET_CHECKPOINT.value
-    offsets = dict(directory.log_start_offsets)
+    offsets = read_offset_checkpoint(path)  # now, and not when the directory was listed: others may have lines by now
     if offsets.get(key) != offset:
         offsets[key] = offset
         yield Replace(path, encode_offset_checkpoint(_lines(offsets)), "SEG-RET-012")

@@ -1,0 +1,209 @@
+"""``seglog retain``: which segments retention and compaction remove or rewrite, why, and doing it."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from seglog_format.cli.lookup import to_timestamp_ms
+from seglog_format.cli.main import UNREADABLE
+from seglog_format.cli.options import PATH, json_option, path_argument
+from seglog_format.cli.output import diagnose, progress, write_json, write_text
+from seglog_format.errors import FormatError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from seglog_format.lifecycle.config import LogConfig
+    from seglog_format.lifecycle.deletion import PreparedRetention
+    from seglog_format.lifecycle.retention import SegmentFate
+    from seglog_format.log.directory import LogDirectory
+
+EPILOG: Final = """\b
+Examples:
+  seglog retain my-topic-0 --config retention.ms=3600000
+  seglog retain /var/lib/kafka/data --config-file server.properties
+  seglog retain --json my-topic-0 --config log.retention.hours=12 --now 2026-01-31T12:00:00Z
+  seglog retain --write my-topic-0 --config retention.bytes=1073741824"""
+
+COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""Topics of brokers' own, whose cleanup policy is always ``compact``."""
+
+
+def settings_of(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Callback of ``--config``: pairs of name and value."""
+    for value in values:
+        if "=" not in value:
+            msg = f"{value!r} is not a setting such as retention.ms=3600000"
+            raise click.BadParameter(msg)
+    return dict(value.split("=", 1) for value in values)
+
+
+@click.command(epilog=EPILOG)
+@path_argument
+@click.option(
+    "--config",
+    "settings",
+    multiple=True,
+    callback=settings_of,
+    metavar="NAME=VALUE",
+    help="A setting of the topic or of the broker; may be given several times.",
+)
+@click.option(
+    "--config-file", type=PATH, metavar="FILE", help="Take settings from this file, such as a server.properties."
+)
+@click.option(
+    "--now", callback=to_timestamp_ms, metavar="TIME", help="As if it were this time: milliseconds or an ISO time."
+)
+@click.option("--explain", is_flag=True, help="Only tell what happens to each segment, and why; the default.")
+@click.option("--write", is_flag=True, help="Do it; without this nothing is changed.")
+@json_option
+def command(  # noqa: PLR0913 - one for each option
+    path: Path,
+    *,
+    settings: dict[str, str],
+    config_file: Path | None,
+    now: int | None,
+    explain: bool,
+    write: bool,
+    as_json: bool,
+) -> int:
+    """Tell which segments at PATH, a partition or log directory, are too old or too many; with --write remove them.
+
+    Settings are those of Kafka's topics (retention.ms, retention.bytes, cleanup.policy and so on) or of brokers
+    (log.retention.hours and so on), with Kafka's defaults. Log start offset and high watermark are those of the
+    checkpoints. Removed files get names that end in .deleted, which the next broker that starts removes.
+
+    Brokers' own topics that are compacted lose nothing but what is below their log start offset; the metadata log is
+    left alone. The directory is not touched while a broker works in it.
+    """
+    if explain and write:
+        msg = "--explain only tells: give it or --write"
+        raise UsageError(msg)
+    directory, paths = _partitions(path)
+    config = _config(settings, config_file)
+    status = 0
+    with _held(directory, write=write), progress("Looking", len(paths)) as advance:
+        for number, each in enumerate(paths, 1):
+            try:
+                _retain(each, directory, config, now, write=write, as_json=as_json)
+            except FormatError as error:
+                diagnose(f"{each}: nothing is decided: {error}")
+                status = UNREADABLE
+            advance(number)
+    return status
+
+
+def _held(directory: LogDirectory, *, write: bool) -> Any:  # noqa: ANN401 - a context manager of either kind
+    from seglog_format.lifecycle.recovery_apply import writing
+
+    return writing(directory) if write else nullcontext()
+
+
+def _config(settings: dict[str, str], config_file: Path | None) -> LogConfig:
+    """Settings given by themselves count more than those of the file; what is no log's is passed over there."""
+    from seglog_format.lifecycle.broker_settings import topic_settings
+    from seglog_format.lifecycle.config import LogConfig
+
+    found = topic_settings(_read(config_file)) if config_file is not None else {}
+    known = {name: value for name, value in found.items() if LogConfig.has_setting(name)}
+    return LogConfig.from_properties(known | topic_settings(settings))
+
+
+def _read(config_file: Path) -> dict[str, str]:
+    from seglog_format.schema.text import properties
+
+    try:
+        pairs = properties(config_file.read_bytes())
+    except OSError as error:
+        msg = f"{config_file}: {error.strerror}"
+        raise UsageError(msg) from error
+    if pairs is None:
+        msg = f"{config_file}: not a properties file"
+        raise UsageError(msg)
+    return dict(pairs)
+
+
+def _partitions(path: Path) -> tuple[LogDirectory, list[Path]]:
+    from seglog_format.cli.places import log_directory_at
+    from seglog_format.log.directory import LogDirectory
+    from seglog_format.log.listing import list_log_directory
+    from seglog_format.names import METADATA_TOPIC
+
+    directory = log_directory_at(path)
+    if directory is not None:
+        entries = [entry for key, entry in directory.partitions.items() if key[0] != METADATA_TOPIC]
+        return directory, [entry.path for entry in entries]
+    if not path.is_dir():
+        msg = f"{path}: give a partition directory or a log directory"
+        raise UsageError(msg)
+    return LogDirectory(list_log_directory(path.absolute().parent)), [path]
+
+
+def _retain(
+    path: Path, directory: LogDirectory, config: LogConfig, now_ms: int | None, *, write: bool, as_json: bool
+) -> None:
+    from seglog_format.lifecycle.config import COMPACT
+    from seglog_format.lifecycle.deletion import prepare_retention, retain_partition
+    from seglog_format.lifecycle.environment import system_clock
+
+    if path.absolute().name.rpartition("-")[0] in COMPACTED_TOPICS:
+        config = replace(config, cleanup_policy=frozenset({COMPACT}))
+    at_ms = system_clock() if now_ms is None else now_ms
+    found = (
+        retain_partition(path, config, now_ms=at_ms, directory=directory, holds_lock=True)
+        if write
+        else prepare_retention(path, config, now_ms=at_ms, directory=directory)
+    )
+    _tell(found, config, is_written=write, as_json=as_json)
+
+
+def _tell(found: PreparedRetention, config: LogConfig, *, is_written: bool, as_json: bool) -> None:
+    if as_json:
+        for line in as_objects(found, is_written=is_written):
+            write_json(line)
+        return
+    from seglog_format.cli.render_retention import retention_text
+
+    for text in retention_text(found, config, is_written=is_written):
+        write_text(text)
+
+
+def as_objects(found: PreparedRetention, *, is_written: bool) -> Iterator[dict[str, Any]]:
+    """One object for each segment, and one for all of the partition."""
+    from seglog_format.cli.recover import change_object
+
+    name = found.path.absolute().name
+    for fate in found.plan.fates:
+        yield {"type": "segmentFate", "directory": name, **_fate(fate)}
+    yield {
+        "type": "retention",
+        "directory": name,
+        "segments": len(found.plan.fates),
+        "removed": [segment.base_offset for segment in found.plan.removed],
+        "rollsFirst": found.plan.rolls_first,
+        "logStartOffset": found.plan.log_start_offset,
+        "logEndOffset": found.log_end_offset,
+        "highWatermark": found.high_watermark,
+        "isWritten": is_written,
+        "changes": [change_object(step) for step in found.steps if step.requirement],
+    }
+
+
+def _fate(fate: SegmentFate) -> dict[str, Any]:
+    segment = fate.segment
+    return {
+        "baseOffset": segment.base_offset,
+        "nextOffset": segment.next_offset,
+        "fileBytes": segment.size,
+        "largestTimestamp": segment.largest_timestamp_ms,
+        "modified": segment.modified_ms,
+        "isRemoved": fate.reason is not None,
+        "reason": None if fate.reason is None else fate.reason.value,
+        "explanation": fate.explanation,
+        "requirements": list(fate.requirements),
+    }

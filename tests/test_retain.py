@@ -1,0 +1,208 @@
+"""``seglog retain``: the plan for each segment, settings of topics and brokers, and doing it (chapter 72)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from made_partitions import EPOCHS, checkpoint, content, entry, log_sizes, make, names
+from test_cli import FINE, SEGLOG, UNREADABLE, USAGE, Seglog
+
+from seglog_format.errors import UsageError
+from seglog_format.lifecycle.broker_settings import topic_settings
+from seglog_format.lifecycle.config import LogConfig
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+FILES = {
+    "0.log": entry(0, 10, time=1000),
+    "10.log": entry(10, 10, time=2000),
+    "20.log": entry(20, 10, time=3000),
+    "20.snapshot": b"x",
+    EPOCHS: b"0\n1\n0 0\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Seglog:
+    return Seglog(capsys)
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    """``orders-0`` with three segments of a second each, in a log directory."""
+    directory = make(tmp_path, FILES)
+    checkpoint(directory, "recovery-point-offset-checkpoint", 30)
+    return directory
+
+
+WHY_IT_STAYS = (
+    "the active segment; no limit of size; it is 7000 ms old, 7500 ms are kept [SEG-RET-008, SEG-RET-005, SEG-RET-003]"
+)
+TEN_SECONDS_LATER = ("--now", 10_000, "--config", "retention.ms=7500")
+
+
+# The plan
+
+
+def test_a_row_for_each_segment(cli: Seglog, orders: Path) -> None:
+    before = content(orders)
+    told = cli("retain", orders, *TEN_SECONDS_LATER)
+    assert told.splitlines()[:7] == [
+        "orders-0: cleanup.policy delete, retention.ms 7500, retention.bytes -1; log end offset 30, high watermark 30",
+        "base offset   size  largest timestamp         fate          why",
+        "          0  531 B  1970-01-01T00:00:01.000Z  goes by time  it is 9000 ms old, 7500 ms are kept [SEG-RET-003]",
+        "         10  531 B  1970-01-01T00:00:02.000Z  goes by time  it is 8000 ms old, 7500 ms are kept [SEG-RET-003]",
+        "         20  531 B  1970-01-01T00:00:03.000Z  stays         " + WHY_IT_STAYS,
+        "2 of 3 segments go, 1.0 KiB; the log starts at 20 then",
+        "to change, with --write:",
+    ]
+    assert cli("retain", orders, *TEN_SECONDS_LATER, "--explain") == told
+    assert content(orders) == before
+
+
+def test_the_plan_as_json(cli: Seglog, orders: Path) -> None:
+    *fates, plan = cli.lines("retain", orders, *TEN_SECONDS_LATER)
+    assert [(fate["type"], fate["baseOffset"], fate["isRemoved"], fate["reason"]) for fate in fates] == [
+        ("segmentFate", 0, True, "time"),
+        ("segmentFate", 10, True, "time"),
+        ("segmentFate", 20, False, None),
+    ]
+    assert fates[0]["requirements"] == ["SEG-RET-003"]
+    assert (plan["type"], plan["directory"], plan["removed"]) == ("retention", "orders-0", [0, 10])
+    assert (plan["logStartOffset"], plan["rollsFirst"], plan["isWritten"]) == (20, False, False)
+    assert {change["requirement"] for change in plan["changes"]} == {"SEG-RET-009", "SEG-RET-011", "SEG-RET-012"}
+
+
+def test_a_file_time_says_so(cli: Seglog, tmp_path: Path) -> None:
+    directory = make(tmp_path, {"0.log": entry(0, time=-1)})
+    os.utime(directory / f"{0:020d}.log", (5, 5))
+    told = cli("retain", directory, "--now", "1970-01-01T00:00:05Z")
+    assert "1970-01-01T00:00:05.000Z (of the file)  stays" in told
+    assert told.endswith("nothing goes; the log starts at 0\n")
+
+
+# Doing it
+
+
+def test_write(cli: Seglog, orders: Path) -> None:
+    told = cli("retain", orders, *TEN_SECONDS_LATER, "--write")
+    assert "2 of 3 segments are gone, 1.0 KiB; the log starts at 20\n" in told
+    assert log_sizes(orders) == {20: 531}
+    assert "0.log.deleted".lstrip("0") in names(orders)
+    assert "nothing goes; the log starts at 20" in cli("retain", orders, *TEN_SECONDS_LATER, "--write")
+    told = cli("retain", orders, "--now", 10_000, "--config", "retention.ms=0", "--write")
+    assert "the log starts, in a new segment, at 30\n" in told
+    assert log_sizes(orders) == {30: 0}
+
+
+def test_every_partition_of_a_log_directory(cli: Seglog, orders: Path) -> None:
+    root = orders.parent
+    bad = entry(0) + entry(1)[:8] + bytes(60)
+    others = {"logs-1": FILES, "__consumer_offsets-0": FILES, "__cluster_metadata-0": FILES, "bad-0": {"0.log": bad}}
+    for name, files in others.items():
+        (root / name).mkdir()
+        for file, data in files.items():
+            digits, dot, rest = file.partition(".")
+            (root / name / (f"{int(digits):020d}.{rest}" if dot else file)).write_bytes(data)
+    out, err = cli.both("retain", root, *TEN_SECONDS_LATER, "--write", status=UNREADABLE)
+    assert out.count("2 of 3 segments are gone") == 2
+    assert "__consumer_offsets-0: cleanup.policy compact;" in out
+    assert "__cluster_metadata" not in out
+    assert "bad-0: nothing is decided: " in err
+    assert [len(log_sizes(root / name)) for name in ("orders-0", *others)] == [1, 1, 3, 3, 1]
+    checkpointed = (root / "log-start-offset-checkpoint").read_text(encoding="utf-8")
+    assert checkpointed == "0\n2\nlogs 1 20\norders 0 20\n"
+
+
+def test_nothing_is_written_while_a_broker_is_at_work(cli: Seglog, orders: Path) -> None:
+    holder = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX); print(); sys.stdin.read()"
+    command = [sys.executable, "-c", holder, str(orders.parent / ".lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        process.stdout.readline()
+        before = content(orders)
+        _, err = cli.both("retain", orders, *TEN_SECONDS_LATER, "--write", status=USAGE)
+        assert "in use" in err
+        assert "2 of 3 segments go" in cli("retain", orders, *TEN_SECONDS_LATER, status=FINE)
+        assert content(orders) == before
+        process.stdin.close()
+
+
+def test_wrong_usage(cli: Seglog, orders: Path, tmp_path: Path) -> None:
+    for arguments in (
+        (tmp_path / "missing",),
+        (orders / f"{0:020d}.log",),
+        (orders, "--config", "retention.ms"),
+        (orders, "--config", "retention.ms=soon"),
+        (orders, "--config", "log.retention.hours=soon"),
+        (orders, "--config", "retention.weeks=1"),
+        (orders, "--config-file", tmp_path / "missing"),
+        (orders, "--explain", "--write"),
+        (orders, "--now", "soon"),
+    ):
+        out, err = cli.both("retain", *arguments, status=USAGE)
+        assert (out, bool(err)) == ("", True), arguments
+    (tmp_path / "broken").write_bytes(b"a=\\uzzzz\n")
+    cli.both("retain", orders, "--config-file", tmp_path / "broken", status=USAGE)
+
+
+def test_the_command_as_it_is_called(orders: Path) -> None:
+    with (orders.parent / "server.properties").open("w", encoding="utf-8") as file:
+        file.write("broker.id=1\nlog.retention.hours=1\nlog.dirs=/nowhere\n")
+    arguments = ["retain", str(orders), "--config-file", file.name, "--now", str(HOUR_MS + 1500)]
+    done = subprocess.run([*SEGLOG, *arguments], capture_output=True, text=True, check=True)
+    assert "retention.ms 3600000" in done.stdout
+    assert "1 of 3 segments go" in done.stdout
+    done = subprocess.run(
+        [*SEGLOG, *arguments, "--config", "retention.bytes=1"], capture_output=True, text=True, check=True
+    )
+    assert "goes by size" in done.stdout
+
+
+# Settings of brokers
+
+
+@pytest.mark.req("SEG-RET-013")
+@pytest.mark.parametrize(
+    ("settings", "kept"),
+    [
+        ({}, 7 * DAY_MS),
+        ({"log.retention.hours": "12"}, 12 * HOUR_MS),
+        ({"log.retention.hours": "12", "log.retention.minutes": "90"}, 90 * 60_000),
+        ({"log.retention.hours": "12", "log.retention.minutes": "90", "log.retention.ms": "5000"}, 5000),
+        ({"log.retention.ms": "5000", "retention.ms": "1000"}, 1000),
+        ({"log.retention.ms": "-1", "log.retention.minutes": "90"}, -1),
+        ({"log.retention.minutes": "-1", "log.retention.hours": "12"}, -1),
+        ({"log.retention.ms": "", "log.retention.minutes": "1"}, 60_000),
+    ],
+)
+def test_the_smallest_unit_of_time_counts(settings: dict[str, str], kept: int) -> None:
+    assert LogConfig.from_properties(topic_settings(settings)).retention_ms == kept
+
+
+@pytest.mark.req("SEG-RET-013")
+def test_rolling_has_units_too() -> None:
+    found = topic_settings({"log.roll.hours": "2", "log.roll.jitter.hours": "1", "log.roll.ms": "7"})
+    config = LogConfig.from_properties(found)
+    assert (config.segment_ms, config.segment_jitter_ms) == (7, HOUR_MS)
+
+
+def test_settings_of_brokers_by_their_names() -> None:
+    found = topic_settings({"log.segment.bytes": "500", "log.cleanup.policy": "compact,delete", "node.id": "1"})
+    assert found == {"segment.bytes": "500", "cleanup.policy": "compact,delete", "node.id": "1"}
+    assert topic_settings({"log.segment.bytes": "500", "segment.bytes": "600"}) == {"segment.bytes": "600"}
+    with pytest.raises(UsageError, match=r"log\.roll\.hours"):
+        topic_settings({"log.roll.hours": "x"})

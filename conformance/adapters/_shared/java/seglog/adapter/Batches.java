@@ -1,0 +1,115 @@
+package seglog.adapter;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.lang.reflect.Method;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.OptionalLong;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.record.ControlRecordType;
+import org.apache.kafka.common.record.EndTransactionMarker;
+import org.apache.kafka.common.record.Record;
+import org.apache.kafka.common.record.RecordBatch;
+import org.apache.kafka.common.utils.BufferSupplier;
+import org.apache.kafka.common.utils.CloseableIterator;
+
+/** Batches and records as Kafka's classes tell of them. */
+final class Batches {
+    private Batches() {
+    }
+
+    /** Go over batches as a consumer does, checksums included where they are asked for, up to the first refusal. */
+    static <T extends RecordBatch> void decode(
+            Iterable<T> batches, ByteBuffer bytes, boolean checksums, ObjectNode answer) {
+        ArrayNode delivered = answer.putArray("batches");
+        int position = 0;
+        try {
+            for (RecordBatch batch : batches) {
+                if (checksums) {
+                    batch.ensureValid();
+                }
+                delivered.add(batch(batch, bytes, position, checksums));
+                position += batch.sizeInBytes();
+            }
+            answer.put("consumed", position);
+            if (position < bytes.limit()) {
+                answer.putObject("tail").put("at", position);
+            } else {
+                answer.putNull("tail");
+            }
+        } catch (RuntimeException | StackOverflowError thrown) {
+            Serving.reject(answer, thrown);
+        }
+    }
+
+    private static ObjectNode batch(RecordBatch batch, ByteBuffer bytes, int position, boolean checksums) {
+        ObjectNode line = Serving.JSON.createObjectNode();
+        ArrayNode records = line.putArray("records");
+        try (CloseableIterator<Record> iterator = batch.streamingIterator(BufferSupplier.create())) {
+            while (iterator.hasNext()) {
+                Record record = iterator.next();
+                if (checksums) {
+                    record.ensureValid();
+                }
+                records.add(record(record, batch));
+            }
+        }
+        line.put("position", position).put("sizeInBytes", batch.sizeInBytes()).put("magic", batch.magic())
+            .put("baseOffset", text(batch.baseOffset())).put("lastOffset", text(batch.lastOffset()))
+            .put("nextOffset", text(batch.nextOffset())).put("crc", batch.checksum())
+            .put("codec", batch.compressionType().name).put("timestampType", batch.timestampType().name)
+            .put("maxTimestamp", text(batch.maxTimestamp())).put("recordsCount", batch.countOrNull())
+            .put("producerId", text(batch.producerId())).put("producerEpoch", batch.producerEpoch())
+            .put("baseSequence", batch.baseSequence()).put("lastSequence", batch.lastSequence())
+            .put("isTransactional", batch.isTransactional()).put("isControl", batch.isControlBatch())
+            .put("partitionLeaderEpoch", batch.partitionLeaderEpoch()).put("isValid", batch.isValid())
+            .put("deleteHorizonMs", deleteHorizon(batch));
+        if (batch.magic() >= RecordBatch.MAGIC_VALUE_V2) {
+            line.put("baseTimestamp", text(bytes.getLong(position + 27)));
+        }
+        return line;
+    }
+
+    private static String text(long number) {
+        return Long.toString(number);
+    }
+
+    /** Releases before 3.1 have no such method, and know of no horizon. */
+    private static String deleteHorizon(RecordBatch batch) {
+        try {
+            Method method = RecordBatch.class.getMethod("deleteHorizonMs");
+            OptionalLong found = (OptionalLong) method.invoke(batch);
+            return found.isPresent() ? text(found.getAsLong()) : null;
+        } catch (ReflectiveOperationException missing) {
+            return null;
+        }
+    }
+
+    static ObjectNode record(Record record, RecordBatch batch) {
+        ObjectNode line = Serving.JSON.createObjectNode();
+        line.put("offset", text(record.offset())).put("timestamp", text(record.timestamp()))
+            .put("key", Serving.hexed(record.key())).put("value", Serving.hexed(record.value()));
+        ArrayNode headers = line.putArray("headers");
+        for (Header header : record.headers()) {
+            headers.addArray().add(Serving.hexed(header.key().getBytes(StandardCharsets.UTF_8)))
+                .add(Serving.hexed(header.value()));
+        }
+        if (batch.producerId() >= 0) {
+            line.put("sequence", record.sequence());
+        }
+        if (batch.isControlBatch()) {
+            ControlRecordType type = ControlRecordType.parse(record.key());
+            line.put("control", type.name());
+            if (type == ControlRecordType.ABORT || type == ControlRecordType.COMMIT) {
+                line.put("coordinatorEpoch", EndTransactionMarker.deserialize(record).coordinatorEpoch());
+            }
+        }
+        return line;
+    }
+
+    static long number(JsonNode holder, String name, long missing) {
+        return holder.hasNonNull(name) ? Long.parseLong(holder.get(name).asText()) : missing;
+    }
+}

@@ -1,0 +1,165 @@
+"""What every adapter in Python needs: the line protocol, the names, and which exceptions are refusals.
+
+An adapter gives `serve` its description and one function for each operation. A function that decodes is a generator:
+it yields batches, so that what was delivered before a refusal is known. Standard output is handed to the protocol before
+the library is loaded; what the library prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+TIMESTAMP_TYPES = {None: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
+HERE = str(Path(__file__).resolve().parent.parent.parent)
+CLASSES = (
+    ("crc", "crc"),
+    ("checksum", "crc"),
+    ("codec", "compression"),
+    ("compress", "compression"),
+    ("snappy", "compression"),
+    ("lz4", "compression"),
+    ("gzip", "compression"),
+    ("zstd", "compression"),
+    ("varint", "varint"),
+    ("number of", "count"),
+    ("magic", "magic"),
+    ("buffer", "length"),
+    ("size", "length"),
+    ("length", "length"),
+)
+
+_lines = os.fdopen(os.dup(1), "w", encoding="utf-8")
+os.dup2(2, 1)
+
+
+class SkipError(Exception):
+    """The library has no way to be asked this."""
+
+
+class RefusedError(Exception):
+    """The library says no by other means than an exception.
+
+    Args:
+        kind: class of the refusal.
+        message: what it says.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def hexed(data: bytes | bytearray | memoryview | None) -> str | None:
+    """Bytes as they cross the wire."""
+    return None if data is None else bytes(data).hex()
+
+
+def unhexed(text: str | None) -> bytes | None:
+    """The bytes that crossed the wire."""
+    return None if text is None else bytes.fromhex(text)
+
+
+def header_pair(pair: tuple[str | bytes, bytes | None]) -> list[str | None]:
+    """A header; libraries hand out its key as text."""
+    key, value = pair
+    return [hexed(key.encode("utf-8", "surrogateescape") if isinstance(key, str) else key), hexed(value)]
+
+
+def why_unencodable(batch: dict[str, Any]) -> str | None:
+    """What producers never write, and their encoders cannot be asked for; None where there is no such thing."""
+    last = batch["records"][-1]["offset"] if batch["records"] else batch.get("baseOffset")
+    for wanted, reason in (
+        (batch.get("isControl"), "control batches"),
+        (batch.get("timestampType") == "LogAppendTime", "the time of the append"),
+        (batch.get("deleteHorizonMs") is not None, "delete horizons"),
+        (not batch["records"], "empty batches"),
+        (str(batch.get("lastOffset", last)) != str(last), "a last offset without a record"),
+    ):
+        if wanted:
+            return f"its encoder knows no {reason}"
+    return None
+
+
+def as_stored(data: bytes | bytearray, batch: dict[str, Any]) -> bytes:
+    """Base offset and leader epoch, which a broker fills in after a producer has encoded; no checksum covers them."""
+    base = int(batch.get("baseOffset") or 0).to_bytes(8, "big", signed=True)
+    epoch = int(batch.get("partitionLeaderEpoch", -1)).to_bytes(4, "big", signed=True)
+    return base + bytes(data[8:12]) + epoch + bytes(data[16:])
+
+
+def is_from_library(error: BaseException) -> bool:
+    """Whether a frame outside the adapters has part in it; an exception of the adapter alone is its own fault."""
+    frame = error.__traceback__
+    while frame is not None:
+        if not frame.tb_frame.f_code.co_filename.startswith(HERE):
+            return True
+        frame = frame.tb_next
+    return False
+
+
+def reject(error: BaseException) -> dict[str, Any]:
+    """A refusal; its class is a guess from the words, and informs only."""
+    text = f"{type(error).__name__}: {error}"
+    kind = next((name for word, name in CLASSES if word in text.lower()), "other")
+    return {"class": getattr(error, "kind", kind), "message": text[:300]}
+
+
+def decoded(batches: Iterator[dict[str, Any]], end: Callable[[], dict[str, Any]] = dict) -> dict[str, Any]:
+    """The answer to ``decode``: what a generator yields until it ends or refuses."""
+    delivered: list[dict[str, Any]] = []
+    try:
+        delivered.extend(iter(batches.__next__, None))
+    except StopIteration:
+        return {"ok": True, "batches": delivered, **end()}
+    except Exception as error:
+        if isinstance(error, SkipError) or not (isinstance(error, RefusedError) or is_from_library(error)):
+            raise
+        return {"ok": False, "reject": reject(error), "batches": delivered}
+    return {"ok": True, "batches": delivered, **end()}
+
+
+def answered(operation: Callable[[dict[str, Any]], dict[str, Any]], request: dict[str, Any]) -> dict[str, Any]:
+    """The answer to a request, whatever happens."""
+    try:
+        return operation(request)
+    except SkipError as skip:
+        return {"skip": {"reason": str(skip)}}
+    except Exception as error:  # noqa: BLE001 - every exception of a library is a refusal
+        if isinstance(error, RefusedError) or is_from_library(error):
+            return {"ok": False, "reject": reject(error)}
+        return {"error": {"message": f"{type(error).__name__}: {error}"}}
+
+
+def serve(
+    implementation: dict[str, str],
+    features: dict[str, Any],
+    **operations: Callable[[dict[str, Any]], dict[str, Any]],
+) -> None:
+    """Answer requests until there are no more.
+
+    Args:
+        implementation: name, version, language and so on.
+        features: what the library can do and tell.
+        operations: by name.
+    """
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request["op"] == "stop":
+            break
+        if request["op"] == "hello":
+            answer = {"ok": True, "protocol": 1, "implementation": implementation}
+            answer |= {"ops": list(operations), "features": features}
+        elif request["op"] in operations:
+            answer = answered(operations[request["op"]], request)
+        else:
+            answer = {"skip": {"feature": f"op:{request['op']}"}}
+        _lines.write(json.dumps({"seq": request["seq"], **answer}, separators=(",", ":")) + "\n")
+        _lines.flush()

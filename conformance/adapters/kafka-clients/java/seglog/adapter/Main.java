@@ -1,0 +1,51 @@
+package seglog.adapter;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.util.Map;
+import org.apache.kafka.common.record.MemoryRecords;
+import org.apache.kafka.common.utils.AppInfoParser;
+
+/** kafka-clients: {@code MemoryRecords}, asked as the Java consumer does. */
+public final class Main {
+    private static final String FEATURES = """
+        {"magic": [0, 1, 2], "codec": ["none", "gzip", "snappy", "lz4", "zstd"], "crc": true, "control": "surfaced",
+         "headers": "ordered", "batchMeta": true, "bytesKeys": false, "partialTail": true, "policy": ["read"],
+         "recordFields": ["offset", "timestamp", "key", "value", "headers", "sequence", "control", "coordinatorEpoch"]}
+        """;
+
+    private Main() {
+    }
+
+    public static void main(String[] arguments) throws IOException {
+        ObjectNode hello = Serving.JSON.createObjectNode();
+        hello.putObject("implementation").put("name", "kafka-clients").put("version", AppInfoParser.getVersion())
+            .put("language", "Java").put("homepage", "https://kafka.apache.org")
+            .put("issues", "https://issues.apache.org/jira/projects/KAFKA");
+        hello.set("features", Serving.JSON.readTree(FEATURES));
+        Serving.run(hello, Map.of("decode", Main::decode, "encode", Encoding::encode, "validate", Main::validate));
+    }
+
+    private static void decode(JsonNode request, ObjectNode answer) {
+        ByteBuffer bytes = ByteBuffer.wrap(Serving.unhexed(request.get("data")));
+        boolean checksums = request.path("options").path("crc").asBoolean(true);
+        Batches.decode(MemoryRecords.readableRecords(bytes.duplicate()).batches(), bytes, checksums, answer);
+    }
+
+    private static void validate(JsonNode request, ObjectNode answer) {
+        if (!request.path("policy").asText().equals("read")) {
+            throw new Serving.Skip("the client has no policy for appends");
+        }
+        ObjectNode found = Serving.JSON.createObjectNode();
+        decode(request, found);
+        if (found.has("reject")) {
+            answer.put("ok", false).set("reject", found.get("reject"));
+        } else if (found.hasNonNull("tail")) {
+            answer.put("ok", false).putObject("reject").put("class", "length").put("message", "a partial batch");
+        } else {
+            answer.put("accept", true);
+        }
+    }
+}

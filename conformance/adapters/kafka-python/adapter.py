@@ -1,0 +1,156 @@
+"""kafka-python: `kafka.record`, asked as its fetcher does, checksum included."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "python"))
+
+from seglog_adapter import CODECS, TIMESTAMP_TYPES, RefusedError, SkipError, as_stored, decoded, header_pair, hexed
+from seglog_adapter import serve, unhexed, why_unencodable
+
+import kafka
+from kafka.record.default_records import DefaultRecordBatchBuilder
+from kafka.record.legacy_records import LegacyRecordBatchBuilder
+from kafka.record.memory_records import MemoryRecords
+
+NO_PRODUCER = {
+    "recordsCount": None,
+    "producerId": "-1",
+    "producerEpoch": -1,
+    "baseSequence": -1,
+    "isTransactional": False,
+    "isControl": False,
+    "partitionLeaderEpoch": -1,
+}
+"""What messages of magic 0 and 1 do not have."""
+
+
+def decode(request):
+    data = bytes.fromhex(request["data"])
+    end = {}
+
+    def batches():
+        records = MemoryRecords(data)
+        while (batch := records.next_batch()) is not None:
+            if request.get("options", {}).get("crc", True) and not batch.validate_crc():
+                raise RefusedError("crc", "validate_crc() is false")
+            yield described(batch)
+        end["consumed"] = records.valid_bytes()
+        end["tail"] = {"at": end["consumed"]} if end["consumed"] < len(data) else None
+
+    return decoded(batches(), lambda: end)
+
+
+def described(batch):
+    records = [record_of(batch, record) for record in batch]
+    return {
+        "magic": batch.magic,
+        "sizeInBytes": batch.size_in_bytes,
+        "codec": codec_name(batch.compression_type),
+        "timestampType": TIMESTAMP_TYPES[batch.timestamp_type],
+        "records": records,
+        **(header(batch) if batch.magic > 1 else legacy_header(batch, records)),
+    }
+
+
+def codec_name(codec):
+    return CODECS[codec] if codec < len(CODECS) else str(codec)
+
+
+def header(batch):
+    return {
+        "baseOffset": str(batch.base_offset),
+        "lastOffset": str(batch.base_offset + batch.last_offset_delta),
+        "maxTimestamp": str(batch.max_timestamp),
+        "recordsCount": getattr(batch, "records_count", batch._header_data[12]),
+        "producerId": str(batch.producer_id),
+        "producerEpoch": batch.producer_epoch,
+        "baseSequence": batch.base_sequence,
+        "isTransactional": batch.is_transactional,
+        "isControl": batch.is_control_batch,
+        "partitionLeaderEpoch": getattr(batch, "leader_epoch", batch._header_data[2]),
+    }
+
+
+def legacy_header(batch, records):
+    """Its `base_offset` is the stored offset, which is that of the last message in a wrapper."""
+    return {
+        "baseOffset": records[0]["offset"] if records else None,
+        "lastOffset": str(batch.base_offset),
+        "maxTimestamp": max((record["timestamp"] for record in records), key=int, default="-1"),
+        **NO_PRODUCER,
+    }
+
+
+def record_of(batch, record):
+    if batch.magic < 2 and not getattr(record, "validate_crc", lambda: True)():
+        raise RefusedError("crc", "validate_crc() of a record is false")
+    return {
+        "offset": str(record.offset),
+        "timestamp": str(-1 if record.timestamp is None else record.timestamp),
+        "key": hexed(record.key),
+        "value": hexed(record.value),
+        "headers": [header_pair(pair) for pair in record.headers],
+    }
+
+
+def encode(request):
+    return {"ok": True, "data": b"".join(map(encoded, request["batches"])).hex()}
+
+
+def encoded(batch):
+    if reason := why_unencodable(batch):
+        raise SkipError(reason)
+    codec, base = CODECS.index(batch.get("codec", "none")), int(batch.get("baseOffset") or 0)
+    if batch.get("magic", 2) < 2:
+        return legacy(batch, codec)
+    builder = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=codec,
+        is_transactional=batch.get("isTransactional", False),
+        producer_id=int(batch.get("producerId", -1)),
+        producer_epoch=batch.get("producerEpoch", -1),
+        base_sequence=batch.get("baseSequence", -1),
+        batch_size=1 << 30,
+    )
+    for record in batch["records"]:
+        headers = [(bytes.fromhex(key).decode(), unhexed(value)) for key, value in record.get("headers", [])]
+        key, value = unhexed(record.get("key")), unhexed(record.get("value"))
+        builder.append(int(record["offset"]) - base, int(record["timestamp"]), key, value, headers)
+    return as_stored(builder.build(), batch)
+
+
+def legacy(batch, codec):
+    builder = LegacyRecordBatchBuilder(magic=batch["magic"], compression_type=codec, batch_size=1 << 30)
+    if codec and batch["records"][0]["offset"] != "0":
+        raise SkipError("its encoder sets no offset on a wrapper")
+    for record in batch["records"]:
+        key, value = unhexed(record.get("key")), unhexed(record.get("value"))
+        builder.append(int(record["offset"]), int(record.get("timestamp", -1)), key, value)
+    return bytes(builder.build())
+
+
+serve(
+    {
+        "name": "kafka-python",
+        "version": kafka.__version__,
+        "language": "Python",
+        "homepage": "https://github.com/dpkp/kafka-python",
+        "issues": "https://github.com/dpkp/kafka-python/issues",
+    },
+    {
+        "magic": [0, 1, 2],
+        "codec": list(CODECS),
+        "crc": True,
+        "control": "surfaced",
+        "headers": "ordered",
+        "batchMeta": ["magic", "sizeInBytes", "codec", "timestampType", "baseOffset", "lastOffset", "maxTimestamp"]
+        + list(NO_PRODUCER),
+        "bytesKeys": False,
+        "partialTail": True,
+    },
+    decode=decode,
+    encode=encode,
+)

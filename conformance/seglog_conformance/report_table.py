@@ -29,7 +29,7 @@ MOST_LINES: Final = 40
 
 def table(outcomes: Sequence[Outcome], cases: Sequence[Case]) -> Table:
     """Families by implementations: how many of the cases that were asked pass, and what the others came to."""
-    grid = Table(title="cases that pass, of those that were asked", title_justify="left")
+    grid = Table(caption="cases that pass, of those that were asked", caption_justify="left")
     grid.add_column("family", no_wrap=True)
     complete = [outcome for outcome in outcomes if outcome.state == COMPLETE]
     for outcome in complete:

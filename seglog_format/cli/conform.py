@@ -11,7 +11,7 @@ import click
 
 from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import PATH
-from seglog_format.cli.output import diagnose, write_json, write_text
+from seglog_format.cli.output import diagnose, progress, write_json, write_text
 from seglog_format.cli.render import printable
 from seglog_format.errors import UsageError
 
@@ -112,7 +112,12 @@ def chosen(patterns: Sequence[str], families: Sequence[str], places: Sequence[Pa
 @click.option("--seconds", type=float, help="For one case; else 10, or what adapter.toml says.")
 @click.option("--known", type=PATH, help="Directory with lists of known failures instead of the suite's.")
 @click.option("--smoke/--no-smoke", default=True, help="Begin with the smoke test.")
-@click.option("--json", "as_json", is_flag=True, help="Print results as JSON lines instead of a table.")
+@click.option("--jsonl", type=PATH, help="Write results to this file as they come, one JSON object per line.")
+@click.option("--resume", is_flag=True, help="Do not ask again for what stands in the file of --jsonl already.")
+@click.option("--junit", type=PATH, help="Write JUnit XML to this file.")
+@click.option("--html", type=PATH, help="Write a matrix for a browser to this file.")
+@click.option("--update-known", is_flag=True, help="Write the lists of known failures anew from what was found.")
+@click.option("--undisclosed", is_flag=True, help="Put into --jsonl also what a list of known failures withholds.")
 def run(**options: Any) -> int:  # noqa: ANN401 - click's values
     """Run cases on testees and print a table of families.
 
@@ -120,25 +125,48 @@ def run(**options: Any) -> int:  # noqa: ANN401 - click's values
     list is of no use, or when an adapter is broken. Testees whose tool chain is missing are named and passed over.
     """
     from seglog_conformance.registry import Builder
-    from seglog_conformance.runner import Options, Runner
+    from seglog_conformance.runner import Options
+    from seglog_conformance.session import Reports, rewrite_known, run_session
 
+    if options["resume"] and options["jsonl"] is None:
+        msg = "--resume needs the file of an earlier run: --jsonl FILE"
+        raise UsageError(msg)
     cases, every = chosen(options["patterns"], options["families"], options["places"])
     testees = wanted(options["testees"], options["directories"], options["version"])
-    runner = Runner(
-        Builder(options["build"], strict=options["strict"], rebuild=options["rebuild"]),
-        cases,
-        all_cases=every,
-        options=Options(
-            jobs=options["jobs"],
-            seed=options["seed"],
-            seconds=options["seconds"],
-            smoke=options["smoke"],
-            known=options["known"],
-        ),
-    )
-    outcomes = runner.run(testees)
+    names = ("jobs", "seed", "seconds", "smoke", "known")
+    with progress("Asking", len(cases) * len(testees)) as advance:
+        outcomes = run_session(
+            Builder(options["build"], strict=options["strict"], rebuild=options["rebuild"]),
+            testees,
+            cases,
+            all_cases=every,
+            options=Options(**{name: options[name] for name in names}),
+            reports=Reports(
+                jsonl=options["jsonl"],
+                resumes=options["resume"],
+                junit=options["junit"],
+                html=options["html"],
+                withholds=not options["undisclosed"],
+            ),
+            on_result=_counted(advance),
+        )
     _print(outcomes, cases)
+    if options["update_known"]:
+        for path in rewrite_known(outcomes, cases, options["known"]):
+            diagnose(f"wrote {path}")
     return 0 if all(outcome.is_fine for outcome in outcomes) else FINDINGS
+
+
+def _counted(advance: Callable[[int], None]) -> Callable[[object, object], None]:
+    """Turn results into how many there are."""
+    done = 0
+
+    def add(_outcome: object, _result: object) -> None:
+        nonlocal done
+        done += 1
+        advance(done)
+
+    return add
 
 
 def _print(outcomes: Sequence[Outcome], cases: Sequence[Case]) -> None:

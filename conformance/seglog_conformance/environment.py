@@ -1,0 +1,41 @@
+"""What a run depends on beside the testees: machine, versions, sums."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seglog_conformance.cases import Case
+    from seglog_conformance.protocol import Json
+
+
+def suite_digest(cases: Iterable[Case]) -> str:
+    """Changes with any case."""
+    text = "\n".join(sorted(f"{case.id} {case.digest}" for case in cases))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def suite_version() -> str:
+    """Of the package that this is."""
+    try:
+        return version("seglog-format")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def environment(cases: Iterable[Case]) -> Json:
+    """For the head of a report."""
+    return {
+        "suite": suite_version(),
+        "casesSha256": suite_digest(cases),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+    }

@@ -1,0 +1,134 @@
+"""A matrix of implementations and families as one page for a browser: no server, no network, nothing but the file.
+
+A cell leads to its cases, and a case to the bytes with their fields, what was expected, what came back, and how to ask
+again. The page holds its data as JSON, deflated; text is only ever put into it as text.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from base64 import b64encode
+from html import escape
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_conformance.annotation import Words, annotated
+from seglog_conformance.cases import MissingFixtureError
+from seglog_conformance.runner import COMPLETE
+from seglog_conformance.verdicts import DEADLY, Verdict
+from seglog_format.requirements import requirements
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seglog_conformance.cases import Case
+    from seglog_conformance.protocol import Json
+    from seglog_conformance.runner import Outcome
+    from seglog_conformance.verdicts import Result
+
+TITLE: Final = "Conformance of implementations of the segmented log format"
+MOST_ANSWER: Final = 6000
+MOST_STDERR: Final = 1500
+MOST_REQUEST: Final = 20_000
+
+
+def page(outcomes: Sequence[Outcome], cases: Sequence[Case], environment: Json) -> str:
+    """The whole page as text."""
+    template = resources.files(__package__).joinpath("matrix.html").read_text(encoding="utf-8")
+    before_title, rest = template.split("$TITLE$")
+    before_data, after_data = rest.split("$DATA$")
+    return before_title + escape(TITLE) + before_data + packed(content(outcomes, cases, environment)) + after_data
+
+
+def packed(value: Json) -> str:
+    """Base64 of deflated JSON."""
+    text = json.dumps(value, separators=(",", ":"))
+    return b64encode(zlib.compress(text.encode("ascii"), 9)).decode("ascii")
+
+
+def content(outcomes: Sequence[Outcome], cases: Sequence[Case], environment: Json) -> Json:
+    """What the page's script reads."""
+    words = Words()
+    withheld = withheld_cases(outcomes)
+    shown = [_case(case, words, is_withheld=case.id in withheld) for case in cases]
+    used = sorted({name for case in cases for name in case.requirements})
+    known = requirements()
+    return {
+        "environment": environment,
+        "verdicts": [str(verdict) for verdict in Verdict],
+        "families": sorted({(case.family, case.family_name) for case in cases}),
+        "flags": {name: flag for case in cases for name, flag in case.families_flags.items()},
+        "requirements": {name: [known[name].level, known[name].text] for name in used if name in known},
+        "cases": shown,
+        "words": words.table,
+        "testees": [_testee(outcome) for outcome in outcomes],
+    }
+
+
+def withheld_cases(outcomes: Sequence[Outcome]) -> set[str]:
+    """Ids of cases whose bytes are not published: they make something crash or hang that was not told of it yet."""
+    return {result.case for outcome in outcomes for result in outcome.results if result.disclosure}
+
+
+def _case(case: Case, words: Words, *, is_withheld: bool) -> Json:
+    shown: Json = {
+        "id": case.id,
+        "family": case.family,
+        "op": case.op,
+        "level": case.level,
+        "result": case.result,
+        "requirements": case.requirements,
+        "needs": case.needs,
+        "flags": case.flags,
+        "why": case.why,
+        "since": case.since,
+        "source": case.source,
+    }
+    if is_withheld:
+        return {**shown, "withheld": True}
+    try:
+        request = {name: value for name, value in case.request.items() if name not in {"data", "files"}}
+        return {**shown, "blocks": annotated(case, words), "request": request, "expect": _short(case.expect)}
+    except MissingFixtureError as error:
+        return {**shown, "blocks": [], "expect": str(error)}
+
+
+def _short(value: Any, most: int = MOST_ANSWER) -> Any:  # noqa: ANN401 - any JSON value
+    text = json.dumps(value)
+    return value if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
+
+
+def _testee(outcome: Outcome) -> Json:
+    hello = outcome.hello
+    said = None if hello is None else hello.implementation
+    return {
+        "name": outcome.name,
+        "version": outcome.version,
+        "language": said.language if said else "",
+        "homepage": said.homepage if said else "",
+        "issues": said.issues if said else "",
+        "state": outcome.state,
+        "reason": outcome.reason,
+        "features": hello.features if hello else {},
+        "results": [_result(result) for result in outcome.results] if outcome.state == COMPLETE else [],
+    }
+
+
+def _result(result: Result) -> Json:
+    """One result; of one whose bytes are withheld only the verdict."""
+    shown: Json = {"case": result.case, "verdict": str(result.verdict), "label": result.label}
+    if result.raw is not result.verdict:
+        shown["raw"] = str(result.raw)
+    if result.disclosure:
+        return {**shown, "withheld": True}
+    if result.verdict is Verdict.PASS:
+        return {**shown, "compared": result.compared}
+    shown |= {"detail": result.detail, "differences": result.differences, "notes": result.notes}
+    if result.answer is not None and result.verdict is not Verdict.SKIP:
+        shown["answer"] = _short({name: value for name, value in result.answer.items() if name != "seq"})
+    if result.raw in DEADLY or result.raw is Verdict.ADAPTER_ERROR:
+        shown["stderr"] = result.stderr[-MOST_STDERR:]
+    if result.growth:
+        shown["growth"] = result.growth
+    return {name: value for name, value in shown.items() if value not in ("", (), None)}

@@ -1,0 +1,123 @@
+"""Results as JSON lines: one line for the run, one for each testee, one for each case; also read to go on with a run.
+
+A line is written as soon as its result is there, so that a run which is cut short can be taken up again.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+from seglog_conformance.protocol import PROTOCOL_VERSION, Json
+from seglog_conformance.verdicts import Result, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from seglog_conformance.runner import Outcome
+
+LONGEST_ANSWER: Final = 20_000
+"""Characters of an answer that a report keeps; longer ones can be asked for again."""
+
+NAMES: Final = {field.name: field.name for field in fields(Result)}
+
+
+def run_line(environment: Json, *, seed: int | None) -> Json:
+    """The first line of a report."""
+    return {"type": "run", "protocol": PROTOCOL_VERSION, "seed": seed, **environment}
+
+
+def testee_line(outcome: Outcome) -> Json:
+    """Who was asked, and how that ended."""
+    hello = outcome.hello
+    said = {} if hello is None else {name: getattr(hello.implementation, name) for name in IMPLEMENTATION}
+    return {
+        "type": "testee",
+        "testee": outcome.name,
+        "version": outcome.version,
+        "state": outcome.state,
+        "reason": outcome.reason,
+        "implementation": said,
+        "ops": [] if hello is None else list(hello.ops),
+        "features": {} if hello is None else hello.features,
+        "unusedKnownFailures": outcome.unused,
+        "isFine": outcome.is_fine,
+    }
+
+
+IMPLEMENTATION: Final = ("name", "version", "language", "homepage", "issues")
+
+
+def result_line(result: Result, *, withholds: bool = True) -> Json:
+    """One result.
+
+    Args:
+        result: that came.
+        withholds: leave out what came back where its disclosure is withheld.
+    """
+    line: Json = {"type": "result", **{name: getattr(result, name) for name in NAMES}}
+    line["verdict"], line["raw"] = str(result.verdict), str(result.raw)
+    line["label"] = result.label
+    for name in ("differences", "compared", "notes"):
+        line[name] = list(line[name])
+    if withholds and result.disclosure:
+        line |= {"answer": None, "detail": "", "differences": [], "stderr": ""}
+    elif result.verdict is Verdict.PASS or len(json.dumps(result.answer)) > LONGEST_ANSWER:
+        line["answer"] = None
+    return {name: value for name, value in line.items() if value not in ("", [], None)}
+
+
+def read_results(path: Path) -> dict[tuple[str, str, str, str], Result]:
+    """The results of an earlier run, by testee, version, case and digest; a last line cut short is passed over."""
+    found = {}
+    for line in _lines(path):
+        if line.get("type") == "result":
+            result = _result(line)
+            found[result.testee, result.version, result.case, result.digest] = result
+    return found
+
+
+def _lines(path: Path) -> Iterator[Json]:
+    for text in path.read_text(encoding="utf-8").splitlines():
+        try:
+            yield json.loads(text)
+        except ValueError:
+            return
+
+
+def _result(line: Json) -> Result:
+    """A result as it was before the list of known failures was looked at, which may have changed since."""
+    values: dict[str, Any] = {name: line[name] for name in NAMES if name in line}
+    raw = Verdict(line["raw"])
+    for name in ("differences", "compared"):
+        values[name] = tuple(line.get(name, ()))
+    return Result(**{**values, "verdict": raw, "raw": raw, "notes": (), "disclosure": ""})
+
+
+class JsonLines:
+    """Writes a report line by line.
+
+    Args:
+        stream: to write to.
+        withholds: as in `result_line`.
+    """
+
+    def __init__(self, stream: TextIO, *, withholds: bool = True) -> None:
+        self._stream = stream
+        self._withholds = withholds
+
+    def write(self, line: Json) -> None:
+        """One line, at once."""
+        self._stream.write(json.dumps(line, separators=(",", ":")) + "\n")
+        self._stream.flush()
+
+    def result(self, _outcome: Outcome, result: Result) -> None:
+        """A result, as it comes."""
+        self.write(result_line(result, withholds=self._withholds))
+
+    def testees(self, outcomes: Iterable[Outcome]) -> None:
+        """How it ended, at the end."""
+        for outcome in outcomes:
+            self.write(testee_line(outcome))

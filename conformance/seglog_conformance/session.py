@@ -1,0 +1,134 @@
+"""A run with everything around it: taken up where it was left, told as it goes, reported in the forms asked for."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from seglog_conformance.environment import environment
+from seglog_conformance.known import KNOWN, known_text, read_known, rewritten
+from seglog_conformance.report_jsonl import JsonLines, read_results, run_line
+from seglog_conformance.runner import COMPLETE, Options, Outcome, Runner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from seglog_conformance.cases import Case
+    from seglog_conformance.registry import Builder, Listed
+    from seglog_conformance.verdicts import Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reports:
+    """Where results go beside the terminal; None for nowhere.
+
+    Attributes:
+        jsonl: JSON lines, written as results come.
+        resumes: the results that stand there are not asked for again.
+        junit: JUnit XML.
+        html: the matrix.
+        withholds: what is not to be disclosed stays out of the JSON lines.
+    """
+
+    jsonl: Path | None = None
+    resumes: bool = False
+    junit: Path | None = None
+    html: Path | None = None
+    withholds: bool = True
+
+
+def run_session(  # noqa: PLR0913 - keyword arguments
+    builder: Builder,
+    wanted: Sequence[Listed],
+    cases: Sequence[Case],
+    *,
+    all_cases: Sequence[Case],
+    options: Options,
+    reports: Reports,
+    on_result: Callable[[Outcome, Result], None] | None = None,
+) -> list[Outcome]:
+    """Run cases on testees and write what is asked for.
+
+    Args:
+        builder: of adapters.
+        wanted: testees.
+        cases: to ask.
+        all_cases: that there are.
+        options: of the run.
+        reports: to write.
+        on_result: told of each result, from one thread at a time.
+    """
+    if reports.resumes and reports.jsonl is not None and reports.jsonl.is_file():
+        options = replace(options, earlier=read_results(reports.jsonl))
+    head = environment(all_cases)
+    with ExitStack() as stack:
+        told: list[Callable[[Outcome, Result], None]] = [on_result] if on_result else []
+        lines = None
+        if reports.jsonl is not None:
+            reports.jsonl.parent.mkdir(parents=True, exist_ok=True)
+            lines = JsonLines(
+                stack.enter_context(reports.jsonl.open("w", encoding="utf-8")), withholds=reports.withholds
+            )
+            lines.write(run_line(head, seed=options.seed))
+            told.append(lines.result)
+        runner = Runner(builder, cases, all_cases=all_cases, options=options, on_result=_all_of(told))
+        outcomes = runner.run(wanted)
+        if lines is not None:
+            lines.testees(outcomes)
+    _write_pages(reports, outcomes, cases, head)
+    return outcomes
+
+
+def _all_of(told: list[Callable[[Outcome, Result], None]]) -> Callable[[Outcome, Result], None]:
+    def tell(outcome: Outcome, result: Result) -> None:
+        for one in told:
+            one(outcome, result)
+
+    return tell
+
+
+def _write_pages(reports: Reports, outcomes: Sequence[Outcome], cases: Sequence[Case], head: dict[str, object]) -> None:
+    if reports.junit is not None:
+        from seglog_conformance.report_junit import junit  # noqa: PLC0415 - only when asked for
+
+        reports.junit.parent.mkdir(parents=True, exist_ok=True)
+        reports.junit.write_text(junit(outcomes, {case.id: case for case in cases}), encoding="utf-8")
+    if reports.html is not None:
+        from seglog_conformance.report_html import page  # noqa: PLC0415 - the same
+
+        reports.html.parent.mkdir(parents=True, exist_ok=True)
+        reports.html.write_text(page(outcomes, cases, head), encoding="utf-8")
+
+
+def rewrite_known(outcomes: Sequence[Outcome], asked: Sequence[Case], directory: Path | None = None) -> list[Path]:
+    """Write the lists of known failures anew from what a run found.
+
+    Args:
+        outcomes: of the run; only complete ones are written.
+        asked: the cases that it was about.
+        directory: of the lists; the suite's by default.
+
+    Returns:
+        The files that were changed.
+    """
+    base = directory or KNOWN
+    changed = []
+    for outcome in outcomes:
+        if outcome.state != COMPLETE:
+            continue
+        adapter = outcome.listed.adapter
+        is_default = adapter is None or outcome.listed.version == adapter.versions[0]
+        path = base / (f"{outcome.name}.toml" if is_default else f"{outcome.name}@{outcome.version}.toml")
+        old = read_known(outcome.name, outcome.version, directory)
+        new = rewritten(old, outcome.version, outcome.results, [case.id for case in asked])
+        text = known_text(new)
+        before = path.read_text(encoding="utf-8") if path.is_file() else ""
+        if not new.entries and not before:
+            continue
+        if text != before:
+            base.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            changed.append(path)
+    return changed

@@ -12,7 +12,7 @@ import pytest
 from appends import Clock, produced
 from cut_workload import Appended, BrokenPromiseError, Promise
 from kill_writer import CLAIM
-from simulated_files import SimulatedFiles
+from simulated_files import MirroredFiles, PowerCut, SimulatedFiles
 
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.environment import Environment
@@ -46,10 +46,11 @@ APPENDED = (Appended(b"one", 0, 2), Appended(b"four", 5, 6))
 @pytest.mark.parametrize(
     ("found", "acknowledged", "problem"),
     [
-        (b"one", 6, "ends at offset 2, but everything below 6"),
-        (b"", 1, "ends at offset 0, but everything below 1"),
-        (b"onefive", 0, "at offset 2 is something else"),
-        (b"onefo", 0, "at offset 2 is something else"),
+        (b"one", 6, "at offset 5 is missing, but everything below 6"),
+        (b"", 1, "at offset 0 is missing, but everything below 1"),
+        (b"four", 0, "at offset 0 is something else"),
+        (b"onefive", 0, "at offset 5 is something else"),
+        (b"onefo", 0, "at offset 5 is something else"),
         (b"onefour\0", 0, "1 bytes more"),
     ],
 )
@@ -59,10 +60,13 @@ def test_a_promise_is_broken(found: bytes, acknowledged: int, problem: str) -> N
 
 
 def test_a_promise_is_kept() -> None:
-    assert Promise(APPENDED, 6).kept(b"onefour") == 2
-    assert Promise(APPENDED, 5).kept(b"one") == 1  # offsets 2 to 4 were never given out
-    assert Promise(APPENDED, 0).kept(b"") == 0
-    assert Promise(APPENDED, 6).kept(b"onefour\0\0", zeros_may_follow=True) == 2
+    assert Promise(APPENDED, 6).kept(b"onefour") == range(2)
+    assert Promise(APPENDED, 5).kept(b"one") == range(1)  # offsets 2 to 4 were never given out
+    assert Promise(APPENDED, 0).kept(b"") == range(0)
+    assert Promise(APPENDED, 6).kept(b"onefour\0\0", zeros_may_follow=True) == range(2)
+    assert Promise(APPENDED, 6, start=2).kept(b"four") == range(1, 2)
+    assert Promise(APPENDED, 6, start=2).kept(b"onefour") == range(2)  # it may be gone; it need not
+    assert Promise(APPENDED, 6, start=6).kept(b"") == range(2, 2)
 
 
 def test_a_history_notices_a_writer_that_does_not_wait_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,10 +76,51 @@ def test_a_history_notices_a_writer_that_does_not_wait_for_the_disk(monkeypatch:
 
 
 class Unlucky(random.Random):
-    """A disk that brings the newest files up to date, and never an old one."""
+    """A disk that keeps nothing but what it has to."""
 
     def choice(self, _: object) -> str:  # type: ignore[override]
         return "nothing"
+
+    def random(self) -> float:
+        return 0.9
+
+
+def dies_early(files: SimulatedFiles, config: LogConfig, operations: int) -> None:
+    """A process that opens a log, and ends after so many operations on files; the power stays."""
+    files.cut_at = files.step_count + operations
+    with pytest.raises(PowerCut):
+        open_log(files, config)
+    files.cut_at = None
+
+
+def open_log(files: SimulatedFiles, config: LogConfig) -> PartitionWriter:
+    environment = Environment(files=MirroredFiles(files), clock=Clock(), locks_directory=False)
+    return PartitionWriter(files.root / "t-0", config, environment=environment)
+
+
+@pytest.mark.req("SEG-FLS-002")
+def test_names_that_a_dead_process_made_are_on_the_disk_before_anything_is_acknowledged(tmp_path: Path) -> None:
+    files = SimulatedFiles(tmp_path, Unlucky())
+    dies_early(files, LogConfig(), 2)
+    (tmp_path / "t-0").mkdir(exist_ok=True)  # the process knew nothing of it any more, but others see it
+    writer = open_log(files, LogConfig())
+    writer.append(produced())
+    assert writer.flush() == 1
+    files.lose_power()
+    assert len(files.read(tmp_path / "t-0" / "00000000000000000000.log")) == len(produced())
+
+
+@pytest.mark.req("SEG-FLS-006")
+def test_a_clean_shutdown_file_that_a_dead_process_removed_does_not_come_back(tmp_path: Path) -> None:
+    files = SimulatedFiles(tmp_path, Unlucky())
+    open_log(files, LogConfig()).close()
+    clean = tmp_path / ".kafka_cleanshutdown"
+    assert files.exists(clean)
+    dies_early(files, LogConfig(), 1)
+    clean.unlink()
+    open_log(files, LogConfig()).append(produced())
+    files.lose_power()
+    assert not files.exists(clean)
 
 
 @pytest.mark.req("SEG-FLS-009")

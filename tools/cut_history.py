@@ -145,6 +145,7 @@ class History:
         for partition, promise in cut.promises.items():
             log = self.logs[partition]
             log.appended, log.acknowledged = list(promise.appended), promise.acknowledged
+            log.start = promise.start
 
 
 class Bench:

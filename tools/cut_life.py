@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from cut_workload import Appenders, Log, Promise, Turns, World, restart_producers
 
 from seglog_format.lifecycle.config import BrokerGeneration, LogConfig
+from seglog_format.lifecycle.deletion import prepare_retention, retain_partition
 from seglog_format.lifecycle.environment import Environment
 from seglog_format.lifecycle.log_writer import LogWriter
 from seglog_format.lifecycle.recovery_apply import recover_partition
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 TOPIC: Final = "t"
 GENERATIONS: Final = (BrokerGeneration.V0_11, BrokerGeneration.V2_0, BrokerGeneration.V3_7, BrokerGeneration.V4_1)
-CLOSES, TRUNCATES, PREALLOCATES = 0.3, 0.4, 0.2
-"""Shares of the lives that end with a clean close, begin with a truncation, preallocate their segments."""
+CLOSES, TRUNCATES, RETAINS, PREALLOCATES = 0.3, 0.3, 0.2, 0.2
+"""Shares of the lives that end with a clean close, begin with a truncation or with retention, preallocate segments."""
 
 
 class Life:
@@ -58,8 +59,10 @@ class Life:
         """
         for partition, log in self._logs.items():
             path = path_of(self._root, partition)
-            if path.is_dir() and self._dice.random() < TRUNCATES:
-                self._truncate(path, log)
+            chance = self._dice.random()
+            if path.is_dir() and chance < TRUNCATES + RETAINS:
+                self._recover(path, log)
+                self._truncate(path, log) if chance < TRUNCATES else self._retain(path, log)
         writer = self._opened()
         self.when = "writing"
         appenders = Appenders(self._logs, writer, self._world)
@@ -79,19 +82,33 @@ class Life:
             log.note()
             log.writer = None
 
-    def _truncate(self, path: Path, log: Log) -> None:
-        """Recover by itself, and let the log end earlier; from the start of that on, less is promised."""
+    def _recover(self, path: Path, log: Log) -> None:
+        """Recover as the command line does."""
         self.when = "recovering"
         recover_partition(path, files=self._files)
         log.keep(log.promise.kept(log_bytes(path)))
+
+    def _truncate(self, path: Path, log: Log) -> None:
+        """Let the log end earlier; from the start of that on, less is promised."""
         self.when = "truncating"
         offset = self._dice.choice([self._dice.randint(0, log.end), *(each.end for each in log.appended[-4:])])
         kept = [each for each in log.appended if each.end <= offset]
         log.acknowledged = min(log.acknowledged, kept[-1].end if kept else 0)
         truncate_to(path, offset, files=self._files)
-        log.keep(len(kept))
+        log.appended = kept
+        log.start = min(log.start, offset)
         log.promise.kept(log_bytes(path))
         self._world.counts["truncations"] += 1
+
+    def _retain(self, path: Path, log: Log) -> None:
+        """Remove what is too old or too much."""
+        self.when = "removing segments"
+        config, now_ms = self._config(), self._world.now_ms
+        log.start = prepare_retention(path, config, now_ms=now_ms).plan.log_start_offset
+        done = retain_partition(path, config, now_ms=now_ms, files=self._files)
+        log.begin_at(done.plan.log_start_offset)
+        log.promise.kept(log_bytes(path))
+        self._world.counts["segments removed"] += len(done.plan.removed)
 
     def _opened(self) -> LogWriter:
         """Open, which recovers; what is there then is on the disk."""
@@ -117,12 +134,15 @@ class Life:
     def _config(self) -> LogConfig:
         dice = self._dice
         return LogConfig(
-            segment_bytes=dice.choice((700, 700, 1000, 1500, 1 << 15)),
+            segment_bytes=dice.choice((400, 400, 700, 1500, 1 << 15)),
             segment_index_bytes=dice.choice((24, 36, 60, 240, 1000)),
             index_interval_bytes=dice.choice((0, 100, 400, 4096)),
             segment_ms=dice.choice((50, 1000, 10**9)),
             flush_messages=dice.choice((1, 7, 10**6, 10**6)),
             preallocate=dice.random() < PREALLOCATES,
+            retention_bytes=dice.choice((-1, 500, 2000)),
+            retention_ms=dice.choice((40, 10**9, 10**9)),
+            file_delete_delay_ms=dice.choice((0, 60_000)),
             generation=dice.choice(GENERATIONS),
         )
 

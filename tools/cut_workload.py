@@ -25,7 +25,17 @@ START_MS: Final = 1_700_000_000_000
 MOST_APPENDERS: Final = 8
 MOST_TURNS: Final = (8, 30)
 OTHERS_GO_ON, WAITS_FOR_DISK, HAS_PRODUCER, HAS_TRANSACTIONS, ENDS = 0.4, 0.2, 0.5, 0.6, 0.4
-ACTIONS: Final = {"append": 76, "follow": 6, "flush": 9, "roll": 4, "elect": 2, "checkpoint": 3}
+ACTIONS: Final = {
+    "append": 70,
+    "follow": 6,
+    "flush": 9,
+    "roll": 4,
+    "elect": 2,
+    "checkpoint": 3,
+    "retain": 4,
+    "remove": 2,
+}
+"""What appenders do, and how often."""
 
 
 class BlockedError(Exception):
@@ -84,15 +94,17 @@ class Promise:
     """What has to be in a log after a power cut.
 
     Attributes:
-        appended: the log is a beginning of this.
+        appended: the log is a run of these; it begins with the first of them, but for what may be gone.
         acknowledged: everything below was said to be on the disk.
+        start: batches that end here or below may be gone, the first ones first.
     """
 
     appended: tuple[Appended, ...] = ()
     acknowledged: int = 0
+    start: int = 0
 
-    def kept(self, found: bytes, *, zeros_may_follow: bool = False) -> int:
-        """How many of the batches are there.
+    def kept(self, found: bytes, *, zeros_may_follow: bool = False) -> range:
+        """Which of the batches are there.
 
         Args:
             found: the bytes of all segments.
@@ -101,24 +113,39 @@ class Promise:
         Raises:
             BrokenPromiseError: something else is there, or something is not.
         """
-        size, count, end = 0, 0, 0
-        while count < len(self.appended) and size < len(found):
-            batch = self.appended[count]
+        first, size = self._first(found), 0
+        last = first
+        while last < len(self.appended) and size < len(found):
+            batch = self.appended[last]
             if found[size : size + len(batch.data)] != batch.data:
-                msg = f"at offset {end} is something else than what was appended"
+                msg = f"at offset {batch.start} is something else than what was appended"
                 raise BrokenPromiseError(msg)
-            size, count, end = size + len(batch.data), count + 1, batch.end
+            size, last = size + len(batch.data), last + 1
         if size != len(found) and not (zeros_may_follow and not any(found[size:])):
             msg = f"{len(found) - size} bytes more than what was appended"
             raise BrokenPromiseError(msg)
-        if count < len(self.appended) and self.appended[count].start < self.acknowledged:
-            msg = f"it ends at offset {end}, but everything below {self.acknowledged} was acknowledged"
-            raise BrokenPromiseError(msg)
-        return count
+        self._check_rest(last)
+        return range(first, last)
 
-    def keeps_more(self, count: int) -> bool:
-        """Whether so many batches are more than what was acknowledged."""
-        return count > 0 and self.appended[count - 1].end > self.acknowledged
+    def _first(self, found: bytes) -> int:
+        """Number of the batch that the log begins with."""
+        gone = sum(batch.end <= self.start for batch in self.appended)
+        if not any(found):
+            return gone
+        return next((number for number in range(gone) if found.startswith(self.appended[number].data)), gone)
+
+    def _check_rest(self, last: int) -> None:
+        """What is not there behind the last batch was not acknowledged."""
+        if last < len(self.appended) and self.appended[last].start < self.acknowledged:
+            msg = (
+                f"the batch at offset {self.appended[last].start} is missing, "
+                f"but everything below {self.acknowledged} was acknowledged"
+            )
+            raise BrokenPromiseError(msg)
+
+    def keeps_more(self, kept: range) -> bool:
+        """Whether the batches that are there are more than what was acknowledged."""
+        return bool(kept) and self.appended[kept[-1]].end > self.acknowledged
 
 
 class BrokenPromiseError(Exception):
@@ -147,6 +174,7 @@ class Log:
     Attributes:
         appended: the power may go while the last one is written.
         acknowledged: everything below was said to be on the disk.
+        start: batches that end here or below may be gone.
         leader_epoch: that it was written under last.
         producers: by the number of the appender.
         writer: while it is open.
@@ -154,6 +182,7 @@ class Log:
 
     appended: list[Appended] = field(default_factory=list)
     acknowledged: int = 0
+    start: int = 0
     leader_epoch: int = -1
     producers: dict[int, Producer] = field(default_factory=dict)
     writer: PartitionWriter | None = None
@@ -168,15 +197,20 @@ class Log:
     def promise(self) -> Promise:
         """What has to be there if the power goes now."""
         reached = self.writer.recovery_point if self.writer is not None else 0
-        return Promise(tuple(self.appended), max(self.acknowledged, reached))
+        return Promise(tuple(self.appended), max(self.acknowledged, reached), self.start)
 
     def note(self) -> None:
         """Remember what is acknowledged by now."""
         self.acknowledged = self.promise.acknowledged
 
-    def keep(self, count: int) -> None:
-        """Only so many batches are left."""
-        del self.appended[count:]
+    def keep(self, kept: range) -> None:
+        """Only these batches are left."""
+        self.appended = self.appended[kept.start : kept.stop]
+
+    def begin_at(self, offset: int) -> None:
+        """What ends at an offset or below is gone."""
+        self.start = offset
+        self.appended = [each for each in self.appended if each.end > offset]
 
     @property
     def end(self) -> int:
@@ -246,23 +280,30 @@ class Appenders:
             yield
 
     def _action(self, number: int, log: Log) -> Callable[[], object]:
-        match self._dice.choices(tuple(ACTIONS), tuple(ACTIONS.values()))[0]:
-            case "append":
-                return partial(self._append, number, log)
-            case "follow":
-                return partial(self._follow, number, log)
-            case "flush":
-                return log.open_writer.flush
-            case "roll":
-                return log.open_writer.roll
-            case "elect":
-                return partial(self._elect, log)
-            case _:
-                return self._writer.checkpoint
+        writer = log.open_writer
+        actions: dict[str, Callable[[], object]] = {
+            "append": partial(self._append, number, log),
+            "follow": partial(self._follow, number, log),
+            "flush": writer.flush,
+            "roll": writer.roll,
+            "elect": partial(self._elect, log),
+            "checkpoint": self._writer.checkpoint,
+            "retain": partial(self._retain, log),
+            "remove": writer.remove_deleted,
+        }
+        return actions[self._dice.choices(tuple(ACTIONS), tuple(ACTIONS.values()))[0]]
 
     def _elect(self, log: Log) -> None:
         log.leader_epoch += 1
         log.open_writer.become_leader(log.leader_epoch)
+
+    def _retain(self, log: Log) -> None:
+        """Remove what is too old or too much; from the start of that on, it may be gone."""
+        writer = log.open_writer
+        log.start = writer._log.plan_retention(writer.log_start_offset).log_start_offset  # noqa: SLF001 - nothing public only plans
+        plan = writer.apply_retention()
+        log.begin_at(plan.log_start_offset)
+        self._counts["segments removed"] += len(plan.removed)
 
     def _append(self, number: int, log: Log) -> None:
         data, origin = self._batch(number, log)
@@ -317,7 +358,7 @@ class Appenders:
         count = dice.choice((1, 1, 2, 4))
         records = [
             new_record(
-                dice.randbytes(dice.choice((0, 5, 40, 130))), timestamp_ms=self._world.now_ms - dice.randrange(20)
+                dice.randbytes(dice.choice((0, 5, 30, 60))), timestamp_ms=self._world.now_ms - dice.randrange(20)
             )
             for _ in range(count)
         ]

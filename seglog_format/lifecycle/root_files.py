@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from seglog_format.codec.checkpoints import decode_offset_checkpoint, encode_offset_checkpoint
@@ -59,21 +60,37 @@ class RootFiles:
 
     Raises:
         UsageError: somebody else writes here.
+        OSError: an operation on files failed.
     """
 
     def __init__(self, path: Path, environment: Environment) -> None:
         self.path = path
         self._files = environment.files
         self._checkpointing = environment.make_condition()
-        self._files.make_directory(path)
+        self._make_directory(path)
         self._lock = DirectoryLock(path) if environment.locks_directory else None
-        self.was_clean = self._files.exists(self._path(FileKind.CLEAN_SHUTDOWN))
-        self.recovery_points = self._read(FileKind.RECOVERY_POINT_CHECKPOINT)
-        self.log_start_offsets = self._read(FileKind.LOG_START_OFFSET_CHECKPOINT)
-        self.high_watermarks = self._read(FileKind.REPLICATION_OFFSET_CHECKPOINT)
+        try:
+            self.was_clean = self._files.exists(self._path(FileKind.CLEAN_SHUTDOWN))
+            self.recovery_points = self._read(FileKind.RECOVERY_POINT_CHECKPOINT)
+            self.log_start_offsets = self._read(FileKind.LOG_START_OFFSET_CHECKPOINT)
+            self.high_watermarks = self._read(FileKind.REPLICATION_OFFSET_CHECKPOINT)
+            self._take_over()
+        except BaseException:
+            self.close()
+            raise
+
+    def _take_over(self) -> None:
+        """Names are synced in any case: a process that died may have made or removed some, and not waited for it."""
         if self.was_clean:
             self._files.remove(self._path(FileKind.CLEAN_SHUTDOWN))
-            self._files.fsync_directory(path)
+        self._files.fsync_directory(self.path)
+
+    def _make_directory(self, path: Path) -> None:
+        """Make it, and wait until every name on the way to it is on the disk."""
+        new = list(takewhile(lambda each: not self._files.exists(each), (path, *path.parents)))
+        self._files.make_directory(path)
+        for each in reversed(new):
+            self._files.fsync_directory(each.parent)
 
     def _path(self, kind: FileKind) -> Path:
         return self.path / kind.value

@@ -83,7 +83,10 @@ class PartitionWriter:
         self._is_closed = False
         self._last_flush_ms = self.environment.clock()
         self._deleted = DeletedFiles(self.environment.files, self.config.file_delete_delay_ms)
-        self._own_root = RootFiles(self.path.parent, self.environment) if root is None else None
+        self._own_root: RootFiles | None = None
+        if root is None:
+            with self._failing():
+                self._own_root = RootFiles(self.path.parent, self.environment)
         try:
             self._root = root or self._own_root
             self._log = self._opened(self._root, topic_id)

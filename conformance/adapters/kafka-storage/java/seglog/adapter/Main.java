@@ -1,0 +1,77 @@
+package seglog.adapter;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.File;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.util.Map;
+import org.apache.kafka.common.record.FileRecords;
+import org.apache.kafka.common.record.MemoryRecords;
+import org.apache.kafka.common.utils.AppInfoParser;
+import org.apache.kafka.storage.internals.log.AppendOrigin;
+
+/** kafka-storage: {@code FileRecords}, {@code LogSegment} and {@code UnifiedLog}, as a broker uses them. */
+public final class Main {
+    private static final String FEATURES = """
+        {"magic": [0, 1, 2], "codec": ["none", "gzip", "snappy", "lz4", "zstd"], "crc": true, "control": "surfaced",
+         "headers": "ordered", "batchMeta": true, "bytesKeys": false, "partialTail": true, "policy": ["read", "append"],
+         "parse": true, "decide": [],
+         "recordFields": ["offset", "timestamp", "key", "value", "headers", "sequence", "control", "coordinatorEpoch"]}
+        """;
+
+    private Main() {
+    }
+
+    public static void main(String[] arguments) throws IOException {
+        ObjectNode hello = Serving.JSON.createObjectNode();
+        hello.putObject("implementation").put("name", "kafka-storage").put("version", AppInfoParser.getVersion())
+            .put("language", "Java").put("homepage", "https://kafka.apache.org")
+            .put("issues", "https://issues.apache.org/jira/projects/KAFKA");
+        hello.set("features", Serving.JSON.readTree(FEATURES));
+        Serving.run(hello, Map.of("decode", Main::decode, "validate", Main::validate, "index", Partitions::index,
+            "lookup", Partitions::lookup, "read", Partitions::read, "recover", Partitions::recover,
+            "truncate", Partitions::truncate, "parse", SmallFiles::parse));
+    }
+
+    private static void decode(JsonNode request, ObjectNode answer) throws IOException {
+        byte[] data = Serving.unhexed(request.get("data"));
+        boolean checksums = request.path("options").path("crc").asBoolean(true);
+        File file = File.createTempFile("adapter", ".log");
+        try {
+            Files.write(file.toPath(), data);
+            try (FileRecords records = FileRecords.open(file, false)) {
+                Batches.decode(records.batches(), ByteBuffer.wrap(data), checksums, answer);
+            }
+        } finally {
+            Files.delete(file.toPath());
+        }
+    }
+
+    private static void validate(JsonNode request, ObjectNode answer) throws Exception {
+        if (request.path("policy").asText().equals("append")) {
+            append(request);
+            answer.put("accept", true);
+            return;
+        }
+        ObjectNode found = Serving.JSON.createObjectNode();
+        decode(request, found);
+        if (found.has("reject")) {
+            answer.put("ok", false).set("reject", found.get("reject"));
+        } else if (found.hasNonNull("tail")) {
+            answer.put("ok", false).putObject("reject").put("class", "length").put("message", "a partial batch");
+        } else {
+            answer.put("accept", true);
+        }
+    }
+
+    private static void append(JsonNode request) throws Exception {
+        long base = Batches.number(request, "baseOffset", 0);
+        long now = Batches.number(request, "now", 0);
+        MemoryRecords records = MemoryRecords.readableRecords(ByteBuffer.wrap(Serving.unhexed(request.get("data"))));
+        try (Scratch scratch = new Scratch(); Opened log = Opened.at(scratch.partition, request, base, base, true, now)) {
+            log.log.appendAsLeader(records, 0, AppendOrigin.CLIENT);
+        }
+    }
+}

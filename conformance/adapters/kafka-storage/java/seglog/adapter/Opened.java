@@ -1,0 +1,58 @@
+package seglog.adapter;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.File;
+import java.io.IOException;
+import java.util.Optional;
+import java.util.Properties;
+import org.apache.kafka.storage.internals.log.LogConfig;
+import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
+import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
+import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
+
+/** A log, opened as a broker opens it. */
+final class Opened implements AutoCloseable {
+    private static final int TRANSACTION_MS = 15 * 60 * 1000;
+    private static final int PRODUCER_MS = 24 * 60 * 60 * 1000;
+    private static final int CHECK_MS = 10 * 60 * 1000;
+
+    final UnifiedLog log;
+
+    private Opened(UnifiedLog log) {
+        this.log = log;
+    }
+
+    static Opened at(File directory, JsonNode request, long start, long recoveryPoint, boolean isClean, long now)
+            throws IOException {
+        return new Opened(UnifiedLog.create(directory, config(request), start, recoveryPoint, new InlineScheduler(),
+            new BrokerTopicStats(false), new StandingTime(now), TRANSACTION_MS,
+            new ProducerStateManagerConfig(PRODUCER_MS, false), CHECK_MS, new LogDirFailureChannel(1), isClean,
+            Optional.empty()));
+    }
+
+    /** As it is after a clean stop. */
+    static Opened clean(Scratch scratch, JsonNode request) throws IOException {
+        return at(scratch.partition, request, 0, 0, true, 0);
+    }
+
+    static LogConfig config(JsonNode request) {
+        Properties properties = new Properties();
+        properties.put("segment.index.bytes", "1048576");
+        for (JsonNode holder : new JsonNode[] {request, request.path("options")}) {
+            if (holder.has("indexIntervalBytes")) {
+                properties.put("index.interval.bytes", holder.get("indexIntervalBytes").asText());
+            }
+        }
+        request.path("config").properties().forEach(setting -> {
+            String name = setting.getKey().equals("segment.bytes") ? LogConfig.INTERNAL_SEGMENT_BYTES_CONFIG : setting.getKey();
+            properties.put(name, setting.getValue().asText());
+        });
+        return new LogConfig(properties);
+    }
+
+    @Override
+    public void close() {
+        log.close();
+    }
+}

@@ -597,8 +597,19 @@ def record_attributes() -> Family:
 
 
 def transactions() -> Family:
-    """Family 19, the part that is about bytes; what read_committed makes of them is in `storage`."""
-    family = Family(19, "transactions", "Transactions, and the index of aborted ones", "facts 2.6, 4.4 and 6", flags={})
+    """Family 19: the bytes here, and what read_committed makes of them in `storage`."""
+    family = Family(
+        19,
+        "transactions",
+        "Transactions, and the index of aborted ones",
+        "facts 2.6, 4.4 and 6",
+        flags={
+            "LATE_ERROR": {
+                "effect": "An error may come with the records before the damage or with the read after them; it must come.",
+                "links": [],
+            }
+        },
+    )
     terms = must("SEG-CTL-009", "SEG-BAT-001")
     family.valid(
         "two-producers-interleaved",
@@ -642,6 +653,9 @@ def transactions() -> Family:
         should("SEG-BAT-024"),
         Batch(producer_id=9, producer_epoch=0),
     )
+    from suite_cases.storage import reads  # noqa: PLC0415 - it uses what is above
+
+    reads(family)
     return family
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from suite_cases import compressed, control, damage, legacy, plain, records
+from suite_cases import compressed, control, damage, legacy, plain, records, storage
 
 if TYPE_CHECKING:
     from suite_cases.casefile import Family
 
-MODULES = (plain, compressed, control, legacy, damage, records)
+MODULES = (plain, compressed, control, legacy, damage, records, storage)
 
 
 def all_families() -> list[Family]:

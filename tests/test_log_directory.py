@@ -8,7 +8,7 @@ import pytest
 from broker_names import texts
 from hypothesis import given
 from hypothesis import strategies as st
-from support import authentic, authentic_names
+from support import authentic, authentic_names, vector
 
 from seglog_format import open_log_directory
 from seglog_format.checks import verify
@@ -97,6 +97,45 @@ def test_several_log_directories(tmp_path: Path) -> None:
         (tmp_path / path).mkdir(parents=True)
     opened = open_log_directory([tmp_path / "a", tmp_path / "b"])
     assert list(opened.repeated) == [("orders", 1)]
+
+
+@pytest.fixture
+def two_directories(tmp_path: Path) -> Path:
+    """Log directories a and b; a has the root files of a broker that was closed, and every state of a directory."""
+    log = tmp_path / "a" / "orders-0" / "00000000000000000010.log"
+    for path in (log.parent, *(tmp_path / name for name in (f"a/old-3.{UUID}-delete", "a/orders-1", "b/orders-1"))):
+        path.mkdir(parents=True)
+    log.write_bytes(vector("V-06"))
+    for number, kind in enumerate(("recovery-point", "log-start", "replication", "cleaner")):
+        (tmp_path / "a" / f"{kind}-offset-checkpoint").write_text(f"0\n1\norders 0 {10 + number}\n", encoding="ascii")
+    (tmp_path / "a" / ".kafka_cleanshutdown").write_bytes(b"")
+    return tmp_path
+
+
+@pytest.mark.req("SEG-CKP-010", "SEG-CKP-011")
+def test_what_the_root_files_say(two_directories: Path) -> None:
+    directory = open_log_directory(two_directories / "a").directories[0]
+    partition = ("orders", 0)
+    assert (directory.recovery_points, directory.log_start_offsets) == ({partition: 10}, {partition: 11})
+    assert (directory.high_watermarks, directory.cleaner_offsets) == ({partition: 12}, {partition: 13})
+    assert [directory.recovery_point(key) for key in (partition, ("orders", 1))] == [10, 0]
+    assert (directory.has_clean_shutdown, directory.is_locked) == (True, False)
+    assert repr(directory) == f"LogDirectory({str(two_directories / 'a')!r})"
+
+
+@pytest.mark.req("SEG-CKP-010")
+def test_a_partition_of_several_log_directories(two_directories: Path) -> None:
+    opened = open_log_directory([two_directories / "a", two_directories / "b"])
+    assert sorted(opened.partitions) == [("orders", 0), ("orders", 1)]
+    assert opened.partitions["orders", 1].path == two_directories / "a" / "orders-1"
+    assert [entry.name.topic for entry in opened.renamed("delete")] == ["old"]
+    with opened.open("orders", 0) as partition:
+        assert (partition.log_start_offset, partition.log_end_offset) == (11, 13)
+    with pytest.raises(UsageError, match=r"no partition orders-7 in .*a, .*b"):
+        opened.open("orders", 7)
+    elsewhere = open_log_directory(two_directories / "b").partitions["orders", 1]
+    with pytest.raises(UsageError, match="in none of these"):
+        open_log_directory(two_directories / "a").directory_of(elsewhere)
 
 
 def test_links_between_directories(tmp_path: Path) -> None:

@@ -496,6 +496,53 @@ def test_roll_equals_a_short_model(appends: list[tuple[int, int]], segment_bytes
         state = ActiveState(0, size, first, 0)
 
 
+def roll_model(state: ActiveState, coming: Incoming, config: LogConfig, now_ms: int) -> RollReason | None:
+    """Ten lines that say the same, with everything that counts."""
+    by_clock = state.first_timestamp_ms < 0 or config.generation is BrokerGeneration.V0_8
+    waited = now_ms - state.created_ms if by_clock else coming.max_timestamp_ms - state.first_timestamp_ms
+    limit = min(config.segment_ms, config.max_compaction_lag_ms) if config.is_compacted else config.segment_ms
+    rules = {
+        RollReason.SIZE: state.size + coming.size > config.segment_bytes,
+        RollReason.TIME: bool(state.size) and waited > limit - state.jitter_ms,
+        RollReason.OFFSET_INDEX_FULL: state.is_offset_index_full,
+        RollReason.TIME_INDEX_FULL: state.is_time_index_full,
+        RollReason.OFFSET_SPAN: coming.last_offset not in range(state.base_offset, state.base_offset + 2**31),
+    }
+    return next((reason for reason, holds in rules.items() if holds), None)
+
+
+NEAR = st.integers(-2, 2)
+"""How far from a limit."""
+
+
+@pytest.mark.req("SEG-ROL-001", "SEG-ROL-002", "SEG-ROL-003", "SEG-ROL-004", "SEG-ROL-005", "SEG-ROL-006")
+@settings(max_examples=400)
+@given(st.data())
+def test_roll_for_any_reason_equals_the_model(data: st.DataObject) -> None:
+    draw = data.draw
+    config = LogConfig(
+        segment_bytes=1000,
+        segment_ms=100,
+        max_compaction_lag_ms=90,
+        cleanup_policy=frozenset(draw(st.sampled_from(({"delete"}, {"compact"})))),
+        generation=draw(st.sampled_from(BrokerGeneration)),
+    )
+    state = ActiveState(
+        base_offset=50,
+        size=draw(st.sampled_from((0, 1, 900))),
+        first_timestamp_ms=draw(st.sampled_from((-1, 0, 500))),
+        created_ms=300,
+        jitter_ms=draw(st.sampled_from((0, 10))),
+        is_offset_index_full=draw(st.booleans()),
+        is_time_index_full=draw(st.booleans()),
+    )
+    time = max(state.first_timestamp_ms, 0) + draw(st.sampled_from((80, 90, 100))) + draw(NEAR)
+    last = draw(st.sampled_from((50, 50 + 2**31 - 1))) + draw(NEAR)
+    coming = Incoming(1000 - state.size + draw(NEAR), draw(st.sampled_from((-1, time))), last, last)
+    now_ms = state.created_ms + draw(st.sampled_from((80, 90, 100))) + draw(NEAR)
+    assert roll_reason(state, coming, config, now_ms) is roll_model(state, coming, config, now_ms)
+
+
 @pytest.mark.req("SEG-ROL-003")
 def test_roll_by_the_time_in_the_records(tmp_path: Path) -> None:
     clock = Clock(5000)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seglog_format.errors import UsageError
@@ -160,3 +160,53 @@ def model(rows: list[RetainedSegment], config: LogConfig, start: int) -> list[in
 def test_decisions_equal_the_model(rows: list[tuple[int, int]], retention_ms: int, size: int, start: int) -> None:
     config = LogConfig(retention_ms=retention_ms, retention_bytes=size)
     assert removed(segments(*rows), config, log_start_offset=start) == model(segments(*rows), config, start)
+
+
+def full_model(rows: list[RetainedSegment], config: LogConfig, start: int, mark: int) -> tuple[list[int], bool, int]:
+    """The same with everything that counts: what goes, whether all does, and where the log starts then."""
+    left = list(rows)
+
+    def may_go() -> bool:
+        is_active = len(left) == 1
+        end = rows[-1].next_offset if is_active else left[1].base_offset if left else mark + 1
+        return end <= mark and not (is_active and left[0].size == 0)
+
+    while may_go() and len(left) > 1 and left[1].base_offset <= start:
+        left.pop(0)
+    while "delete" in config.cleanup_policy and may_go() and 0 <= config.retention_bytes <= total(left[1:]):
+        left.pop(0)
+    while "delete" in config.cleanup_policy and may_go() and NOW_MS - left[0].age_from_ms > config.retention_ms >= 0:
+        left.pop(0)
+    gone = [segment.base_offset for segment in rows[: len(rows) - len(left)]]
+    return gone, not left, max(start, (left[0].base_offset if left else rows[-1].next_offset) if gone else start)
+
+
+def total(rows: list[RetainedSegment]) -> int:
+    return sum(segment.size for segment in rows)
+
+
+ROW = st.tuples(st.integers(0, 3), st.sampled_from((0, 1, 100)), st.integers(-3, 3), st.integers(0, 3))
+
+
+@pytest.mark.req("SEG-RET-001", "SEG-RET-002", "SEG-RET-004", "SEG-RET-006", "SEG-RET-007", "SEG-RET-008")
+@settings(max_examples=400)
+@given(
+    st.lists(ROW, min_size=1, max_size=6),
+    st.integers(-1, 3),
+    st.sampled_from((-1, 0, 1, 100, 101, 200, 300)),
+    st.sampled_from(({"delete"}, {"compact"}, {"compact", "delete"})),
+    st.integers(0, 20),
+    st.integers(-1, 20),
+)
+def test_decisions_about_anything_equal_the_model(
+    row: list[tuple[int, int, int, int]], retention_ms: int, size: int, policy: set[str], start: int, mark: int
+) -> None:
+    rows: list[RetainedSegment] = []
+    for count, length, age, file_age in row:
+        base = rows[-1].next_offset + 1 if rows else 0
+        time = -1 if age == -1 else NOW_MS - age
+        rows.append(RetainedSegment(base, base + count, length, time, NOW_MS - file_age))
+    config = LogConfig(retention_ms=retention_ms, retention_bytes=size, cleanup_policy=frozenset(policy))
+    found = plan(rows, config, log_start_offset=start, high_watermark=mark)
+    decided = [segment.base_offset for segment in found.removed], found.rolls_first, found.log_start_offset
+    assert decided == full_model(rows, config, start, mark)

@@ -17,6 +17,8 @@ import org.apache.kafka.common.utils.CloseableIterator;
 
 /** Batches and records as Kafka's classes tell of them. */
 final class Batches {
+    private static final int BASE_TIMESTAMP_POSITION = 27;
+
     private Batches() {
     }
 
@@ -39,7 +41,7 @@ final class Batches {
             } else {
                 answer.putNull("tail");
             }
-        } catch (RuntimeException | StackOverflowError thrown) {
+        } catch (RuntimeException | StackOverflowError | OutOfMemoryError thrown) {
             Serving.reject(answer, thrown);
         }
     }
@@ -66,10 +68,8 @@ final class Batches {
             .put("isTransactional", batch.isTransactional()).put("isControl", batch.isControlBatch())
             .put("partitionLeaderEpoch", batch.partitionLeaderEpoch()).put("isValid", batch.isValid())
             .put("deleteHorizonMs", deleteHorizon(batch));
-        if (batch.magic() >= RecordBatch.MAGIC_VALUE_V2) {
-            line.put("baseTimestamp", text(bytes.getLong(position + 27)));
-        }
-        return line;
+        return line.put("baseTimestamp",
+            batch.magic() < RecordBatch.MAGIC_VALUE_V2 ? null : text(bytes.getLong(position + BASE_TIMESTAMP_POSITION)));
     }
 
     private static String text(long number) {

@@ -64,7 +64,7 @@ final class Serving {
             operation.run(request, answer.put("ok", true));
         } catch (Skip skip) {
             answer.removeAll().putObject("skip").put("reason", skip.getMessage());
-        } catch (Exception | LinkageError | AssertionError | StackOverflowError thrown) {
+        } catch (Exception | LinkageError | AssertionError | StackOverflowError | OutOfMemoryError thrown) {
             if (!isFromLibrary(thrown)) {
                 answer.removeAll().putObject("error").put("message", thrown + " at " + thrown.getStackTrace()[0]);
             } else {

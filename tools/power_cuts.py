@@ -48,66 +48,69 @@ def command(seed: int, number: int) -> str:
     return f"python tools/power_cuts.py --seed {seed} --only {number}"
 
 
-def _chunks(seed: int, workers: int) -> Iterator[list[Outcome]]:
+def _chunks(seed: int, first: int, workers: int) -> Iterator[list[Outcome]]:
     """Outcomes of one history after the other, for as long as somebody asks."""
     run = partial(run_all, seed)
     if workers == 1:
-        yield from (run(range(start, start + CHUNK)) for start in numbers_from(0, CHUNK))
+        yield from (run(range(start, start + CHUNK)) for start in numbers_from(first, CHUNK))
         return
     with ProcessPoolExecutor(workers) as pool:
-        for start in numbers_from(0, CHUNK * workers):
+        for start in numbers_from(first, CHUNK * workers):
             yield from pool.map(run, (range(at, at + CHUNK) for at in range(start, start + CHUNK * workers, CHUNK)))
 
 
-def report(seed: int, count: int, workers: int) -> dict[str, Any]:
-    """Do histories until there were so many power cuts, and sum them up."""
+def reports(seed: int, first: int, count: int, workers: int) -> Iterator[dict[str, Any]]:
+    """Do histories until there were so many power cuts; sum up after every few of them."""
     started = time.perf_counter()
     counts: Counter[str] = Counter()
     failed: list[dict[str, str]] = []
     histories = 0
-    for outcomes in _chunks(seed, workers):
+    for outcomes in _chunks(seed, first, workers):
         histories += len(outcomes)
         for outcome in outcomes:
             counts += outcome.counts
             if outcome.problem:
                 failed.append({"repeat": command(seed, outcome.number), "problem": outcome.problem})
                 print(f"{failed[-1]['problem']}\n  {failed[-1]['repeat']}", file=sys.stderr, flush=True)
+        yield {
+            "command": f"python tools/power_cuts.py --seed {seed} --first {first} --count {count}",
+            CUTS: counts[CUTS],
+            "histories": histories,
+            "failures": len(failed),
+            "failed": failed[:MOST_FAILURES],
+            "seconds": round(time.perf_counter() - started, 1),
+            "workers": workers,
+            "counts": {name: counts[name] for name in sorted(counts) if name != CUTS},
+            "python": platform.python_version(),
+            "machine": platform.platform(),
+        }
         if counts[CUTS] >= count:
-            break
-    seconds = time.perf_counter() - started
-    return {
-        "command": f"python tools/power_cuts.py --seed {seed} --count {count}",
-        "seed": seed,
-        CUTS: counts.pop(CUTS),
-        "histories": histories,
-        "failures": len(failed),
-        "failed": failed[:MOST_FAILURES],
-        "seconds": round(seconds, 1),
-        "workers": workers,
-        "counts": dict(sorted(counts.items())),
-        "python": platform.python_version(),
-        "machine": platform.platform(),
-    }
+            return
+
+
+def _text(result: dict[str, Any]) -> str:
+    return json.dumps(result, indent=2) + "\n"
 
 
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description="cut the power while logs are written, and recover them")
     parser.add_argument("--seed", type=int, default=1, help="of all histories")
+    parser.add_argument("--first", type=int, default=0, help="number of the first history")
     parser.add_argument("--count", type=int, default=1000, help="how many power cuts, at least")
     parser.add_argument("--only", type=int, help="one history by its number")
     parser.add_argument("--workers", type=int, default=1, help="processes")
-    parser.add_argument("--report", type=Path, help="where to write the result as JSON")
+    parser.add_argument("--report", type=Path, help="where to write the result as JSON, and what is known so far")
     given = parser.parse_args()
     if given.only is not None:
         (outcome,) = run_all(given.seed, [given.only])
         print(outcome.problem or "fine", dict(outcome.counts))
         return int(bool(outcome.problem))
-    result = report(given.seed, given.count, given.workers)
-    text = json.dumps(result, indent=2) + "\n"
-    if given.report is not None:
-        given.report.write_text(text, encoding="utf-8")
-    print(text, end="")
+    result: dict[str, Any] = {}
+    for result in reports(given.seed, given.first, given.count, given.workers):
+        if given.report is not None:
+            given.report.write_text(_text(result), encoding="utf-8")
+    print(_text(result), end="")
     return int(result["failures"] > 0)
 
 

@@ -1284,6 +1284,7 @@ def bombs() -> Family:
         must("SEG-COD-016", flags=("BOMB",)),
         packed("snappy", xerial, (Rec(value=bytes(small // 4)),)),
     )
+    _limits(family)
     hostile = should("SEG-COD-016", flags=("BOMB",))
 
     def bomb(name: str, why: str, codec: str, stored: bytes, count: int = 1) -> None:
@@ -1332,6 +1333,22 @@ def bombs() -> Family:
     bomb("gzip-count-2147483647", "The greatest count over one record.", "gzip", gzip(R1.encoded()), 2**31 - 1)
     _nested(family)
     return family
+
+
+def _limits(family: Family) -> None:
+    """A limit that the caller sets, where a library takes one."""
+    for codec, compress in COMPRESSORS.items():
+        batch = packed(codec, compress, TEXT)
+        size = len(batch.section())
+        terms = must("SEG-COD-016", flags=("BOMB",), needs=("limit",))
+        why = "Exactly as much as the caller allows comes out: it is delivered."
+        family.valid(f"limit-{codec}-exact", why, terms, batch, options={"limit": size})
+        terms = must("SEG-COD-016", flags=("BOMB",), needs=("limit", "magic:2", f"codec:{codec}"))
+        for limit in (size - 1, 10, 0):
+            why = "More would come out than the caller allows: it is refused, and not called damaged."
+            family.invalid(
+                f"limit-{codec}-{limit}", why, terms, "limit", GOOD, batch.encoded(), options={"limit": limit}
+            )
 
 
 def deflated_zeros(mebibytes: int) -> bytes:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
-from suite_cases import compressed, control, damage, legacy, plain, records, storage
+from suite_cases import compressed, control, damage, files, legacy, plain, policy, records, storage
 
 if TYPE_CHECKING:
     from suite_cases.casefile import Family
 
-MODULES = (plain, compressed, control, legacy, damage, records, storage)
+MODULES = (plain, compressed, control, legacy, damage, records, storage, files, policy)
 
 
-def all_families() -> list[Family]:
-    """Made anew each time."""
-    return sorted((family for module in MODULES for family in module.families()), key=lambda family: family.number)
+@cache
+def all_families() -> tuple[Family, ...]:
+    """Every family with its cases."""
+    return tuple(
+        sorted((family for module in MODULES for family in module.families()), key=lambda family: family.number)
+    )

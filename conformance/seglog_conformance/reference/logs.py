@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_conformance.protocol import MAX_BYTES_ON_WIRE
 from seglog_conformance.reference.wire import LONG, rejection, wire
+from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import computed_crc, decode_frame
 from seglog_format.codec.encode import encode_batch
 from seglog_format.codec.framing import walk
@@ -38,23 +39,24 @@ TEXT_NUMBERS: Final = LONG | {"offsetDelta"}
 def decode(request: Json) -> Json:
     """Every batch with its records, up to the end or to the first that is refused."""
     data = bytes.fromhex(request["data"])
-    checks_crc = request.get("options", {}).get("crc", True)
+    options = request.get("options", {})
+    checks_crc, limit = options.get("crc", True), options.get("limit", DEFAULT_OUTPUT_LIMIT)
     batches: list[Json] = []
     frames = walk(data)
     try:
         for frame in frames:
-            batches.append(batch_of(_decoded(frame, checks_crc=checks_crc)))  # noqa: PERF401 - kept when one is refused
+            batches.append(batch_of(_decoded(frame, limit, checks_crc=checks_crc)))  # noqa: PERF401 - kept when one is refused
     except FormatError as error:
         return {**rejection(error), "batches": batches}
     return {"ok": True, "batches": batches, "consumed": frames.position, "tail": _tail(frames.tail)}
 
 
-def _decoded(frame: Frame, *, checks_crc: bool) -> RecordBatch:
+def _decoded(frame: Frame, limit: int, *, checks_crc: bool) -> RecordBatch:
     at = Location("", frame.position)
     if checks_crc:
-        return decode_frame(frame, at=at)
+        return decode_frame(frame, at=at, limit=limit)
     trusted = replace(frame, header=replace(frame.header, crc=computed_crc(frame)))
-    return replace(decode_frame(trusted, at=at), header=frame.header)
+    return replace(decode_frame(trusted, at=at, limit=limit), header=frame.header)
 
 
 def _tail(tail: Tail) -> Json | None:

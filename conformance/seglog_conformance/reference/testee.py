@@ -29,7 +29,13 @@ OPERATIONS: Final[dict[str, Callable[[Json], Json]]] = {
     "read": read,
     "decide": decide,
 }
-FEATURES: Final = {**EVERYTHING, "policy": ["read", "append"], "decide": ["roll", "retain"], "parse": True}
+FEATURES: Final = {
+    **EVERYTHING,
+    "policy": ["read", "append"],
+    "decide": ["roll", "retain"],
+    "parse": True,
+    "limit": True,
+}
 
 
 class Reference:

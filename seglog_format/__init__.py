@@ -28,6 +28,20 @@ if TYPE_CHECKING:
         UsageError,
         WriteError,
     )
+    from seglog_format.lifecycle.compaction import (
+        CompactedSegment,
+        CompactionAction,
+        CompactionPlan,
+        SegmentCompaction,
+        plan_compaction,
+    )
+    from seglog_format.lifecycle.compaction_apply import (
+        Compacted,
+        compact,
+        explain_compaction,
+        prepare_compaction,
+    )
+    from seglog_format.lifecycle.compaction_rules import BatchFate
     from seglog_format.lifecycle.config import BrokerGeneration, LogConfig
     from seglog_format.lifecycle.deletion import PreparedRetention, prepare_retention, retain_partition
     from seglog_format.lifecycle.environment import Environment
@@ -71,7 +85,12 @@ if TYPE_CHECKING:
 __all__ = [
     "AbortedTxn",
     "Appended",
+    "BatchFate",
     "BrokerGeneration",
+    "Compacted",
+    "CompactedSegment",
+    "CompactionAction",
+    "CompactionPlan",
     "CorruptIndexError",
     "CorruptRecordError",
     "Cut",
@@ -106,6 +125,7 @@ __all__ = [
     "RetentionReason",
     "RollReason",
     "SeglogError",
+    "SegmentCompaction",
     "SegmentFate",
     "TimestampOffset",
     "TruncatedError",
@@ -115,14 +135,18 @@ __all__ = [
     "WriteError",
     "build_batch",
     "build_end_marker",
+    "compact",
     "decode_batch",
     "encode_batch",
+    "explain_compaction",
     "new_record",
     "open_log_directory",
     "open_partition",
+    "plan_compaction",
     "plan_for_directory",
     "plan_recovery",
     "plan_retention",
+    "prepare_compaction",
     "prepare_recovery",
     "prepare_retention",
     "recover_partition",
@@ -159,6 +183,20 @@ _NAMES: Final = {
         "UsageError",
         "WriteError",
     ),
+    "lifecycle.compaction": (
+        "CompactedSegment",
+        "CompactionAction",
+        "CompactionPlan",
+        "SegmentCompaction",
+        "plan_compaction",
+    ),
+    "lifecycle.compaction_apply": (
+        "Compacted",
+        "compact",
+        "explain_compaction",
+        "prepare_compaction",
+    ),
+    "lifecycle.compaction_rules": ("BatchFate",),
     "lifecycle.config": (
         "BrokerGeneration",
         "LogConfig",

@@ -34,6 +34,7 @@ COUNTS = {
     "segments": 20,
     "partitions": 16,
     "loads": 10,
+    "compaction": 4,
     "fixtures": 17,
     "directories": 5,
     "broker": 2,
@@ -95,6 +96,11 @@ def test_indexes_of_segments_equal_those_that_kafka_writes(oracles: dict[str, Or
 def test_every_file_of_a_partition_equals_the_one_that_kafka_writes(oracles: dict[str, Oracle]) -> None:
     result = run("partitions", oracles)
     assert result.counts["Kafka 4.1: segments"] > result.checked
+
+
+def test_compacted_logs_equal_those_of_kafkas_cleaner(oracles: dict[str, Oracle]) -> None:
+    result = run("compaction", oracles)
+    assert result.counts["passes that did something"]
 
 
 def test_kafka_finds_nothing_to_change_in_generated_directories(oracles: dict[str, Oracle]) -> None:

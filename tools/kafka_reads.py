@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_appends import check_partitions, check_segments
 from kafka_broker import check_broker
+from kafka_compaction import check_compaction
 from kafka_directories import check_fixtures, check_generated
 from kafka_loads import check_loads
 from kafka_oracle import RELEASES, Oracle, OracleError, missing_tools
@@ -36,6 +37,7 @@ COUNTS: Final = {
     "segments": 300,
     "partitions": 300,
     "loads": 200,
+    "compaction": 200,
     "fixtures": 1,
     "directories": 200,
     "broker": 12,
@@ -62,6 +64,7 @@ def parts(oracles: dict[str, Oracle], counts: dict[str, int], seed: int) -> dict
         "segments": partial(check_segments, every, seeds("segments")),
         "partitions": partial(check_partitions, every, seeds("partitions")),
         "loads": partial(check_loads, every, seeds("loads")),
+        "compaction": partial(check_compaction, newest_first[0], seeds("compaction")),
         "fixtures": partial(check_fixtures, newest_first[0], counts["fixtures"]),
         "directories": partial(check_generated, newest_first, seeds("directories")),
     }

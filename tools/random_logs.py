@@ -19,6 +19,7 @@ BASE_OFFSETS: Final = (0, 0, 7, 368_769, 2**40)
 START_MS: Final = 1_700_000_000_000
 FIRST_PRODUCER_ID: Final = 4000
 ATTRIBUTES_WITHOUT_RECORDS: Final = ~7
+NONE: Final = CompressionCodec.NONE
 MESSAGE_CODECS: Final = (CompressionCodec.NONE, CompressionCodec.GZIP, CompressionCodec.SNAPPY, CompressionCodec.LZ4)
 
 
@@ -69,12 +70,14 @@ class LogMaker:
         next_offset: of the next record.
         has_gaps: offsets are left out between batches now and then.
         has_log_append_time: some batches carry the broker's time.
+        has_compression: some batches are compressed.
     """
 
     dice: random.Random
     next_offset: int = 0
     has_gaps: bool = True
     has_log_append_time: bool = True
+    has_compression: bool = True
     time_ms: int = START_MS
     leader_epoch: int = 0
     coordinator_epoch: int = 0
@@ -108,7 +111,7 @@ class LogMaker:
         batch = build_batch(
             records,
             base_offset=self.next_offset,
-            codec=dice.choice(tuple(CompressionCodec)) if self.happens(40) else CompressionCodec.NONE,
+            codec=dice.choice(tuple(CompressionCodec)) if self.has_compression and self.happens(40) else NONE,
             log_append_time_ms=log_append_ms,
             partition_leader_epoch=self.leader_epoch,
             producer_id=producer.producer_id if producer else -1,
@@ -147,8 +150,8 @@ class LogMaker:
     def message(self, magic: int) -> bytes:
         """A message of magic 0 or 1, or a wrapper with several."""
         dice = self.dice
-        codec = dice.choice(MESSAGE_CODECS)
-        count = 1 if codec is CompressionCodec.NONE else dice.choice((1, 2, 5))
+        codec = dice.choice(MESSAGE_CODECS) if self.has_compression else NONE
+        count = 1 if codec is NONE else dice.choice((1, 2, 5))
         records = [self.record(has_headers=False) for _ in range(count)]
         entry = build_message_entry(
             records,

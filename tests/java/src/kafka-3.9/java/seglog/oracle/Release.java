@@ -1,5 +1,6 @@
 package seglog.oracle;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.File;
 import java.io.IOException;
 import java.util.Optional;
@@ -38,6 +39,11 @@ final class Release {
     static int recover(LogSegment segment, ProducerStateManager producers, LeaderEpochFileCache epochs)
             throws IOException {
         return segment.recover(producers, Optional.of(epochs));
+    }
+
+    static void clean(File directory, LogConfig config, Start start, Time time, Scheduler scheduler, Cleaning cleaning,
+            ObjectNode answer) {
+        throw new UnsupportedOperationException("the cleaner of this release is not asked");
     }
 
     static Log open(File directory, LogConfig config, Start start, Time time, Scheduler scheduler)

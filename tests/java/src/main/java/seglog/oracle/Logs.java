@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.File;
 import java.io.IOException;
+import java.security.GeneralSecurityException;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
 
 /** Whole logs, as a broker opens, writes and closes them. */
@@ -29,6 +30,13 @@ final class Logs {
             }
             answer.put("logEndOffset", log.logEndOffset());
         }
+    }
+
+    /** Open a log, compact it as the cleaner of a broker does, close it. */
+    static void clean(JsonNode request, ObjectNode answer) throws IOException, GeneralSecurityException {
+        File directory = new File(request.path("directory").asText());
+        Release.clean(directory, Segments.config(request), Start.of(request),
+            new StandingTime(request.path("nowMs").asLong(0)), new InlineScheduler(), Cleaning.of(request), answer);
     }
 
     private static Log open(JsonNode request, StandingTime time) throws IOException {

@@ -19,16 +19,17 @@ import java.util.Map;
 public final class Oracle {
     static final ObjectMapper JSON = new ObjectMapper();
 
-    private static final Map<String, Operation> OPERATIONS = Map.of(
-        "index", Segments::index,
-        "recover", Segments::recover,
-        "lookup", Segments::lookup,
-        "write", Logs::write,
-        "load", Logs::load,
-        "read", Reads::read,
-        "dump", Dumps::dump,
-        "create", Clients::create,
-        "consume", Clients::consume);
+    private static final Map<String, Operation> OPERATIONS = Map.ofEntries(
+        Map.entry("index", Segments::index),
+        Map.entry("recover", Segments::recover),
+        Map.entry("lookup", Segments::lookup),
+        Map.entry("write", Logs::write),
+        Map.entry("load", Logs::load),
+        Map.entry("clean", Logs::clean),
+        Map.entry("read", Reads::read),
+        Map.entry("dump", Dumps::dump),
+        Map.entry("create", Clients::create),
+        Map.entry("consume", Clients::consume));
 
     private Oracle() {
     }

@@ -1,0 +1,319 @@
+"""What becomes of the records and batches of a log that is compacted, and why (chapter 73).
+
+Everything here is a function of one batch and of what is known of the rest of the log: which offset is the newest of
+each key, whether the batch's transaction was aborted, whether its producer wrote anything after it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.build import MAGIC_2
+from seglog_format.codec.record import signed_64
+from seglog_format.model import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+    Message,
+    MessageHeader,
+    Record,
+    RecordBatch,
+    RecordBatchHeader,
+    TimestampType,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+KNOWN_BITS: Final = CODEC_MASK | TIMESTAMP_TYPE_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
+"""Attribute bits that a batch keeps when it is written anew; the delete horizon has its own rules."""
+
+
+@dataclass(slots=True)
+class NewestOffsets:
+    """The newest record of each key in the dirty part of a log.
+
+    Attributes:
+        by_key: its offset.
+        end_offset: everything below was looked at.
+    """
+
+    by_key: dict[bytes, int] = field(default_factory=dict)
+    end_offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What holds for every batch that one pass of compaction goes through.
+
+    Attributes:
+        newest: the newest record of each key.
+        now_ms: the clock when it began.
+        delete_retention_ms: how long tombstones and markers are kept after the first pass that could remove them.
+        end_offset: where the pass has to stop; the batch that ends there stays.
+    """
+
+    newest: NewestOffsets
+    now_ms: int
+    delete_retention_ms: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFacts:
+    """What the rest of the log says about a batch.
+
+    Attributes:
+        is_aborted: its transaction was.
+        is_unneeded_marker: it ends a transaction of which the pass has met no batch, or says nothing at all.
+        is_last_of_producer: what is known of its producer rests on it.
+        keeps_old_tombstones: tombstones of magic 0 and 1 in its segment are not old enough to go.
+    """
+
+    is_aborted: bool = False
+    is_unneeded_marker: bool = False
+    is_last_of_producer: bool = False
+    keeps_old_tombstones: bool = True
+
+
+class RecordReason(Enum):
+    """Why a record stays or goes: words, and the rule."""
+
+    NEWEST = "the newest of its key", "SEG-CMP-008"
+    NOT_REACHED = "after the last key that could be remembered", "SEG-CMP-007"
+    TOMBSTONE = "a tombstone, and its time has not come", "SEG-CMP-010"
+    MARKER = "the end of a transaction", "SEG-CMP-014"
+    SUPERSEDED = "a later record has its key", "SEG-CMP-008"
+    NO_KEY = "it has no key", "SEG-CMP-009"
+    EXPIRED_TOMBSTONE = "a tombstone, and its time has come", "SEG-CMP-010"
+    ABORTED = "its transaction was aborted", "SEG-CMP-013"
+    EXPIRED_MARKER = "the end of a transaction of which nothing is left, and its time has come", "SEG-CMP-014"
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the record stays."""
+        return self in KEPT
+
+
+KEPT: Final = frozenset({RecordReason.NEWEST, RecordReason.NOT_REACHED, RecordReason.TOMBSTONE, RecordReason.MARKER})
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFate:
+    """What becomes of one record."""
+
+    record: Record | Message
+    reason: RecordReason
+
+    @property
+    def explanation(self) -> str:
+        """Why, in words."""
+        return f"offset {self.record.offset}: {'kept' if self.reason.is_kept else 'removed'}: {self.reason.value[0]}"
+
+    @property
+    def requirement(self) -> str:
+        """Id of the rule."""
+        return self.reason.value[1]
+
+
+class BatchAction(Enum):
+    """What becomes of a batch."""
+
+    COPY = "copied as it is"
+    REWRITE = "written anew"
+    EMPTY = "emptied"
+    DROP = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFate:
+    """What becomes of one batch.
+
+    Attributes:
+        batch: as it was.
+        action: what happens to it.
+        records: what happens to each of its records.
+        requirement: id of the rule behind the action.
+        delete_horizon_ms: of the batch that takes its place; None where that has none.
+    """
+
+    batch: RecordBatch
+    action: BatchAction
+    records: tuple[RecordFate, ...]
+    requirement: str
+    delete_horizon_ms: int | None = None
+
+    @property
+    def explanation(self) -> tuple[str, ...]:
+        """A line for the batch, and one for each record."""
+        place = f"batch {self.batch.base_offset} to {self.batch.last_offset}"
+        return (f"{place}: {self.action.value}", *(f"  {fate.explanation}" for fate in self.records))
+
+    @property
+    def replacement(self) -> RecordBatch | None:
+        """The batch that takes its place; None where there is none."""
+        match self.action:
+            case BatchAction.DROP:
+                return None
+            case BatchAction.COPY:
+                return self.batch
+            case BatchAction.EMPTY:
+                return emptied(self.batch)
+        return rewritten(self.batch, self.kept, self.delete_horizon_ms)
+
+    @property
+    def kept(self) -> tuple[Record | Message, ...]:
+        """The records that stay."""
+        return tuple(fate.record for fate in self.records if fate.reason.is_kept)
+
+
+def fate_of(batch: RecordBatch, facts: BatchFacts, this_pass: Pass) -> BatchFate:
+    """Decide what becomes of a batch.
+
+    Args:
+        batch: as it stands in the log.
+        facts: what the rest of the log says about it.
+        this_pass: what holds for all batches.
+    """
+    header = batch.header
+    records = tuple(RecordFate(record, _reason(record, header, facts, this_pass)) for record in batch.records)
+    kept = [fate.record for fate in records if fate.reason.is_kept]
+    if not kept:
+        requirement = _reason_to_stay(header, facts, this_pass)
+        action = BatchAction.EMPTY if requirement else BatchAction.DROP
+        return BatchFate(batch, action, records, requirement or "SEG-CMP-015")
+    old_horizon = header.delete_horizon_ms
+    if old_horizon is None and _waits(kept, facts):
+        return BatchFate(
+            batch, BatchAction.REWRITE, records, "SEG-CMP-011", this_pass.now_ms + this_pass.delete_retention_ms
+        )
+    if isinstance(header, RecordBatchHeader) and len(kept) == len(records):
+        return BatchFate(batch, BatchAction.COPY, records, "SEG-CMP-017", old_horizon)
+    return BatchFate(batch, BatchAction.REWRITE, records, "SEG-CMP-018", old_horizon)
+
+
+def _reason(
+    record: Record | Message, header: RecordBatchHeader | MessageHeader, facts: BatchFacts, this_pass: Pass
+) -> RecordReason:
+    is_expired = _is_expired(header, facts, this_pass)
+    if header.is_control:
+        return RecordReason.EXPIRED_MARKER if facts.is_unneeded_marker and is_expired else RecordReason.MARKER
+    if facts.is_aborted:
+        return RecordReason.ABORTED
+    if record.offset >= this_pass.newest.end_offset:
+        return RecordReason.NOT_REACHED
+    return _reason_by_key(record, this_pass.newest, is_expired=is_expired)
+
+
+def _reason_by_key(record: Record | Message, newest: NewestOffsets, *, is_expired: bool) -> RecordReason:
+    if record.key is None:
+        return RecordReason.NO_KEY
+    if record.offset < newest.by_key.get(record.key, NO_OFFSET):
+        return RecordReason.SUPERSEDED
+    if record.value is not None:
+        return RecordReason.NEWEST
+    return RecordReason.EXPIRED_TOMBSTONE if is_expired else RecordReason.TOMBSTONE
+
+
+NO_OFFSET: Final = -1
+
+
+def _is_expired(header: RecordBatchHeader | MessageHeader, facts: BatchFacts, this_pass: Pass) -> bool:
+    """Whether tombstones and markers have stayed for long enough (SEG-CMP-010, SEG-CMP-012)."""
+    if isinstance(header, MessageHeader):
+        return not facts.keeps_old_tombstones
+    horizon = header.delete_horizon_ms
+    return horizon is not None and horizon <= this_pass.now_ms
+
+
+def _waits(kept: Sequence[Record | Message], facts: BatchFacts) -> bool:
+    """Whether something in a batch will go when its time has come."""
+    return facts.is_unneeded_marker or any(record.value is None for record in kept)
+
+
+def _reason_to_stay(header: RecordBatchHeader | MessageHeader, facts: BatchFacts, this_pass: Pass) -> str:
+    """Which rule keeps a batch without records; messages of magic 0 and 1 cannot be empty."""
+    if isinstance(header, MessageHeader):
+        return ""
+    if facts.is_last_of_producer:
+        return "SEG-CMP-015"
+    return "SEG-CMP-016" if header.next_offset == this_pass.end_offset else ""
+
+
+def emptied(batch: RecordBatch) -> RecordBatch:
+    """A batch of magic 2 without its records (SEG-BAT-018)."""
+    header = batch.header
+    assert isinstance(header, RecordBatchHeader)
+    bits = header.attributes & KNOWN_BITS & ~CODEC_MASK
+    return RecordBatch(
+        batch.position, replace(header, attributes=bits, base_timestamp_ms=NO_TIMESTAMP, records_count=0), ()
+    )
+
+
+def rewritten(
+    batch: RecordBatch, kept: Sequence[Record | Message], delete_horizon_ms: int | None = None
+) -> RecordBatch:
+    """The batch of magic 2 that holds what is left of a batch (SEG-CMP-018, SEG-CMP-019, SEG-CMP-020).
+
+    Args:
+        batch: as it was, of any magic.
+        kept: the records that are left; one or more.
+        delete_horizon_ms: takes the place of the base timestamp.
+    """
+    header = _header(batch, kept, delete_horizon_ms)
+    return RecordBatch(batch.position, header, tuple(_placed(record, header) for record in kept))
+
+
+def _header(batch: RecordBatch, kept: Sequence[Record | Message], delete_horizon_ms: int | None) -> RecordBatchHeader:
+    old = batch.header
+    horizon = delete_horizon_ms if delete_horizon_ms is not None and delete_horizon_ms >= 0 else None
+    is_stamped = old.timestamp_type is TimestampType.LOG_APPEND_TIME
+    largest_ms = max(NO_TIMESTAMP, *(record.timestamp_ms for record in kept))
+    common = replace(
+        old if isinstance(old, RecordBatchHeader) else _converted(old, kept),
+        attributes=old.attributes & KNOWN_BITS | (0 if horizon is None else DELETE_HORIZON_BIT),
+        base_timestamp_ms=kept[0].timestamp_ms if horizon is None else horizon,
+        records_count=len(kept),
+    )
+    return common if is_stamped else replace(common, max_timestamp_ms=largest_ms)
+
+
+def _converted(old: MessageHeader, kept: Sequence[Record | Message]) -> RecordBatchHeader:
+    """Magic 0 and 1 know no producer, no leader epoch, and no offsets that are gone."""
+    return RecordBatchHeader(
+        base_offset=kept[0].offset,
+        batch_length=0,
+        partition_leader_epoch=NO_PARTITION_LEADER_EPOCH,
+        magic=MAGIC_2,
+        crc=0,
+        attributes=0,
+        last_offset_delta=kept[-1].offset - kept[0].offset,
+        base_timestamp_ms=NO_TIMESTAMP,
+        max_timestamp_ms=old.timestamp_ms,
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=NO_PRODUCER_EPOCH,
+        base_sequence=NO_SEQUENCE,
+        records_count=0,
+    )
+
+
+def _placed(record: Record | Message, header: RecordBatchHeader) -> Record:
+    return Record(
+        offset=record.offset,
+        timestamp_ms=record.timestamp_ms,
+        key=record.key,
+        value=record.value,
+        headers=record.headers,
+        sequence=record.sequence,
+        timestamp_delta=signed_64(record.timestamp_ms - header.base_timestamp_ms),
+        offset_delta=record.offset - header.base_offset,
+    )

@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install
-CHECKED := seglog_format conformance/seglog_conformance tests tools
+CHECKED := seglog_format conformance/seglog_conformance tests tools benchmarks
 export NO_MKDOCS_2_WARNING := 1
 MEASURED := seglog_format/schema/*,seglog_format/codec/*,seglog_format/checks/*,seglog_format/log/*
 WORKERS ?= 2
@@ -79,8 +79,9 @@ coverage: $(VENV)/.dev ## branch coverage of schema, codec, checks and log: 97 %
 conform: $(VENV)/.dev ## hold the reference reader against what Kafka reads from the bundled fixtures
 	@$(BIN)/python tools/conform.py $(ARGS)
 
-bench: $(VENV)/.base ## how quick the reference reader is on this machine
+bench: $(VENV)/.base ## how quick reading is, and appending against Kafka's own classes (Java 17, Maven)
 	@$(BIN)/python tools/bench.py $(ARGS)
+	@$(BIN)/python benchmarks/append.py --report reports/append.json
 
 # -- documentation ---------------------------------------------------------------------------------------------------
 

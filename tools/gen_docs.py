@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import click
 import demo_data
 import pictures
+import report_pages
 import structure_pages
 import transcripts
 from requirement_trace import Trace, join
@@ -36,6 +37,7 @@ ABOUT = {
     "errors": "what is raised, and when",
     "command-line": "every command and option of `seglog`",
     "python": "the public names of the package",
+    "speed": "how quick appending is, in terms of Kafka's own classes",
 }
 
 
@@ -47,6 +49,7 @@ def generated() -> dict[str, str]:
         "docs/reference/requirements.md": requirements_page(traces),
         "docs/reference/errors.md": errors_page(),
         "docs/reference/command-line.md": command_line_page(),
+        "docs/reference/speed.md": report_pages.speed_page(NOTICE),
         **structure_pages.pages(NOTICE),
     }
     return pages | {"docs/reference/index.md": index_page(pages)}

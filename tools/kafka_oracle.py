@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
@@ -89,15 +89,24 @@ class Oracle:
     Args:
         release: of `RELEASES`.
         scratch: where it keeps files while it answers; memory is quick.
+        main: the class that answers.
+        options: of Java. Those by default start quickly; for long work others are quicker.
     """
 
-    def __init__(self, release: str, scratch: Path | None = None) -> None:
+    def __init__(
+        self,
+        release: str,
+        scratch: Path | None = None,
+        *,
+        main: str = "seglog.oracle.Oracle",
+        options: Sequence[str] = JAVA_OPTIONS,
+    ) -> None:
         self.release = release
         self.version = RELEASES[release]
         self._errors = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the process
-        command = ["java", *JAVA_OPTIONS, f"-Djava.io.tmpdir={scratch or scratch_root()}"]
+        command = ["java", *options, f"-Djava.io.tmpdir={scratch or scratch_root()}"]
         self._process = subprocess.Popen(
-            [*command, "-cp", class_path(release), "seglog.oracle.Oracle"],
+            [*command, "-cp", class_path(release), main],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -1,0 +1,210 @@
+"""How quick appending is: `PartitionWriter` against Kafka's own classes, with the same batches in the same run.
+
+Batches come ready made, as producers send them, and go to files in memory; nothing is flushed. Kafka's
+``LogSegment.append`` only writes bytes and index entries: what a leader does before is done by then. Kafka's
+``UnifiedLog.appendAsLeader`` and our ``append`` do all of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from harness import Peer, Times, java_version, machine, measure
+
+from seglog_format import LogConfig, PartitionWriter, build_batch, encode_batch, new_record
+from seglog_format.cli.version import VERSION
+from seglog_format.codec.build import with_offset
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
+import kafka_oracle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+RELEASE: Final = "4.1"
+TIME_MS: Final = 1_700_000_000_000
+DISTINCT: Final = 32
+"""Batches that are made; they follow each other again and again, at other offsets."""
+
+SETTINGS: Final = {"segment.bytes": str(1 << 30), "message.timestamp.after.max.ms": str(2**63 - 1)}
+JAVA_OPTIONS: Final = ("-Xmx1g", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
+LEADER: Final = "PartitionWriter.append"
+FOLLOWER: Final = "PartitionWriter.append_as_follower"
+SEGMENT: Final = "Kafka LogSegment.append"
+BROKER: Final = "Kafka UnifiedLog.appendAsLeader"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is appended.
+
+    Attributes:
+        value_size: bytes of each record's value.
+        record_count: records of a batch.
+        batch_count: batches of a round, one append each.
+    """
+
+    value_size: int
+    record_count: int
+    batch_count: int
+
+    def batches(self, seed: int) -> list[bytes]:
+        """The batches of a round, as producers send them."""
+        dice = random.Random(f"{seed} {self.value_size}")  # noqa: S311 - chance that repeats
+        made = [self._batch(dice) for _ in range(DISTINCT)]
+        return [made[number % DISTINCT] for number in range(self.batch_count)]
+
+    def _batch(self, dice: random.Random) -> bytes:
+        records = [
+            new_record(dice.randbytes(self.value_size), dice.randbytes(8), timestamp_ms=TIME_MS + number)
+            for number in range(self.record_count)
+        ]
+        return encode_batch(build_batch(records))
+
+
+CASES: Final = (Case(100, 100, 3000), Case(1000, 16, 3000))
+SHARE_OF_LEADER: Final = 40
+"""The reference checks every record, and takes its time: it gets this part of the batches."""
+
+
+class Appending:
+    """The same appends through each peer.
+
+    Args:
+        case: what is appended.
+        seed: of its bytes.
+        scratch: a directory for the files of a round.
+        kafka: Kafka's classes, where there are any.
+    """
+
+    def __init__(self, case: Case, seed: int, scratch: Path, kafka: kafka_oracle.Oracle | None) -> None:
+        self.case = case
+        self.scratch = scratch
+        self.kafka = kafka
+        self.sent = case.batches(seed)
+        self.placed = [with_offset(data, n * case.record_count, 0) for n, data in enumerate(self.sent)]
+        (scratch / "sent").write_bytes(b"".join(self.sent))
+        (scratch / "placed").write_bytes(b"".join(self.placed))
+
+    @property
+    def batch_size(self) -> int:
+        """Bytes of a batch; they hardly differ."""
+        return sum(map(len, self.sent)) // len(self.sent)
+
+    def peers(self) -> Iterator[Peer]:
+        """Ours, and Kafka's where there is Java."""
+        few = self.sent[::SHARE_OF_LEADER]
+        yield Peer(LEADER, lambda: self._ours(few, lambda writer: writer.append))
+        yield Peer(FOLLOWER, lambda: self._ours(self.placed, lambda writer: writer.append_as_follower))
+        if self.kafka is not None:
+            yield Peer(SEGMENT, lambda: self._kafka("segment", "placed"))
+            yield Peer(BROKER, lambda: self._kafka("leader", "sent"))
+
+    def _directory(self) -> Path:
+        directory = self.scratch / "logs"
+        shutil.rmtree(directory, ignore_errors=True)
+        (directory / "t-0").mkdir(parents=True)
+        return directory / "t-0"
+
+    def _ours(self, batches: Sequence[bytes], method: Callable[[PartitionWriter], Callable[[bytes], object]]) -> float:
+        with PartitionWriter(self._directory(), LogConfig.from_properties(SETTINGS)) as writer:
+            append = method(writer)
+            start = time.perf_counter()
+            for data in batches:
+                append(data)
+            return (time.perf_counter() - start) / len(batches)
+
+    def _kafka(self, peer: str, file: str) -> float:
+        assert self.kafka is not None
+        answer = self.kafka.must(
+            peer, peer=peer, file=str(self.scratch / file), directory=str(self._directory()), config=SETTINGS
+        )
+        seconds: float = answer["nanoseconds"] / 1e9 / answer["appends"]
+        return seconds
+
+
+def result(appending: Appending, times: Sequence[Times]) -> dict[str, Any]:
+    """Figures of a case, and the ratio of our speed to that of each of Kafka's."""
+    case, known = appending.case, {each.name: each for each in times}
+    return {
+        "valueBytes": case.value_size,
+        "recordsPerBatch": case.record_count,
+        "batchBytes": appending.batch_size,
+        "peers": {name: _speed(appending, each) for name, each in known.items()},
+        "ratios": {
+            f"{ours} / {theirs}": round(known[theirs].median / known[ours].median, 4)
+            for ours, theirs in product((LEADER, FOLLOWER), (SEGMENT, BROKER))
+            if theirs in known
+        },
+    }
+
+
+def _speed(appending: Appending, times: Times) -> dict[str, Any]:
+    return {
+        "megabytesPerSecond": round(appending.batch_size / times.median / 1e6, 2),
+        "appendsPerSecond": round(1 / times.median),
+        "microsecondsPerAppend": [round(each * 1e6, 1) for each in times.seconds],
+    }
+
+
+def text(found: dict[str, Any]) -> Iterator[str]:
+    """A case for people."""
+    size, count = found["batchBytes"], found["recordsPerBatch"]
+    yield f"records of {found['valueBytes']} bytes, {count} to a batch of {size:,} bytes"
+    for name, speed in found["peers"].items():
+        yield f"  {name:36}{speed['megabytesPerSecond']:10,.1f} MB/s{speed['appendsPerSecond']:12,} appends/s"
+    for name, ratio in found["ratios"].items():
+        yield f"  {name}: {ratio:.4f}"
+
+
+def report(seed: int, rounds: int, kafka: kafka_oracle.Oracle | None) -> dict[str, Any]:
+    """Measure every case."""
+    cases, where = [], machine()
+    for case in CASES:
+        with kafka_oracle.scratch_directory() as name:
+            appending = Appending(case, seed, Path(name), kafka)
+            cases.append(result(appending, measure(list(appending.peers()), rounds)))
+        print("\n".join(text(cases[-1])), flush=True)
+    versions = {"seglog-format": VERSION}
+    if kafka is not None:
+        versions |= {"kafka": kafka.version, "java": java_version()}
+    return {
+        "command": f"python benchmarks/append.py --seed {seed} --rounds {rounds}",
+        "seed": seed,
+        "rounds": rounds,
+        "versions": versions,
+        "machine": where,
+        "cases": cases,
+    }
+
+
+def main() -> int:
+    """Measure, print, and write a report that is only kept where Kafka took part."""
+    parser = argparse.ArgumentParser(description="how quick appending is, against Kafka's own classes")
+    parser.add_argument("--seed", type=int, default=1, help="of the bytes that are appended")
+    parser.add_argument("--rounds", type=int, default=7, help="that each peer is measured in")
+    parser.add_argument("--report", type=Path, help="write the figures here, as JSON")
+    given = parser.parse_args()
+    missing = kafka_oracle.missing_tools()
+    if missing:
+        print(f"not on this machine: {', '.join(missing)}; Kafka's side is left out, and no report is written\n")
+        report(given.seed, given.rounds, None)
+        return 0
+    with kafka_oracle.Oracle(RELEASE, main="seglog.oracle.Appends", options=JAVA_OPTIONS) as kafka:
+        found = report(given.seed, given.rounds, kafka)
+    if given.report is not None:
+        given.report.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""Peers that do the same work, measured in turns in one run, and compared by ratios.
+
+Machines differ and are busy with other things; a ratio of two peers that took turns says more than a figure.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import platform
+import statistics
+import subprocess
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """One who does the work.
+
+    Attributes:
+        name: for the report.
+        run: does it for a while, and tells how many seconds one piece of work took.
+    """
+
+    name: str
+    run: Callable[[], float]
+
+
+@dataclass(slots=True)
+class Times:
+    """How many seconds one piece of work took a peer, round by round."""
+
+    name: str
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        """Seconds of the round in the middle."""
+        return statistics.median(self.seconds)
+
+
+def measure(peers: Sequence[Peer], rounds: int, warm_up: int = 3) -> list[Times]:
+    """Let the peers take turns.
+
+    Args:
+        peers: all do the same work.
+        rounds: that count.
+        warm_up: rounds before that do not.
+    """
+    times = [Times(peer.name) for peer in peers]
+    for number in range(warm_up + rounds):
+        for peer, known in zip(peers, times, strict=True):
+            gc.collect()
+            seconds = peer.run()
+            if number >= warm_up:
+                known.seconds.append(seconds)
+    return times
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on, without names; the load says how many others were at work."""
+    return {
+        "system": platform.system(),
+        "architecture": platform.machine(),
+        "cores": os.cpu_count(),
+        "loadAverage": round(os.getloadavg()[0], 1),
+        "python": platform.python_version(),
+    }
+
+
+def java_version() -> str:
+    """The first line of what Java says of itself."""
+    done = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True)  # noqa: S607 - from PATH
+    return done.stderr.splitlines()[0]

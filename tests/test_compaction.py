@@ -59,6 +59,13 @@ def test_the_clean_part_is_rewritten_too_but_only_where_something_after_it_is_di
     )
 
 
+@pytest.mark.req("SEG-CMP-001")
+def test_nothing_is_done_where_the_dirty_part_has_no_bytes() -> None:
+    found = plan(segments(100, 0, 100), cleaner_offset=10)
+    assert groups(found) == []
+    assert found.explanation[0] == "segment 0: keep: nothing from 10 on has any bytes"
+
+
 @pytest.mark.req("SEG-CMP-002")
 def test_the_active_segment_stays() -> None:
     assert groups(plan(segments(100, 100, 100))) == [[0, 10]]

@@ -158,9 +158,9 @@ def plan_compaction(  # noqa: PLR0913 - each is a fact about the log
     first_dirty = first_dirty_offset(segments, cleaner_offset, max(log_start_offset, segments[0].base_offset))
     limit = _limit(segments, config, first_dirty, stable, now_ms)
     end = limit.offset if end_offset is None else min(end_offset, limit.offset)
-    cleaned = [one for one in segments if one.base_offset < end] if first_dirty < limit.offset else []
-    groups = tuple(_groups(cleaned, config, limit.offset))
     clean_size, dirty_size = _sizes(segments, first_dirty, limit.offset)
+    cleaned = [one for one in segments if one.base_offset < end] if dirty_size else []
+    groups = tuple(_groups(cleaned, config, limit.offset))
     return CompactionPlan(
         fates=tuple(_fates(segments, groups, first_dirty, limit, end)),
         first_dirty_offset=first_dirty,
@@ -295,6 +295,8 @@ def _reason_to_keep(
         return f"segment {limit.offset} before it stays", limit.requirement
     if first_dirty >= limit.offset:
         return f"compaction has been at everything below {first_dirty}", "SEG-CMP-001"
+    if segment.base_offset < end:
+        return f"nothing from {first_dirty} on has any bytes", "SEG-CMP-001"
     return f"the keys up to offset {end - 1} are all that can be remembered at a time", "SEG-CMP-007"
 
 

@@ -7,7 +7,9 @@ that has not changed since. Needs Java 17 and Maven.
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,6 +48,27 @@ def ask(oracle: Oracle, case: Case) -> dict[str, Any]:
     return oracle.ask("decode", data=case.request["data"])
 
 
+def storage_classes() -> tuple[str, dict[str, str]]:
+    """What the storage classes of a broker made of the cases that are not about batches alone."""
+    with tempfile.TemporaryDirectory() as scratch:
+        results = Path(scratch) / "results.jsonl"
+        command = [
+            sys.executable,
+            "-m",
+            "seglog_format.cli",
+            "conform",
+            "run",
+            "--testee",
+            "kafka-storage",
+            "--no-smoke",
+        ]
+        subprocess.run([*command, "--known", scratch, "--jsonl", str(results)], stdout=subprocess.DEVNULL, check=False)
+        lines = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+    found = [line for line in lines if line["type"] == "result" and line["verdict"] != "SKIP"]
+    texts = {line["case"]: "agrees" if line["verdict"] == "PASS" else f"departs: {line['verdict']}" for line in found}
+    return f"kafka-storage {found[0]['version']}", texts
+
+
 def main() -> int:
     """Ask everything, and write down the answers."""
     if missing_tools():
@@ -59,8 +82,11 @@ def main() -> int:
             if case.op == "decode":
                 answers[case.id] = [digest(stored[case.id]), asked(oracle, case)]
         name = f"kafka-clients {oracle.version}"
-    ASKED.write_text(document({name: answers}), encoding="utf-8")
-    print(f"{len(answers)} cases asked, {sum('departs' in text for _, text in answers.values())} departures")
+    storage, texts = storage_classes()
+    others = {case: [digest(stored[case]), text] for case, text in texts.items() if stored[case]["op"] != "decode"}
+    ASKED.write_text(document({name: answers, storage: others}), encoding="utf-8")
+    for who, said in ((name, answers), (storage, others)):
+        print(f"{who}: {len(said)} cases asked, {sum('departs' in text for _, text in said.values())} departures")
     return 0
 
 

@@ -604,10 +604,14 @@ def transactions() -> Family:
         "Transactions, and the index of aborted ones",
         "facts 2.6, 4.4 and 6",
         flags={
+            "RECOVERS_ON_OPEN": {
+                "effect": "A library that recovers a log whenever it opens one has cut the damage off before anybody reads.",
+                "links": [],
+            },
             "LATE_ERROR": {
                 "effect": "An error may come with the records before the damage or with the read after them; it must come.",
                 "links": [],
-            }
+            },
         },
     )
     terms = must("SEG-CTL-009", "SEG-BAT-001")

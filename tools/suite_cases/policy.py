@@ -44,6 +44,10 @@ def appends() -> Family:
             "effect": "What a leader lets in stays for all time: later brokers, cleaners and clients have to live with it.",
             "links": [],
         },
+        "LENIENT_LEADER": {
+            "effect": "Brokers let this pass: they write nothing, put it right, or do not look. A leader may be stricter.",
+            "links": [],
+        },
         "CLOCKS": {
             "effect": "A time in the far future keeps its segment for ever and rolls the log at once.",
             "links": [],
@@ -58,7 +62,9 @@ def appends() -> Family:
             "now": str(NOW),
             "config": {key.replace("_", "."): value for key, value in config.items()},
         }
-        expect: Json = {"accept": True} if result == "valid" else {"reject": {"class": "policy"}}
+        accepted, refused = {"accept": True}, {"reject": {"class": "policy"}}
+        branches = {"allowed": [{"branch": "refused", **refused}, {"branch": "accepted", **accepted}]}
+        expect: Json = {"valid": accepted, "invalid": refused, "acceptable": branches}[result]
         family.add(name, "validate", result, why, terms, request=request, expect=expect)
 
     def takes(name: str, why: str, terms: Terms, content: bytes, **config: str) -> None:
@@ -66,6 +72,10 @@ def appends() -> Family:
 
     def refuses(name: str, why: str, terms: Terms, content: bytes, **config: str) -> None:
         ask(name, "invalid", why, terms, content, **config)
+
+    def may_refuse(name: str, why: str, rule: str, content: bytes) -> None:
+        ask(name, "acceptable", why, should(rule, flags=("LENIENT_LEADER",)), content)
+        ask(f"{name}-strict", "invalid", why, must(rule, flags=("APPEND_POLICY",), needs=("strictAppend",)), content)
 
     single = must("SEG-APP-004", flags=("APPEND_POLICY",))
     plain = sent()
@@ -123,10 +133,13 @@ def appends() -> Family:
         with_field(plain.encoded(), LAST_OFFSET_DELTA, 5),
     )
     refuses("last-delta-too-small", "It says less.", single, with_field(plain.encoded(), LAST_OFFSET_DELTA, 0))
-    refuses(
-        "deltas-twice", "Two records with one delta.", single, sent(Rec(delta=0), Rec(delta=0), last_delta=1).encoded()
+    may_refuse(
+        "deltas-twice",
+        "Two records with one delta.",
+        "SEG-APP-004",
+        sent(Rec(delta=0), Rec(delta=0), last_delta=1).encoded(),
     )
-    refuses("deltas-back", "Deltas that go back.", single, sent(Rec(delta=1), Rec(delta=0)).encoded())
+    may_refuse("deltas-back", "Deltas that go back.", "SEG-APP-004", sent(Rec(delta=1), Rec(delta=0)).encoded())
     refuses("empty", "No record at all.", single, empty(0, 0, leader_epoch=-1).encoded())
     refuses(
         "count-too-large",
@@ -155,8 +168,8 @@ def appends() -> Family:
     )
     damaged = must("SEG-BAT-003", flags=("APPEND_POLICY",))
     refuses("wrong-crc", "A wrong checksum.", damaged, flipped(plain.encoded(), 65))
-    refuses("nothing", "Nothing at all.", must("SEG-APP-005", flags=("APPEND_POLICY",)), b"")
-    refuses("only-a-part", "Part of a batch.", must("SEG-APP-005", flags=("APPEND_POLICY",)), plain.encoded()[:-1])
+    may_refuse("nothing", "Nothing at all.", "SEG-APP-005", b"")
+    may_refuse("only-a-part", "Part of a batch.", "SEG-APP-005", plain.encoded()[:-1])
     takes(
         "part-behind",
         "Bytes behind the batch are trimmed, not written.",
@@ -181,14 +194,43 @@ def appends() -> Family:
         must("SEG-REC-006", flags=("APPEND_POLICY",)),
         replace(plain, stored=b"\x10\0\0\0\1\x7f").encoded(),
     )
-    refuses(
+    may_refuse(
         "log-append-time",
         "It is for the broker to set LogAppendTime.",
-        must("SEG-APP-011", flags=("APPEND_POLICY",)),
+        "SEG-APP-011",
         replace(plain, attributes=LOG_APPEND_TIME).encoded(),
     )
     _sizes(takes, refuses, plain)
     _clocks(takes, refuses)
+    _keys(takes, refuses)
+    return family
+
+
+def _sizes(takes: object, refuses: object, plain: Batch) -> None:
+    assert callable(takes)
+    assert callable(refuses)
+    terms = must("SEG-APP-006", flags=("APPEND_POLICY",))
+    size = len(plain.encoded())
+    takes(
+        "max-message-bytes",
+        "Exactly as large as allowed, prefix included.",
+        terms,
+        plain.encoded(),
+        max_message_bytes=str(size),
+    )
+    refuses(
+        "max-message-bytes-one-less",
+        "One byte more than allowed.",
+        terms,
+        plain.encoded(),
+        max_message_bytes=str(size - 1),
+    )
+    refuses("max-message-bytes-0", "Nothing is allowed.", terms, plain.encoded(), max_message_bytes="0")
+
+
+def _keys(takes: object, refuses: object) -> None:
+    assert callable(takes)
+    assert callable(refuses)
     keys = must("SEG-APP-012", flags=("APPEND_POLICY",))
     refuses(
         "compacted-null-key",
@@ -213,29 +255,6 @@ def appends() -> Family:
         sent(Rec(value=None)).encoded(),
         cleanup_policy="compact",
     )
-    return family
-
-
-def _sizes(takes: object, refuses: object, plain: Batch) -> None:
-    assert callable(takes)
-    assert callable(refuses)
-    terms = must("SEG-APP-006", flags=("APPEND_POLICY",))
-    size = len(plain.encoded())
-    takes(
-        "max-message-bytes",
-        "Exactly as large as allowed, prefix included.",
-        terms,
-        plain.encoded(),
-        max_message_bytes=str(size),
-    )
-    refuses(
-        "max-message-bytes-one-less",
-        "One byte more than allowed.",
-        terms,
-        plain.encoded(),
-        max_message_bytes=str(size - 1),
-    )
-    refuses("max-message-bytes-0", "Nothing is allowed.", terms, plain.encoded(), max_message_bytes="0")
 
 
 def _clocks(takes: object, refuses: object) -> None:

@@ -79,13 +79,20 @@ def record_lengths() -> Family:
             compressed=count == 1,
         )
     past = Bad(family, must("SEG-REC-001", flags=("RECORD_LENGTH",)), "length")
-    for number in (len(PLAIN) + 1, 100, 1_000_000, INT32_MAX):
+    for number in (len(PLAIN) + 1, 2 * len(PLAIN), 1_000_000):
         past.add(
             f"length-{number}",
-            "The length leads past the end of the batch; it is no reason to allocate.",
+            "The length leads past the end of the batch.",
             varint(number) + PLAIN,
-            compressed=number == INT32_MAX,
+            compressed=number == 2 * len(PLAIN),
         )
+    greatest = Bad(family, should("SEG-REC-001", flags=("RECORD_LENGTH",)), "length")
+    greatest.add(
+        f"length-{INT32_MAX}",
+        "The greatest length there is; it is no reason to allocate.",
+        varint(INT32_MAX) + PLAIN,
+        compressed=True,
+    )
     short = Bad(family, must("SEG-REC-006", flags=("RECORD_LENGTH",)), "length")
     for count in range(1, len(PLAIN)):
         short.add(

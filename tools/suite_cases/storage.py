@@ -630,7 +630,7 @@ def _times(find: Callable[..., None]) -> None:
     find(
         "largest",
         "The time -3 asks for the first record with the largest time.",
-        must("SEG-LKP-013", since="3.0"),
+        must("SEG-LKP-013", since="3.0", needs=("specialTimestamps",)),
         files,
         found(11, 6002),
         timestamp=-3,
@@ -1574,9 +1574,23 @@ def _damaged_reads(family: Family) -> None:
         family.add(
             f"read-damaged-{at}",
             "read",
+            "acceptable",
+            "A read that begins at a damaged batch says so, or recovery has cut the log there before; nothing from it on is delivered.",
+            must("SEG-LKP-014", flags=("RECOVERS_ON_OPEN",)),
+            request={"files": files, "offset": str(3 * at)},
+            expect={
+                "allowed": [
+                    {"branch": "refused", "reject": {"class": "crc"}, "records": []},
+                    {"branch": "recovered", "records": [], "nextOffset": str(3 * at)},
+                ]
+            },
+        )
+        family.add(
+            f"read-damaged-{at}-verified",
+            "read",
             "invalid",
-            "A read that begins at a damaged batch says so, and delivers nothing from it on.",
-            must("SEG-LKP-014"),
+            "Nobody has cut the log: a read that begins at a damaged batch says so.",
+            must("SEG-LKP-014", needs=("verifiedRead",)),
             request={"files": files, "offset": str(3 * at)},
             expect={"reject": {"class": "crc"}, "records": []},
         )

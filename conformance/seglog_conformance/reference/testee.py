@@ -35,6 +35,9 @@ FEATURES: Final = {
     "decide": ["roll", "retain"],
     "parse": True,
     "limit": True,
+    "specialTimestamps": True,
+    "strictAppend": True,
+    "verifiedRead": True,
 }
 
 

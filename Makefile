@@ -9,10 +9,11 @@ CHECKED := seglog_format conformance/seglog_conformance tests tools benchmarks
 export NO_MKDOCS_2_WARNING := 1
 MEASURED := seglog_format/schema/*,seglog_format/codec/*,seglog_format/checks/*,seglog_format/log/*
 WORKERS ?= 2
+TESTEES ?= reference kafka-python aiokafka aiokafka-pure
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types trace trace-kill hostile kafka-reads docs docs-check docs-serve coverage bench conform package ci clean
+.PHONY: help demo test lint types trace trace-kill hostile kafka-reads authentic docs docs-check docs-serve coverage bench conform package ci clean
 
 help: ## tell what there is
 	@echo 'usage: make TARGET'
@@ -76,7 +77,12 @@ coverage: $(VENV)/.dev ## branch coverage of schema, codec, checks and log: 97 %
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --cov --cov-branch --cov-report= $(ARGS)
 	@$(BIN)/coverage report --include='$(MEASURED)' --skip-covered --fail-under=97
 
-conform: $(VENV)/.dev ## hold the reference reader against what Kafka reads from the bundled fixtures
+conform: $(VENV)/.dev ## judge the reference, and the Python libraries that pip brings, by the conformance suite
+	@$(BIN)/seglog conform run $(addprefix --testee ,$(TESTEES)) --jobs $(WORKERS) --html build/conform/matrix.html \
+	  --jsonl build/conform/results.jsonl --junit build/conform/results.xml $(ARGS)
+	@echo 'The matrix is in build/conform/matrix.html'
+
+authentic: $(VENV)/.dev ## hold the reference reader against what Kafka reads from the bundled fixtures
 	@$(BIN)/python tools/conform.py $(ARGS)
 
 bench: $(VENV)/.base ## how quick reading is, and appending against Kafka's own classes (Java 17, Maven)

@@ -52,7 +52,22 @@ def _against(op: str, expect: Json, answer: Json, features: Json) -> Judgement:
     if op in {"decode", "encode", "read"}:
         comparison = _Comparison(op, expect, answer, Mask(EVERYTHING if op == "encode" else features))
         return comparison.refusal() if "reject" in expect else comparison.result()
+    if op == "position" and answer["ok"]:
+        return _positions(expect["positions"], answer["positions"])
     return _refused(answer) if "reject" in expect else _plain(op, expect, answer)
+
+
+def _positions(expected: list[Any], found: list[Any]) -> Judgement:
+    """What a consumer asks for next: again and again the same is a stall, anything else that is wrong a jump."""
+    told = [str(offset) for offset in found]
+    wanted = [str(offset) for offset in expected]
+    if told[: len(wanted)] == wanted:
+        return Judgement(Verdict.PASS, compared=("position.positions",))
+    difference = Difference("positions", wanted, told)
+    is_stall = len(told) > 1 and told[-1] == told[-2] and told[-1] != wanted[-1]
+    return Judgement(
+        Verdict.STALL if is_stall else Verdict.JUMP, str(difference), (difference,), ("position.positions",)
+    )
 
 
 def _refused(answer: Json) -> Judgement:

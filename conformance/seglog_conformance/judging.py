@@ -70,18 +70,19 @@ class Examiner:
         if reason is not None:
             return self._result(case, Reply(Kind.ANSWER), Judgement(Verdict.SKIP, reason))
         try:
-            reply = self._ask(case)
+            reply = self.ask(case)
         except MissingFixtureError as error:
             return self._result(case, Reply(Kind.ANSWER), Judgement(Verdict.SKIP, f"fixture: {error}"))
         if reply.kind is Kind.ANSWER:
             return self._result(case, reply, self._judge(case, reply))
-        again = self._ask(case)
+        again = self.ask(case)
         if again.kind is Kind.ANSWER:
             note = f"{reply.kind.value} at first ({reply.detail}), not in a fresh process"
             return self._result(case, again, self._judge(case, again), note)
         return self._result(case, again, Judgement(VERDICTS[again.kind], again.detail))
 
-    def _ask(self, case: Case) -> Reply:
+    def ask(self, case: Case) -> Reply:
+        """Ask one case once, in a process that is started if there is none."""
         try:
             if not self._is_up:
                 self.start()

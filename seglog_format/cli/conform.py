@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,17 +17,21 @@ from seglog_format.cli.render import printable
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from seglog_conformance.cases import Case
+    from seglog_conformance.generated import Found
+    from seglog_conformance.judging import Examiner
     from seglog_conformance.registry import Listed
     from seglog_conformance.runner import Outcome
+    from seglog_conformance.verdicts import Result
 
 EPILOG: Final = """\b
 Examples:
   seglog conform run
   seglog conform smoke --adapter my-adapter/
   seglog conform run --testee reference --testee kafka-python --family 26
+  seglog conform run --testee reference --json | jq -r .verdict | sort | uniq -c
   seglog conform repro headers/null-value"""
 
 
@@ -56,7 +61,7 @@ def command() -> None:
 
 def testee_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Who is asked."""
-    for option in (
+    options = (
         click.option("--testee", "testees", multiple=True, metavar="NAME", help="A testee; may be repeated."),
         click.option(
             "--adapter", "directories", multiple=True, type=PATH, help="A directory with an adapter.toml; the same."
@@ -65,18 +70,20 @@ def testee_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--build", type=PATH, default=Path("build/conform"), help="Where adapters are built."),
         click.option("--rebuild", is_flag=True, help="Build also what has been built."),
         click.option("--strict", is_flag=True, help="Hold every line of the protocol against its schema."),
-    ):
+    )
+    for option in reversed(options):
         function = option(function)
     return function
 
 
 def case_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """What is asked."""
-    for option in (
+    options = (
         click.option("--case", "patterns", multiple=True, metavar="ID", help="A case; * stands for anything."),
         click.option("--family", "families", multiple=True, metavar="FAMILY", help="Number or name of a family."),
         click.option("--cases", "places", multiple=True, type=PATH, help="Files of cases instead of the suite's."),
-    ):
+    )
+    for option in reversed(options):
         function = option(function)
     return function
 
@@ -112,6 +119,7 @@ def chosen(patterns: Sequence[str], families: Sequence[str], places: Sequence[Pa
 @click.option("--seconds", type=float, help="For one case; else 10, or what adapter.toml says.")
 @click.option("--known", type=PATH, help="Directory with lists of known failures instead of the suite's.")
 @click.option("--smoke/--no-smoke", default=True, help="Begin with the smoke test.")
+@click.option("--json", "as_json", is_flag=True, help="Print results as JSON lines, as they come, instead of a table.")
 @click.option("--jsonl", type=PATH, help="Write results to this file as they come, one JSON object per line.")
 @click.option("--resume", is_flag=True, help="Do not ask again for what stands in the file of --jsonl already.")
 @click.option("--junit", type=PATH, help="Write JUnit XML to this file.")
@@ -148,13 +156,20 @@ def run(**options: Any) -> int:  # noqa: ANN401 - click's values
                 html=options["html"],
                 withholds=not options["undisclosed"],
             ),
-            on_result=_counted(advance),
+            on_result=_printed if options["as_json"] else _counted(advance),
         )
-    _print(outcomes, cases)
+    if not options["as_json"]:
+        _print(outcomes, cases)
     if options["update_known"]:
         for path in rewrite_known(outcomes, cases, options["known"]):
             diagnose(f"wrote {path}")
     return 0 if all(outcome.is_fine for outcome in outcomes) else FINDINGS
+
+
+def _printed(_outcome: Outcome, result: Result) -> None:
+    from seglog_conformance.report_jsonl import result_line
+
+    write_json(result_line(result))
 
 
 def _counted(advance: Callable[[int], None]) -> Callable[[object, object], None]:
@@ -267,3 +282,125 @@ def repro(case_id: str, **options: Any) -> None:  # noqa: ANN401 - click's value
             if listed.adapter is not None:
                 arguments = Builder(options["build"]).command(listed.adapter, listed.version).arguments
                 diagnose(f"{listed.label}: pipe into {shlex.join(arguments)}")
+
+
+def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """How much is made up."""
+    options = (
+        click.option("--examples", type=click.IntRange(min=1), default=200, show_default=True, help="In each round."),
+        click.option("--seed", type=int, default=0, show_default=True, help="Of the first round."),
+        click.option("--most", type=click.IntRange(min=1), default=5, show_default=True, help="Findings to look for."),
+        click.option("--mutate", is_flag=True, help="Change the bytes: a field, a byte of the records, the end."),
+        click.option("-o", "--output", type=PATH, help="Write what is found to this file of cases."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@command.command()
+@testee_options
+@search_options
+def generate(**options: Any) -> int:  # noqa: ANN401 - click's values
+    """Make up logs, ask testees for them, and shrink what goes wrong to the smallest bytes that show it.
+
+    What was made up is what has to come out. With --mutate the bytes are changed in named ways, and the reference says
+    what has to come out. Each kind of finding is told once. The exit status is 1 when there are findings.
+    """
+    from seglog_conformance.generated import Search, wrong_verdict
+
+    found = []
+    with _examiners(options) as examiners:
+        for examiner in examiners:
+            search = Search(
+                wrong_verdict(examiner.examine),
+                examples=options["examples"],
+                seed=options["seed"],
+                most=options["most"],
+                is_mutated=options["mutate"],
+                name=examiner.testee.name,
+            )
+            new = search.run()
+            write_text(f"{examiner.testee.name}: {search.tried} logs, {len(new)} findings")
+            found += _tell_found(new)
+    return _write_found(found, options["output"])
+
+
+@command.command()
+@testee_options
+@case_options
+@search_options
+@click.option("--generated", is_flag=True, help="Make cases up instead of asking those of the suite.")
+def differential(**options: Any) -> int:  # noqa: ANN401 - click's values
+    """Send the same bytes to several testees and tell the groups that disagree, with no expectation at all.
+
+    What is compared is what all of them tell: records with offset, timestamp, key and value, and headers as far as
+    they go. Testees that lack what a case needs are left out of it. The exit status is 1 when some disagree.
+    """
+    from seglog_conformance.differential import Panel, disagreements
+    from seglog_conformance.generated import Search
+
+    with _examiners(options) as examiners:
+        if len(examiners) < 2:  # noqa: PLR2004 - it takes two to disagree
+            msg = "it takes two testees to disagree"
+            raise UsageError(msg)
+        panel = Panel(examiners)
+        if options["generated"] or options["mutate"]:
+            search = Search(
+                panel.wrong(),
+                examples=options["examples"],
+                seed=options["seed"],
+                most=options["most"],
+                is_mutated=options["mutate"],
+                name="differential",
+            )
+            return _write_found(_tell_found(search.run()), options["output"])
+        cases, _ = chosen(options["patterns"], options["families"], options["places"])
+        found = disagreements(panel, cases)
+    for case, told, details in found:
+        write_text(printable(f"{case.id}: {told}"))
+        for detail in details:
+            write_text(printable(f"      {detail}"))
+    write_text(f"{len(cases)} cases, {len(found)} disagreements")
+    return FINDINGS if found else 0
+
+
+@contextmanager
+def _examiners(options: dict[str, Any]) -> Iterator[list[Examiner]]:
+    """The testees that options name, up; those that do not come up are named and left out."""
+    from seglog_conformance.judging import Examiner
+    from seglog_conformance.registry import AdapterError, Builder
+    from seglog_conformance.testee import StartError
+
+    builder = Builder(options["build"], strict=options["strict"], rebuild=options["rebuild"])
+    with ExitStack() as stack:
+        examiners = []
+        for listed in wanted(options["testees"], options["directories"], options["version"]):
+            try:
+                testee = builder.testee(listed)
+                extra = listed.adapter.extra_memory if listed.adapter else 0
+                examiner = Examiner(testee, extra_growth=extra)
+                stack.callback(examiner.close)
+                examiner.start()
+            except (AdapterError, StartError) as error:
+                diagnose(f"{listed.label}: {error}")
+                continue
+            examiners.append(examiner)
+        yield examiners
+
+
+def _tell_found(found: list[Found]) -> list[Found]:
+    for one in found:
+        write_text(printable(f"  {one.told} ({one.kind}): {one.case.id}, {one.case.input_size} bytes"))
+        for detail in one.detail[:3]:
+            write_text(printable(f"      {detail}"))
+        write_text(f"      {one.case.stored_request['data']}")
+    return found
+
+
+def _write_found(found: list[Found], output: Path | None) -> int:
+    from seglog_conformance.generated import case_file
+
+    if output is not None:
+        output.write_text(case_file([one.case for one in found]), encoding="utf-8")
+    return FINDINGS if found else 0

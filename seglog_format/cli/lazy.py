@@ -24,6 +24,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "generate": "Make a log directory from a recipe and a seed.",
     "convert": "Make files from the JSON lines that dump prints.",
     "conform": "Judge implementations against the conformance suite.",
+    "fixtures": "Hand out the test vectors of the conformance suite.",
     "explain": "Print a requirement.",
     "schema": "Print the layout of every structure.",
 }

@@ -1,0 +1,96 @@
+"""The same bytes to several implementations: who agrees with whom, with no expectation at all."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.features import USUAL_RECORD_FIELDS, missing_feature
+from seglog_conformance.testee import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from seglog_conformance.cases import Case
+    from seglog_conformance.judging import Examiner
+    from seglog_conformance.protocol import Json
+
+REFUSED: Final = "refuses"
+LEAST: Final = 2
+
+
+class Panel:
+    """Several implementations that are asked the same.
+
+    Args:
+        examiners: one for each; they are up.
+    """
+
+    def __init__(self, examiners: Sequence[Examiner]) -> None:
+        self.examiners = list(examiners)
+        features = [examiner.hello.features for examiner in self.examiners if examiner.hello]
+        self._has_control = all(one.get("control") == "surfaced" for one in features)
+        orders = {str(one.get("headers", "ordered")) for one in features}
+        self._headers = "none" if "none" in orders else "unordered" if "unordered" in orders else "ordered"
+
+    def groups(self, case: Case) -> dict[str, list[str]]:
+        """What came back, and from whom; those that lack what the case needs are left out."""
+        found: dict[str, list[str]] = {}
+        for examiner in self.examiners:
+            told = self._told(examiner, case)
+            if told is not None:
+                found.setdefault(told, []).append(examiner.testee.name)
+        return found
+
+    def _told(self, examiner: Examiner, case: Case) -> str | None:
+        assert examiner.hello is not None
+        if case.op not in examiner.hello.ops or missing_feature(case.needs, examiner.hello.features):
+            return None
+        reply = examiner.ask(case)
+        if reply.kind is not Kind.ANSWER or reply.answer is None:
+            return reply.kind.value
+        if "skip" in reply.answer or "error" in reply.answer:
+            return None
+        return self._signature(case.op, reply.answer) if reply.answer["ok"] else REFUSED
+
+    def _signature(self, op: str, answer: Json) -> str:
+        """What every implementation tells: the records of a decoder; of other answers, all of it."""
+        if op != "decode":
+            return json.dumps({name: value for name, value in answer.items() if name != "seq"}, sort_keys=True)
+        batches = [batch for batch in answer["batches"] if self._has_control or not batch.get("isControl")]
+        records = [self._record(record) for batch in batches for record in batch.get("records") or []]
+        return json.dumps(records, sort_keys=True)
+
+    def _record(self, record: Json) -> Json:
+        told = {name: record.get(name) for name in USUAL_RECORD_FIELDS[:4]}
+        told["offset"], told["timestamp"] = str(told["offset"]), str(told["timestamp"])
+        headers = list(record.get("headers") or [])
+        if self._headers != "none":
+            told["headers"] = headers if self._headers == "ordered" else sorted(headers, key=str)
+        return told
+
+    def wrong(self) -> Callable[[Case], tuple[str, tuple[str, ...]] | None]:
+        """What a search looks for: bytes that not all answer alike."""
+
+        def wrong(case: Case) -> tuple[str, tuple[str, ...]] | None:
+            groups = self.groups(case)
+            return None if len(groups) < LEAST else told_groups(groups)
+
+        return wrong
+
+
+def told_groups(groups: dict[str, list[str]]) -> tuple[str, tuple[str, ...]]:
+    """Who stands on which side, and what each side says."""
+    ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[1]))
+    sides = " | ".join(", ".join(names) for _, names in ranked)
+    return sides, tuple(f"{', '.join(names)}: {_brief(told)}" for told, names in ranked)
+
+
+def _brief(told: str, most: int = 300) -> str:
+    return told if len(told) <= most else f"{told[:most]}... ({len(told)} characters)"
+
+
+def disagreements(panel: Panel, cases: Sequence[Case]) -> list[tuple[Case, str, tuple[str, ...]]]:
+    """The cases that not all answer alike, with who stands where."""
+    wrong = panel.wrong()
+    return [(case, *told) for case in cases if (told := wrong(case)) is not None]

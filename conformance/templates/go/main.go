@@ -1,0 +1,73 @@
+// An adapter in Go: change hello and decode; leave the rest.
+package main
+
+import (
+	"bufio"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+)
+
+type object = map[string]any
+
+func hello() object {
+	return object{"ok": true, "protocol": 1,
+		"implementation": object{"name": "your-library", "version": os.Args[1], "language": "Go"},
+		"ops":            []string{"decode"},
+		"features": object{"magic": []int{2}, "codec": []string{"none", "gzip"}, "crc": true, "control": "hidden",
+			"headers": "ordered", "batchMeta": false, "bytesKeys": true, "partialTail": false}}
+}
+
+// Absolute offset, milliseconds; a nil slice is null, an empty one is "".
+func record(offset, timestamp int64, key, value []byte, headers [][2][]byte) object {
+	pairs := [][2]any{}
+	for _, header := range headers {
+		pairs = append(pairs, [2]any{hex.EncodeToString(header[0]), text(header[1])})
+	}
+	return object{"offset": strconv.FormatInt(offset, 10), "timestamp": strconv.FormatInt(timestamp, 10),
+		"key": text(key), "value": text(value), "headers": pairs}
+}
+
+func text(data []byte) any {
+	if data == nil {
+		return nil
+	}
+	return hex.EncodeToString(data)
+}
+
+func decode(data []byte) (records []object, err error) {
+	// for each record of your library: records = append(records, record(...))
+	// return records, err: what was delivered before an error counts, too
+	return nil, fmt.Errorf("call your library here, with %d bytes", len(data))
+}
+
+func answer(request object) object {
+	if request["op"] == "hello" {
+		return hello()
+	}
+	data, _ := hex.DecodeString(request["data"].(string))
+	records, err := decode(data)
+	batches := []object{{"records": append([]object{}, records...)}} // one will do with "batchMeta": false
+	if err != nil {
+		return object{"ok": false, "reject": object{"class": "other", "message": err.Error()}, "batches": batches}
+	}
+	return object{"ok": true, "batches": batches}
+}
+
+func main() {
+	out := json.NewEncoder(os.Stdout) // one line for each answer
+	os.Stdout = os.Stderr             // what the library prints must not get between the answers
+	in := bufio.NewReader(os.Stdin)
+	for {
+		line, err := in.ReadBytes('\n')
+		request := object{}
+		if err != nil || json.Unmarshal(line, &request) != nil || request["op"] == "stop" {
+			return
+		}
+		reply := answer(request)
+		reply["seq"] = request["seq"]
+		out.Encode(reply)
+	}
+}

@@ -1,0 +1,69 @@
+// An adapter in JavaScript: change hello and decode; leave the rest.
+import { createInterface } from "node:readline";
+import { writeSync } from "node:fs";
+
+// What the library prints must not get between the answers.
+for (const name of ["log", "info", "debug"]) console[name] = console.error;
+
+const hello = () => ({
+  ok: true,
+  protocol: 1,
+  implementation: { name: "your-library", version: process.argv[2], language: "JavaScript" },
+  ops: ["decode"],
+  features: {
+    magic: [2],
+    codec: ["none", "gzip"],
+    crc: false,
+    control: "hidden",
+    headers: "unordered",
+    batchMeta: false,
+    bytesKeys: false,
+    partialTail: false,
+  },
+});
+
+const hex = (data) => (data === null || data === undefined ? null : Buffer.from(data).toString("hex"));
+
+// Absolute offset, milliseconds; both as BigInt or text, never as a number above 2^53.
+export const record = (offset, timestamp, key, value, headers) => ({
+  offset: String(offset),
+  timestamp: String(timestamp),
+  key: hex(key),
+  value: hex(value),
+  headers: headers.map(([name, content]) => [hex(name), hex(content)]),
+});
+
+// Adds what is delivered, as far as it gets; whatever it throws is a refusal.
+async function decode(data, records) {
+  // for each record of your library: records.push(record(...))
+  throw new Error(`call your library here, with ${data.length} bytes`);
+}
+
+async function answer(request) {
+  if (request.op === "hello") return hello();
+  const records = [];
+  try {
+    await decode(Buffer.from(request.data, "hex"), records);
+    return { ok: true, batches: [{ records }] };
+  } catch (error) {
+    return { ok: false, reject: { class: "other", message: String(error) }, batches: [{ records }] };
+  }
+}
+
+// A whole answer, also where the pipe takes it in parts.
+function write(text) {
+  for (let left = Buffer.from(text); left.length; ) {
+    try {
+      left = left.subarray(writeSync(1, left));
+    } catch (error) {
+      if (error.code !== "EAGAIN") throw error;
+    }
+  }
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const request = JSON.parse(line);
+  if (request.op === "stop") break;
+  write(JSON.stringify({ seq: request.seq, ...(await answer(request)) }) + "\n");
+}
+process.exit(0);

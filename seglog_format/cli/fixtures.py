@@ -1,0 +1,53 @@
+"""``seglog fixtures``: the bytes of the conformance suite, for use without it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from seglog_format.cli.options import PATH, json_option
+from seglog_format.cli.output import diagnose, write_json, write_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EPILOG: Final = """\b
+Examples:
+  seglog fixtures export -o seglog-vectors.zip
+  seglog fixtures list --json --family crc | jq -r .directory"""
+
+
+@click.group(epilog=EPILOG)
+def command() -> None:
+    """Hand out the test vectors of the conformance suite."""
+
+
+@command.command()
+@click.option("-o", "--output", type=PATH, required=True, help="The archive to write.")
+@click.option("--family", "families", multiple=True, metavar="FAMILY", help="Number or name of a family; else all.")
+def export(output: Path, families: tuple[str, ...]) -> None:
+    """Write all cases to a zip archive of plain files: bytes, requests and expected answers.
+
+    No Python is needed to use it; README.txt in it says what is where. The same cases make the same archive.
+    """
+    from seglog_conformance.cases import load_cases, selected
+    from seglog_conformance.export import export as write
+
+    count = write(selected(load_cases(), families), output)
+    diagnose(f"wrote {count} cases to {output}")
+
+
+@command.command("list")
+@click.option("--family", "families", multiple=True, metavar="FAMILY", help="Number or name of a family; else all.")
+@json_option
+def list_vectors(families: tuple[str, ...], *, as_json: bool) -> None:
+    """List the directories that an archive has, with what each is about."""
+    from seglog_conformance.cases import load_cases, selected
+    from seglog_conformance.export import index
+
+    for line in index(selected(load_cases(), families)):
+        if as_json:
+            write_json(line)
+        else:
+            write_text(f"{line['directory']}  {line['op']}  {line['level']} {line['result']}")

@@ -1,0 +1,224 @@
+"""Verdicts: what an answer is worth against a case, with what an implementation does not tell left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from seglog_conformance.cases import Case, CaseError, case_problems, load_cases, selected
+from seglog_conformance.compare import judge, same
+from seglog_conformance.features import EVERYTHING, has_feature, missing_feature
+from seglog_conformance.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECORDS = [
+    {"offset": "0", "timestamp": "5", "key": "6b", "value": None, "headers": [["61", None], ["62", "01"]]},
+    {"offset": "1", "timestamp": "6", "key": None, "value": "76"},
+]
+BATCH = {"position": 0, "baseOffset": "0", "magic": 2, "isControl": False, "records": RECORDS}
+MARKER = {"position": 90, "baseOffset": "2", "magic": 2, "isControl": True, "records": [{"offset": "2"}]}
+
+
+def case(result: str = "valid", op: str = "decode", **expect: object) -> Case:
+    return Case(
+        id="test/one",
+        family=1,
+        family_name="test",
+        op=op,
+        requirements=("SEG-BAT-001",),
+        level="must",
+        result=result,
+        why="A test of the tests.",
+        stored_request={"data": ""},
+        stored_expect=expect,
+    )
+
+
+def verdict(of: Case, answer: dict[str, Any], **features: object) -> Verdict:
+    return judge(of, answer, {**EVERYTHING, **features}).verdict
+
+
+def answer(*batches: dict[str, Any], **more: object) -> dict[str, Any]:
+    return {"ok": True, "batches": list(batches), "consumed": 100, "tail": None, **more}
+
+
+REFUSAL = {"ok": False, "reject": {"class": "other", "message": "no"}, "batches": []}
+VALID = case(batches=[BATCH], consumed=100, tail=None)
+
+
+def changed(record: int = 0, **fields: object) -> dict[str, Any]:
+    records = [dict(one) for one in RECORDS]
+    records[record] |= fields
+    return {**BATCH, "records": records}
+
+
+def test_valid_bytes() -> None:
+    assert verdict(VALID, answer(BATCH)) is Verdict.PASS
+    assert verdict(VALID, REFUSAL) is Verdict.REJECTS_VALID
+    assert verdict(VALID, answer(changed(key=""))) is Verdict.DIFFER
+    assert verdict(VALID, answer({**BATCH, "records": RECORDS[:1]})) is Verdict.SILENT
+    assert verdict(VALID, answer()) is Verdict.SILENT
+    assert verdict(VALID, answer({**BATCH, "records": [*RECORDS, RECORDS[0]]})) is Verdict.DIFFER
+    assert verdict(VALID, answer(BATCH, consumed=99)) is Verdict.DIFFER
+    assert verdict(VALID, answer(BATCH, tail={"class": "zeros", "at": 100})) is Verdict.DIFFER
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_same"),
+    [
+        ({"value": ""}, False),
+        ({"offset": 0}, True),
+        ({"offset": "1"}, False),
+        ({"headers": [["62", "01"], ["61", None]]}, False),
+        ({"headers": [["61", ""], ["62", "01"]]}, False),
+        ({"headers": []}, False),
+        ({"key": {"bytes": 1, "sha256": "8254c329a92850f6d539dd376f4816ee2764517da5e0235514af433164480d7a"}}, True),
+        ({"key": {"bytes": 1, "sha256": "00" * 32}}, False),
+    ],
+)
+def test_fields_of_a_record(fields: dict[str, Any], is_same: bool) -> None:  # noqa: FBT001 - a table
+    assert (verdict(VALID, answer(changed(**fields))) is Verdict.PASS) == is_same
+
+
+def test_what_is_not_told_is_not_compared() -> None:
+    swapped = changed(headers=[["62", "01"], ["61", None]])
+    assert verdict(VALID, answer(swapped), headers="unordered") is Verdict.PASS
+    assert verdict(VALID, answer(changed(headers=[])), headers="none") is Verdict.PASS
+    bare = {"records": RECORDS}
+    assert verdict(VALID, answer(bare)) is Verdict.DIFFER
+    assert verdict(VALID, answer(bare), batchMeta=False) is Verdict.PASS
+    assert verdict(VALID, answer({**bare, "magic": 1}), batchMeta=["magic"]) is Verdict.DIFFER
+    assert verdict(VALID, answer(BATCH, consumed=1, tail={"at": 1}), partialTail=False) is Verdict.PASS
+    split = [{"records": RECORDS[:1]}, {"records": RECORDS[1:]}]
+    assert verdict(VALID, answer(*split), batchMeta=False) is Verdict.PASS
+
+
+def test_hidden_control_records() -> None:
+    with_marker = case(batches=[BATCH, MARKER])
+    assert verdict(with_marker, answer(BATCH), control="hidden") is Verdict.PASS
+    assert verdict(with_marker, answer(BATCH)) is Verdict.SILENT
+    assert verdict(with_marker, answer({"records": RECORDS}), control="hidden", batchMeta=False) is Verdict.PASS
+
+
+def test_the_report_says_what_was_compared() -> None:
+    compared = judge(VALID, answer(BATCH), {**EVERYTHING, "batchMeta": ["magic"]}).compared
+    assert "batch.magic" in compared
+    assert "batch.baseOffset" not in compared
+    assert "record.headers" in compared
+
+
+def test_bytes_that_have_to_be_refused() -> None:
+    invalid = case("invalid", reject={"class": "crc"}, batches=[BATCH])
+    assert verdict(invalid, REFUSAL) is Verdict.PASS
+    assert verdict(invalid, {**REFUSAL, "batches": [BATCH]}) is Verdict.PASS
+    assert verdict(invalid, {**REFUSAL, "batches": [BATCH, MARKER]}) is Verdict.ACCEPTS_INVALID
+    assert verdict(invalid, {**REFUSAL, "batches": [changed(key="00")]}) is Verdict.DIFFER
+    assert verdict(invalid, answer(BATCH, MARKER)) is Verdict.ACCEPTS_INVALID
+    assert verdict(invalid, answer(BATCH)) is Verdict.SILENT
+    assert verdict(invalid, answer()) is Verdict.SILENT
+
+
+def test_one_of_several_answers() -> None:
+    several = case(
+        "acceptable",
+        allowed=[{"branch": "reads", "batches": [BATCH]}, {"branch": "refuses", "reject": {"class": "crc"}}],
+    )
+    assert judge(several, answer(BATCH), EVERYTHING).branch == "reads"
+    assert judge(several, REFUSAL, EVERYTHING).branch == "refuses"
+    assert verdict(several, answer(changed(key="00"))) is Verdict.DIFFER
+
+
+def test_bytes_that_have_only_to_be_survived() -> None:
+    assert verdict(case("undefined"), answer()) is Verdict.PASS
+    assert verdict(case("undefined"), REFUSAL) is Verdict.PASS
+
+
+def test_other_operations() -> None:
+    files = case(op="index", files={".index": "00ff", ".txnindex": None})
+    assert verdict(files, {"ok": True, "files": {".index": "00ff", ".timeindex": ""}}) is Verdict.PASS
+    assert verdict(files, {"ok": True, "files": {".index": "00fe"}}) is Verdict.DIFFER
+    assert verdict(files, {"ok": True, "files": {}}) is Verdict.DIFFER
+    assert verdict(case("invalid", "parse", reject={"class": "text"}), {"ok": True, "object": {}}) is (
+        Verdict.ACCEPTS_INVALID
+    )
+    assert verdict(case(op="validate", accept=True), {"ok": True, "accept": True}) is Verdict.PASS
+
+
+def test_positions() -> None:
+    moves = case(op="position", positions=["0", "10"])
+    assert verdict(moves, {"ok": True, "positions": ["0", "10", "10"]}) is Verdict.PASS
+    assert verdict(moves, {"ok": True, "positions": ["0", "0", "0"]}) is Verdict.STALL
+    assert verdict(moves, {"ok": True, "positions": ["0", "12"]}) is Verdict.JUMP
+
+
+def test_encoding_is_judged_by_what_it_reads_as() -> None:
+    from seglog_conformance.reference import Reference
+
+    model = {
+        "magic": 2,
+        "baseOffset": "7",
+        "lastOffset": "7",
+        "codec": "gzip",
+        "timestampType": "CreateTime",
+        "baseTimestamp": "5",
+        "maxTimestamp": "5",
+        "producerId": "-1",
+        "producerEpoch": -1,
+        "baseSequence": -1,
+        "partitionLeaderEpoch": 0,
+        "records": [{"offset": "7", "timestamp": "5", "key": None, "value": "76"}],
+    }
+    data = Reference().answer({"seq": 1, "op": "encode", "batches": [model]})
+    of = case(op="encode", batches=[model])
+    assert verdict(of, data) is Verdict.PASS
+    assert verdict(of, {"ok": True, "data": data["data"][:-2]}) is not Verdict.PASS
+    assert verdict(of, {"ok": True, "data": "00" + data["data"][2:-8] + "00000000"}) is Verdict.DIFFER
+
+
+def expected_flag() -> bool:
+    return True
+
+
+def test_values() -> None:
+    assert same("9223372036854775807", 9223372036854775807)
+    assert not same(1, expected_flag())
+    assert not same(None, "")
+    assert same([["61", None]], [["61", None]])
+
+
+def test_features() -> None:
+    features = {"magic": [0, 2], "crc": False, "control": "none", "policy": True, "headers": "ordered"}
+    assert has_feature("magic:2", features)
+    assert not has_feature("magic:1", features)
+    assert not has_feature("crc", features)
+    assert not has_feature("control", features)
+    assert has_feature("policy:append", features)
+    assert has_feature("headers:ordered", features)
+    assert missing_feature(("magic:2", "codec:zstd"), features) == "codec:zstd"
+
+
+def test_cases_are_chosen_by_id_family_or_pattern() -> None:
+    every = load_cases()
+    first = every[0]
+    assert selected(every, [first.id]) == [first]
+    assert selected(every, [first.family_name]) == selected(every, [str(first.family)])
+    assert first in selected(every, [f"{first.family_name}/*"])
+    assert selected(every, ["no-such-case"]) == []
+
+
+def test_a_case_file_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "1.json"
+    place.write_text('{"family": 1, "name": "x", "title": "x", "cases": [{"id": "x/y", "colour": "red"}]}')
+    with pytest.raises(CaseError, match="unknown fields: colour"):
+        load_cases(place)
+    with pytest.raises(CaseError, match="colour"):
+        load_cases(place, checked=True)
+
+
+def test_problems_of_a_case() -> None:
+    assert case_problems(case(batches=[{"records": [{"offset": "0"}]}], consumed=0, tail=None)) == []
+    assert "expect has no reject" in case_problems(case("invalid", batches=[]))
+    assert any("fewer than two" in text for text in case_problems(case("acceptable", allowed=[])))
+    assert any("offset" in text for text in case_problems(case(batches=[{"records": [{"offset": "x"}]}])))

@@ -1,0 +1,354 @@
+"""Runs: order, lists of known failures, taking a run up again, reports, searches."""
+
+from __future__ import annotations
+
+import json
+import sys
+import xml.etree.ElementTree as ET
+from base64 import b64decode
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
+from zlib import decompress
+
+import pytest
+from click.testing import CliRunner
+from seglog_conformance.cases import load_cases, selected
+from seglog_conformance.check import main as check
+from seglog_conformance.differential import Panel
+from seglog_conformance.direct import DirectTestee
+from seglog_conformance.export import export
+from seglog_conformance.generated import Search, case_file, wrong_verdict
+from seglog_conformance.judging import Examiner
+from seglog_conformance.known import Known, KnownFailures, KnownFailuresError, known_text, read_known
+from seglog_conformance.reference import Reference
+from seglog_conformance.registry import AdapterError, Builder, Listed, UnavailableError, listed, read_adapter
+from seglog_conformance.report_html import page
+from seglog_conformance.report_jsonl import read_results
+from seglog_conformance.runner import BROKEN, COMPLETE, UNAVAILABLE, Options, Runner, ordered
+from seglog_conformance.session import Reports, rewrite_known, run_session
+from seglog_conformance.verdicts import Result, Verdict
+
+from seglog_format.cli.conform import command
+
+if TYPE_CHECKING:
+    from seglog_conformance.protocol import Json
+    from seglog_conformance.testee import Testee
+
+EVERY = load_cases()
+FEW = selected(EVERY, ["1", "2"])
+REFERENCE = Listed("reference")
+
+
+class Wrong(Reference):
+    """The reference with a fault: it loses the last record of a batch of two, and refuses empty keys."""
+
+    def answer(self, request: Json) -> Json:
+        answer = super().answer(request)
+        for batch in answer.get("batches", ()):
+            if len(batch["records"]) == 2:
+                batch["records"].pop()
+            if any(record["key"] == "" for record in batch["records"]):
+                return {"ok": False, "reject": {"class": "other"}, "batches": []}
+        return answer
+
+
+class Wrongs(Builder):
+    """Builds wrong references."""
+
+    def testee(self, wanted: Listed) -> Testee:
+        return DirectTestee(wanted.name, Wrong() if wanted.name == "wrong" else Reference())
+
+
+def run(*names: str, known: Path | None = None, **options: Any) -> list[Any]:  # noqa: ANN401 - of Options
+    runner = Runner(Wrongs(), FEW, all_cases=FEW, options=Options(known=known or Path("/nowhere"), **options))
+    return runner.run([Listed(name) for name in names])
+
+
+def test_order_is_that_of_the_families_or_of_a_seed() -> None:
+    assert ordered(FEW[::-1], None)[0].family == 1
+    assert ordered(FEW, 7) == ordered(FEW, 7) != ordered(FEW, 8)
+    assert sorted(case.id for case in ordered(FEW, 7)) == sorted(case.id for case in FEW)
+
+
+def test_testees_side_by_side_come_back_in_order() -> None:
+    good, bad, again = run("reference", "wrong", "reference", jobs=3)
+    assert [outcome.state for outcome in (good, bad, again)] == [COMPLETE] * 3
+    assert good.is_fine
+    assert not bad.is_fine
+    assert {result.verdict for result in bad.failures} == {Verdict.SILENT, Verdict.REJECTS_VALID}
+    assert [result.case for result in good.results] == [case.id for case in ordered(FEW, None)]
+
+
+def test_a_list_of_known_failures_makes_a_run_fine_and_is_strict(tmp_path: Path) -> None:
+    (first,) = run("wrong", smoke=False)
+    written = rewrite_known([first], FEW, tmp_path)
+    assert written == [tmp_path / "wrong.toml"]
+    (second,) = run("wrong", known=tmp_path, smoke=False)
+    assert second.is_fine
+    assert {result.label for result in second.results} == {"PASS", "XFAIL(SILENT)", "XFAIL(REJECTS-VALID)"}
+    assert rewrite_known([second], FEW, tmp_path) == []
+
+    text = written[0].read_text(encoding="utf-8")
+    written[0].write_text(text.replace('"SILENT"', '"CRASH"', 1), encoding="utf-8")
+    (other_verdict,) = run("wrong", known=tmp_path, smoke=False)
+    assert [result.verdict for result in other_verdict.failures] == [Verdict.SILENT]
+
+    good = next(result.case for result in first.results if result.verdict is Verdict.PASS)
+    extra = (
+        f'\n[[failure]]\ncase = "{good}"\nverdict = "HANG"\n\n[[failure]]\ncase = "gone/for-good"\nverdict = "HANG"\n'
+    )
+    written[0].write_text(text + extra, encoding="utf-8")
+    (passes,) = run("wrong", known=tmp_path, smoke=False)
+    assert [(result.case, result.verdict) for result in passes.failures] == [(good, Verdict.XPASS)]
+    assert passes.unused == ["gone/for-good"]
+
+
+def test_reasons_survive_a_rewrite(tmp_path: Path) -> None:
+    (first,) = run("wrong", smoke=False)
+    case = first.failures[0].case
+    known = Known(case, Verdict.CRASH, 'it says "no"\n', "https://example.org/1", "withheld")
+    (tmp_path / "wrong.toml").write_text(known_text(KnownFailures("wrong", first.version, {case: known})))
+    assert read_known("wrong", first.version, tmp_path).entries == {case: known}
+    (second,) = run("wrong", known=tmp_path, smoke=False)
+    rewrite_known([second], FEW, tmp_path)
+    kept = read_known("wrong", first.version, tmp_path).entries[case]
+    assert kept == replace(known, verdict=first.failures[0].raw)
+
+
+def test_a_list_is_about_one_version(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(
+        'implementation = "x"\nversion = "1"\n[[failure]]\ncase = "a/b"\nverdict = "HANG"\n'
+    )
+    assert read_known("x", "1", tmp_path).entries
+    assert not read_known("x", "2", tmp_path).entries
+    (tmp_path / "y.toml").write_text('implementation = "x"\nversion = "1"\n')
+    with pytest.raises(KnownFailuresError, match="another implementation"):
+        read_known("y", "1", tmp_path)
+
+
+def session(tmp_path: Path, *, resumes: bool = False, told: list[str] | None = None) -> list[Any]:
+    reports = Reports(jsonl=tmp_path / "r.jsonl", resumes=resumes, junit=tmp_path / "r.xml", html=tmp_path / "r.html")
+    return run_session(
+        Wrongs(),
+        [REFERENCE, Listed("wrong")],
+        FEW,
+        all_cases=FEW,
+        options=Options(known=tmp_path, smoke=False),
+        reports=reports,
+        on_result=lambda outcome, result: told.append(f"{outcome.name} {result.case}") if told is not None else None,
+    )
+
+
+def data_of(path: Path) -> Json:
+    text = path.read_text(encoding="utf-8").partition('type="text/plain">')[2].partition("</script>")[0]
+    content: Json = json.loads(decompress(b64decode(text)))
+    return content
+
+
+def test_reports(tmp_path: Path) -> None:
+    told: list[str] = []
+    outcomes = session(tmp_path, told=told)
+    lines = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(told) == 2 * len(FEW)
+    assert lines[0]["type"] == "run"
+    assert len(lines[0]["casesSha256"]) == 64
+    assert [line["testee"] for line in lines[-2:]] == ["reference", "wrong"]
+    failed = {line["case"] for line in lines if line.get("verdict") not in {None, "PASS"}}
+    assert failed == {result.case for result in outcomes[1].failures}
+
+    suites = ET.parse(tmp_path / "r.xml").getroot()  # noqa: S314 - our own file
+    assert [suite.get("failures") for suite in suites] == ["0", str(len(failed))]
+    assert [suite.get("tests") for suite in suites] == [str(len(FEW))] * 2
+
+    content = data_of(tmp_path / "r.html")
+    assert [testee["name"] for testee in content["testees"]] == ["reference", "wrong"]
+    shown = content["cases"][0]
+    assert content["words"][shown["blocks"][0]["fields"][1][0]] == "base_offset"
+    assert "http" not in (tmp_path / "r.html").read_text(encoding="utf-8").partition("<script")[0]
+
+
+def test_a_run_is_taken_up_again(tmp_path: Path) -> None:
+    session(tmp_path)
+    whole = (tmp_path / "r.jsonl").read_text(encoding="utf-8")
+    cut = whole[: len(whole) // 2]
+    (tmp_path / "r.jsonl").write_text(cut, encoding="utf-8")
+    earlier = read_results(tmp_path / "r.jsonl")
+    assert 0 < len(earlier) < 2 * len(FEW)
+    session(tmp_path, resumes=True)
+
+    def verdicts(text: str) -> list[tuple[str, str, str]]:
+        lines = [json.loads(line) for line in text.splitlines()]
+        return [(line["testee"], line["case"], line["verdict"]) for line in lines if line["type"] == "result"]
+
+    assert verdicts((tmp_path / "r.jsonl").read_text(encoding="utf-8")) == verdicts(whole)
+
+
+def test_what_is_withheld_shows_its_verdict_and_no_bytes(tmp_path: Path) -> None:
+    (first,) = run("wrong", smoke=False)
+    case = first.failures[0].case
+    entry = Known(case, first.failures[0].raw, "", "", "withheld")
+    (tmp_path / "wrong.toml").write_text(known_text(KnownFailures("wrong", first.version, {case: entry})))
+    session(tmp_path)
+    content = data_of(tmp_path / "r.html")
+    shown = next(one for one in content["cases"] if one["id"] == case)
+    result = next(one for one in content["testees"][1]["results"] if one["case"] == case)
+    assert "blocks" not in shown
+    assert set(result) == {"case", "verdict", "label", "raw", "withheld"}
+    line = next(
+        json.loads(line)
+        for line in (tmp_path / "r.jsonl").read_text(encoding="utf-8").splitlines()
+        if f'"{case}"' in line and '"wrong"' in line
+    )
+    assert "differences" not in line
+    assert "answer" not in line
+
+
+def adapter(tmp_path: Path, **fields: object) -> Path:
+    stored = {"name": "mine", "language": "Python", "versions": ["1", "0.9"], "run": ["{python}", "{adapter}/a.py"]}
+    lines = [f"{name} = {json.dumps(value)}" for name, value in {**stored, **fields}.items()]
+    place = tmp_path / "mine"
+    place.mkdir(exist_ok=True)
+    (place / "adapter.toml").write_text("\n".join(lines), encoding="utf-8")
+    code = "from seglog_conformance.reference.__main__ import Reference, serve\nserve(Reference())\n"
+    (place / "a.py").write_text(code, encoding="utf-8")
+    return place
+
+
+def test_an_adapter_is_built_once_and_run(tmp_path: Path) -> None:
+    touch = [sys.executable, "-c", "open('count', 'a').write('x')"]
+    place = adapter(tmp_path, build=[touch])
+    wanted = listed(str(place))
+    builder = Builder(tmp_path / "build", strict=True)
+    for _ in range(2):
+        outcome = Runner(builder, FEW[:3], options=Options(known=tmp_path)).run_one(wanted)
+        assert (outcome.state, [result.label for result in outcome.results]) == (COMPLETE, ["PASS"] * 3)
+    assert (tmp_path / "build" / "mine-1" / "count").read_text(encoding="ascii") == "x"
+    assert listed(f"{place}@0.9").version == "0.9"
+
+
+def test_what_cannot_be_built_or_run_is_told_apart(tmp_path: Path) -> None:
+    builder = Builder(tmp_path / "build")
+    missing = listed(str(adapter(tmp_path, toolchain=["no-such-compiler"])))
+    with pytest.raises(UnavailableError, match="needs no-such-compiler"):
+        builder.testee(missing)
+    assert Runner(builder, FEW[:1]).run_one(missing).state == UNAVAILABLE
+    fails = listed(str(adapter(tmp_path, build=[[sys.executable, "-c", "raise SystemExit(3)"]])))
+    with pytest.raises(AdapterError, match="ends with 3"):
+        builder.testee(fails)
+    silent = listed(str(adapter(tmp_path, run=[sys.executable, "-c", "print('hello')"])))
+    outcome = Runner(builder, FEW[:1]).run_one(silent)
+    assert outcome.state == BROKEN
+    assert "not JSON: hello" in outcome.reason
+    with pytest.raises(AdapterError, match="there is no adapter"):
+        listed("no-such-adapter")
+    with pytest.raises(AdapterError, match="colour"):
+        read_adapter(adapter(tmp_path, colour="red"))
+
+
+def test_smoke_tells_a_broken_adapter_from_a_wrong_implementation() -> None:
+    class Relative(Reference):
+        def answer(self, request: Json) -> Json:
+            answer = super().answer(request)
+            for batch in answer.get("batches", ()):
+                batch["records"] = [{**record, "offset": "77"} for record in batch["records"]]
+            return answer
+
+    from seglog_conformance.smoke import smoke
+
+    def smoked(answering: Reference) -> tuple[bool, str]:
+        examiner = Examiner(DirectTestee("x", answering))
+        examiner.start()
+        found = smoke(examiner, EVERY)
+        return found.is_broken, found.hint
+
+    assert smoked(Reference()) == (False, "")
+    is_broken, hint = smoked(Relative())
+    assert is_broken
+    assert "are they absolute?" in hint
+    is_broken, hint = smoked(Wrong())
+    assert not is_broken or "records are missing" in hint
+
+
+def examiner_of(answering: Reference) -> Examiner:
+    examiner = Examiner(DirectTestee("x", answering))
+    examiner.start()
+    return examiner
+
+
+@pytest.mark.parametrize("is_mutated", [False, True])
+def test_a_search_finds_nothing_wrong_with_the_reference(*, is_mutated: bool) -> None:
+    search = Search(wrong_verdict(examiner_of(Reference()).examine), examples=60, is_mutated=is_mutated)
+    assert search.run() == []
+
+
+def test_a_search_shrinks_to_the_smallest_bytes_and_keeps_them_as_a_case(tmp_path: Path) -> None:
+    search = Search(wrong_verdict(examiner_of(Wrong()).examine), examples=60, most=2)
+    found = search.run()
+    assert [one.told for one in found] != []
+    silent = next(one for one in found if one.told == "SILENT")
+    records = [record for batch in silent.case.expect["batches"] for record in batch["records"]]
+    assert len(records) <= 3
+    assert {(record["timestamp"], record["key"]) for record in records} == {("0", None)}
+    place = tmp_path / "found.json"
+    place.write_text(case_file([one.case for one in found]), encoding="utf-8")
+    assert check([str(place)]) == 0
+    verdict = examiner_of(Wrong()).examine(load_cases(place)[0]).verdict
+    assert str(verdict) == found[0].told
+
+
+def test_differences_without_an_expectation() -> None:
+    panel = Panel([examiner_of(Reference()), examiner_of(Reference()), examiner_of(Wrong())])
+    case = next(case for case in FEW if len(case.expect.get("batches", [{}])[0].get("records", ())) == 2)
+    assert sorted(map(len, panel.groups(case).values())) == [1, 2]
+    found = Search(panel.wrong(), examples=40, most=1).run()
+    assert len(found) == 1
+
+
+def test_export(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.zip", tmp_path / "b.zip"
+    assert export(FEW, first) == export(FEW, second) == len(FEW)
+    assert first.read_bytes() == second.read_bytes()
+    with ZipFile(first) as archive:
+        index = [json.loads(line) for line in archive.read("seglog-vectors/index.jsonl").splitlines()]
+        base = f"seglog-vectors/{index[0]['directory']}"
+        assert archive.read(f"{base}/input.bin").hex() == FEW[0].request["data"]
+        assert json.loads(archive.read(f"{base}/expected.json")) == FEW[0].expect
+
+
+def invoke(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(command, list(arguments), standalone_mode=False)
+    assert done.exception is None, done.exception
+    return int(done.return_value or 0), done.stdout
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    status, text = invoke("run", "--testee", "reference", "--family", "1", "--jsonl", str(tmp_path / "r.jsonl"))
+    assert status == 0
+    assert "1 plain-batches" in text
+    assert (tmp_path / "r.jsonl").is_file()
+    status, text = invoke("smoke", "--testee", "reference")
+    assert (status, "the adapter works" in text) == (0, True)
+    status, text = invoke("list", "--case", FEW[0].id)
+    assert text.startswith(FEW[0].id)
+    status, text = invoke("list", "--case", FEW[0].id, "--json")
+    assert json.loads(text)["id"] == FEW[0].id
+    status, text = invoke("repro", FEW[0].id)
+    assert [json.loads(line)["op"] for line in text.splitlines()] == ["hello", FEW[0].op]
+    status, text = invoke("generate", "--testee", "reference", "--examples", "10")
+    assert (status, "0 findings" in text) == (0, True)
+    status, text = invoke("differential", "--testee", "reference", "--testee", "reference", "--family", "1")
+    assert (status, "0 disagreements" in text) == (0, True)
+
+
+def test_the_page_of_nothing() -> None:
+    assert "<table" in page([], FEW[:1], {})
+
+
+def test_labels() -> None:
+    plain = Result(testee="x", version="1", case="a/b", digest="", verdict=Verdict.PASS, raw=Verdict.PASS)
+    assert plain.label == "PASS"
+    assert replace(plain, branch="reads").label == "PASS(reads)"
+    assert replace(plain, verdict=Verdict.SKIP, detail="codec:zstd").label == "SKIP(codec:zstd)"
+    assert replace(plain, verdict=Verdict.XFAIL, raw=Verdict.HANG).label == "XFAIL(HANG)"

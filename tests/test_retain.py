@@ -172,6 +172,51 @@ def test_the_command_as_it_is_called(orders: Path) -> None:
     assert "goes by size" in done.stdout
 
 
+# Compaction
+
+
+@pytest.fixture
+def compacted(tmp_path: Path) -> Path:
+    """A log in which one key is written again and again."""
+    directory = make(tmp_path, {f"{10 * number}.log": entry(10 * number, 10) for number in range(3)})
+    checkpoint(directory, "recovery-point-offset-checkpoint", 30)
+    return directory
+
+
+COMPACT = ("--now", 10_000, "--config", "cleanup.policy=compact")
+
+
+def test_the_plan_of_compaction(cli: Seglog, compacted: Path) -> None:
+    before = content(compacted)
+    lines = cli("retain", compacted, *COMPACT).splitlines()
+    assert lines[0] == "orders-0: cleanup.policy compact; log end offset 30, high watermark 30"
+    assert "compaction from offset 0 up to 20: 1.00 of it is dirty, min.cleanable.dirty.ratio 0.5" in lines
+    assert [line.split()[3] for line in lines[-4:-1]] == ["cleaned", "cleaned", "stays"]
+    assert lines[-1] == "a broker would do it now [SEG-CMP-005]"
+    *_, last, plan = cli.lines("retain", compacted, *COMPACT)
+    assert (last["type"], last["baseOffset"], last["action"]) == ("segmentCompaction", 20, "keep")
+    assert (plan["type"], plan["isDue"], plan["isWritten"]) == ("compaction", True, False)
+    assert content(compacted) == before
+
+
+def test_compaction_is_done_where_it_is_due(cli: Seglog, compacted: Path) -> None:
+    told = cli("retain", compacted, *COMPACT, "--write", "--config", "min.compaction.lag.ms=20000")
+    assert told.endswith("a broker would not do it now [SEG-CMP-005]\n")
+    assert log_sizes(compacted) == {0: 531, 10: 531, 20: 531}
+    plan = cli.lines("retain", compacted, *COMPACT, "--write")[-1]
+    assert (plan["isWritten"], plan["bytesBefore"]) == (True, 2 * 531)
+    assert plan["bytesAfter"] == log_sizes(compacted)[0] < 531
+    assert sorted(log_sizes(compacted)) == [0, 20]
+
+
+def test_both_policies(cli: Seglog, orders: Path) -> None:
+    arguments = (orders, *TEN_SECONDS_LATER, "--config", "cleanup.policy=compact,delete", "--write")
+    told = cli("retain", *arguments)
+    assert "2 of 3 segments are gone" in told
+    assert "compaction from offset 20 up to 20" in told
+    assert log_sizes(orders) == {20: 531}
+
+
 # Settings of brokers
 
 

@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING
 from seglog_format.cli.render import count_text, printable, size_text, time_text
 from seglog_format.cli.render_ls import LEFT, table
 from seglog_format.cli.style import styled
+from seglog_format.lifecycle.compaction import CompactionAction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from seglog_format.lifecycle.compaction import SegmentCompaction
+    from seglog_format.lifecycle.compaction_apply import Compacted
     from seglog_format.lifecycle.config import LogConfig
     from seglog_format.lifecycle.deletion import PreparedRetention
+    from seglog_format.lifecycle.file_steps import FileStep
     from seglog_format.lifecycle.retention import SegmentFate
 
+COMPACTION_COLUMNS = ("base offset", "size", f"{LEFT}fate", f"{LEFT}why")
 COLUMNS = ("base offset", "size", f"{LEFT}largest timestamp", f"{LEFT}fate", f"{LEFT}why")
 
 
@@ -26,9 +31,37 @@ def retention_text(found: PreparedRetention, config: LogConfig, *, is_written: b
     yield _outcome(found, is_written=is_written)
     if found.steps and not is_written:
         yield "to change, with --write:"
-    for step in found.steps:
+    yield from _changes(found.steps)
+
+
+def _changes(steps: Iterable[FileStep]) -> Iterator[str]:
+    for step in steps:
         if step.requirement:
             yield f"  {printable(step.path.name)}: {printable(step.text)} [{step.requirement}]"
+
+
+def compaction_text(found: Compacted, config: LogConfig, *, is_written: bool) -> Iterator[str]:
+    """What compaction looks at, a row for each segment, and whether anything comes of it."""
+    plan = found.plan
+    span = f"from offset {plan.first_dirty_offset} up to {plan.first_uncleanable_offset}"
+    ratio = f"{plan.dirty_ratio:.2f} of it is dirty, min.cleanable.dirty.ratio {config.min_cleanable_dirty_ratio}"
+    yield f"compaction {span}: {ratio}"
+    yield from table(COMPACTION_COLUMNS, map(_compaction_row, plan.fates))
+    if is_written:
+        yield f"{size_text(found.size_before)} became {size_text(found.size_after)}"
+        yield from _changes(found.steps)
+    elif plan.is_due:
+        yield "a broker would do it now [SEG-CMP-005]"
+    else:
+        yield "a broker would not do it now [SEG-CMP-005]"
+
+
+def _compaction_row(fate: SegmentCompaction) -> list[str]:
+    segment = fate.segment
+    is_kept = fate.action is CompactionAction.KEEP
+    verdict = "stays" if is_kept else f"cleaned into {fate.target}"
+    why = f"{fate.explanation} [{', '.join(fate.requirements)}]"
+    return [str(segment.base_offset), size_text(segment.size), verdict, why]
 
 
 def _limits(config: LogConfig) -> str:

@@ -1,4 +1,4 @@
-"""``seglog retain``: which segments retention and compaction remove or rewrite, why, and doing it."""
+"""``seglog retain``: which segments retention removes and compaction rewrites, why, and doing it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from seglog_format.lifecycle.compaction_apply import Compacted
     from seglog_format.lifecycle.config import LogConfig
     from seglog_format.lifecycle.deletion import PreparedRetention
     from seglog_format.lifecycle.retention import SegmentFate
@@ -28,10 +29,11 @@ Examples:
   seglog retain my-topic-0 --config retention.ms=3600000
   seglog retain /var/lib/kafka/data --config-file server.properties
   seglog retain --json my-topic-0 --config log.retention.hours=12 --now 2026-01-31T12:00:00Z
-  seglog retain --write my-topic-0 --config retention.bytes=1073741824"""
+  seglog retain --write my-topic-0 --config retention.bytes=1073741824
+  seglog retain my-topic-0 --config cleanup.policy=compact,delete"""
 
 COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Topics of brokers' own, whose cleanup policy is always ``compact``."""
+"""Topics of brokers' own, whose cleanup policy is ``compact`` whatever the broker's settings say."""
 
 
 def settings_of(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -78,8 +80,9 @@ def command(  # noqa: PLR0913 - one for each option
     (log.retention.hours and so on), with Kafka's defaults. Log start offset and high watermark are those of the
     checkpoints. Removed files get names that end in .deleted, which the next broker that starts removes.
 
-    Brokers' own topics that are compacted lose nothing but what is below their log start offset; the metadata log is
-    left alone. The directory is not touched while a broker works in it.
+    Where the cleanup policy has compact, it is told which segments compaction rewrites; --write does so where a broker
+    would do it now. Of brokers' own topics nothing is removed for its age or size, whatever the settings say; the
+    metadata log is left alone. The directory is not touched while a broker works in it.
     """
     if explain and write:
         msg = "--explain only tells: give it or --write"
@@ -150,7 +153,9 @@ def _retain(
     from seglog_format.lifecycle.config import COMPACT
     from seglog_format.lifecycle.deletion import prepare_retention, retain_partition
     from seglog_format.lifecycle.environment import system_clock
+    from seglog_format.log.directory import LogDirectory
 
+    is_compacted = config.is_compacted
     if path.absolute().name.rpartition("-")[0] in COMPACTED_TOPICS:
         config = replace(config, cleanup_policy=frozenset({COMPACT}))
     at_ms = system_clock() if now_ms is None else now_ms
@@ -160,6 +165,8 @@ def _retain(
         else prepare_retention(path, config, now_ms=at_ms, directory=directory)
     )
     _tell(found, config, is_written=write, as_json=as_json)
+    if is_compacted:
+        _compact(path, LogDirectory(directory.listing), config, at_ms, write=write, as_json=as_json)
 
 
 def _tell(found: PreparedRetention, config: LogConfig, *, is_written: bool, as_json: bool) -> None:
@@ -170,6 +177,29 @@ def _tell(found: PreparedRetention, config: LogConfig, *, is_written: bool, as_j
     from seglog_format.cli.render_retention import retention_text
 
     for text in retention_text(found, config, is_written=is_written):
+        write_text(text)
+
+
+def _compact(
+    path: Path, directory: LogDirectory, config: LogConfig, now_ms: int, *, write: bool, as_json: bool
+) -> None:
+    """What compaction makes of the segments that are there; it is done where a broker would do it now."""
+    from seglog_format.lifecycle.compaction_apply import Compacted, compact, prepare_compaction
+
+    plan = prepare_compaction(path, config, now_ms=now_ms, directory=directory)
+    is_written = write and plan.is_due
+    found = (
+        compact(path, config, now_ms=now_ms, directory=directory, holds_lock=True)
+        if is_written
+        else Compacted(path, plan, (), 0, 0)
+    )
+    if as_json:
+        for line in compaction_objects(found, is_written=is_written):
+            write_json(line)
+        return
+    from seglog_format.cli.render_retention import compaction_text
+
+    for text in compaction_text(found, config, is_written=is_written):
         write_text(text)
 
 
@@ -206,4 +236,36 @@ def _fate(fate: SegmentFate) -> dict[str, Any]:
         "reason": None if fate.reason is None else fate.reason.value,
         "explanation": fate.explanation,
         "requirements": list(fate.requirements),
+    }
+
+
+def compaction_objects(found: Compacted, *, is_written: bool) -> Iterator[dict[str, Any]]:
+    """One object for each segment, and one for all of the partition."""
+    from seglog_format.cli.recover import change_object
+
+    name, plan = found.path.absolute().name, found.plan
+    for fate in plan.fates:
+        yield {
+            "type": "segmentCompaction",
+            "directory": name,
+            "baseOffset": fate.segment.base_offset,
+            "nextOffset": fate.segment.next_offset,
+            "fileBytes": fate.segment.size,
+            "action": fate.action.value,
+            "target": fate.target,
+            "explanation": fate.explanation,
+            "requirements": list(fate.requirements),
+        }
+    yield {
+        "type": "compaction",
+        "directory": name,
+        "firstDirtyOffset": plan.first_dirty_offset,
+        "firstUncleanableOffset": plan.first_uncleanable_offset,
+        "endOffset": plan.end_offset,
+        "dirtyRatio": plan.dirty_ratio,
+        "isDue": plan.is_due,
+        "isWritten": is_written,
+        "bytesBefore": found.size_before if is_written else None,
+        "bytesAfter": found.size_after if is_written else None,
+        "changes": [change_object(step) for step in found.steps if step.requirement],
     }

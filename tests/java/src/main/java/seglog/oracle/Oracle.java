@@ -29,7 +29,8 @@ public final class Oracle {
         Map.entry("read", Reads::read),
         Map.entry("dump", Dumps::dump),
         Map.entry("create", Clients::create),
-        Map.entry("consume", Clients::consume));
+        Map.entry("consume", Clients::consume),
+        Map.entry("decode", Memory::decode));
 
     private Oracle() {
     }

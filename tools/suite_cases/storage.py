@@ -622,7 +622,7 @@ def _times(find: Callable[..., None]) -> None:
         find(
             name,
             f"The time {timestamp} asks for the {name} offset.",
-            must("SEG-LKP-009"),
+            must("SEG-LKP-009", needs=("specialTimestamps",)),
             good,
             answer,
             timestamp=timestamp,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 import sys
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from seglog_format.cli.conform_options import case_options, chosen, testee_options, wanted
+from seglog_format.cli.conform_search import differential, generate
 from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import PATH
 from seglog_format.cli.output import diagnose, progress, write_json, write_text
@@ -17,12 +17,9 @@ from seglog_format.cli.render import printable
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from seglog_conformance.cases import Case
-    from seglog_conformance.generated import Found
-    from seglog_conformance.judging import Examiner
-    from seglog_conformance.registry import Listed
     from seglog_conformance.runner import Outcome
     from seglog_conformance.verdicts import Result
 
@@ -57,58 +54,6 @@ def command() -> None:
     An implementation is reached through an adapter, a small program that answers JSON lines. A testee is named by its
     adapter, with @VERSION where another than the first one of its adapter.toml is meant, or is 'reference'.
     """
-
-
-def testee_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Who is asked."""
-    options = (
-        click.option("--testee", "testees", multiple=True, metavar="NAME", help="A testee; may be repeated."),
-        click.option(
-            "--adapter", "directories", multiple=True, type=PATH, help="A directory with an adapter.toml; the same."
-        ),
-        click.option("--version", default="", help="Of the implementations; else the first of each adapter.toml."),
-        click.option("--build", type=PATH, default=Path("build/conform"), help="Where adapters are built."),
-        click.option("--rebuild", is_flag=True, help="Build also what has been built."),
-        click.option("--strict", is_flag=True, help="Hold every line of the protocol against its schema."),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-def case_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What is asked."""
-    options = (
-        click.option("--case", "patterns", multiple=True, metavar="ID", help="A case; * stands for anything."),
-        click.option("--family", "families", multiple=True, metavar="FAMILY", help="Number or name of a family."),
-        click.option("--cases", "places", multiple=True, type=PATH, help="Files of cases instead of the suite's."),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-def wanted(testees: Sequence[str], directories: Sequence[Path], version: str) -> list[Listed]:
-    """The testees that options name: all, if none."""
-    from seglog_conformance.registry import adapters, listed
-
-    names = [*testees, *(str(directory) for directory in directories)]
-    names = names or ["reference", *(adapter.name for adapter in adapters())]
-    suffix = f"@{version}" if version else ""
-    return [listed(name if "@" in name or name == "reference" else name + suffix) for name in names]
-
-
-def chosen(patterns: Sequence[str], families: Sequence[str], places: Sequence[Path]) -> tuple[list[Case], list[Case]]:
-    """The cases that options name, and all that there are."""
-    from seglog_conformance.cases import case_files, load_cases, selected
-
-    files = [file for place in places for file in (case_files(place) if place.is_dir() else [place])]
-    every = load_cases(files or None)
-    cases = selected(every, [*patterns, *families])
-    if not cases:
-        msg = "no case fits"
-        raise UsageError(msg)
-    return cases, every
 
 
 @command.command()
@@ -284,123 +229,5 @@ def repro(case_id: str, **options: Any) -> None:  # noqa: ANN401 - click's value
                 diagnose(f"{listed.label}: pipe into {shlex.join(arguments)}")
 
 
-def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """How much is made up."""
-    options = (
-        click.option("--examples", type=click.IntRange(min=1), default=200, show_default=True, help="In each round."),
-        click.option("--seed", type=int, default=0, show_default=True, help="Of the first round."),
-        click.option("--most", type=click.IntRange(min=1), default=5, show_default=True, help="Findings to look for."),
-        click.option("--mutate", is_flag=True, help="Change the bytes: a field, a byte of the records, the end."),
-        click.option("-o", "--output", type=PATH, help="Write what is found to this file of cases."),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-@command.command()
-@testee_options
-@search_options
-def generate(**options: Any) -> int:  # noqa: ANN401 - click's values
-    """Make up logs, ask testees for them, and shrink what goes wrong to the smallest bytes that show it.
-
-    What was made up is what has to come out. With --mutate the bytes are changed in named ways, and the reference says
-    what has to come out. Each kind of finding is told once. The exit status is 1 when there are findings.
-    """
-    from seglog_conformance.generated import Search, wrong_verdict
-
-    found = []
-    with _examiners(options) as examiners:
-        for examiner in examiners:
-            search = Search(
-                wrong_verdict(examiner.examine),
-                examples=options["examples"],
-                seed=options["seed"],
-                most=options["most"],
-                is_mutated=options["mutate"],
-                name=examiner.testee.name,
-            )
-            new = search.run()
-            write_text(f"{examiner.testee.name}: {search.tried} logs, {len(new)} findings")
-            found += _tell_found(new)
-    return _write_found(found, options["output"])
-
-
-@command.command()
-@testee_options
-@case_options
-@search_options
-@click.option("--generated", is_flag=True, help="Make cases up instead of asking those of the suite.")
-def differential(**options: Any) -> int:  # noqa: ANN401 - click's values
-    """Send the same bytes to several testees and tell the groups that disagree, with no expectation at all.
-
-    What is compared is what all of them tell: records with offset, timestamp, key and value, and headers as far as
-    they go. Testees that lack what a case needs are left out of it. The exit status is 1 when some disagree.
-    """
-    from seglog_conformance.differential import Panel, disagreements
-    from seglog_conformance.generated import Search
-
-    with _examiners(options) as examiners:
-        if len(examiners) < 2:  # noqa: PLR2004 - it takes two to disagree
-            msg = "it takes two testees to disagree"
-            raise UsageError(msg)
-        panel = Panel(examiners)
-        if options["generated"] or options["mutate"]:
-            search = Search(
-                panel.wrong(),
-                examples=options["examples"],
-                seed=options["seed"],
-                most=options["most"],
-                is_mutated=options["mutate"],
-                name="differential",
-            )
-            return _write_found(_tell_found(search.run()), options["output"])
-        cases, _ = chosen(options["patterns"], options["families"], options["places"])
-        found = disagreements(panel, cases)
-    for case, told, details in found:
-        write_text(printable(f"{case.id}: {told}"))
-        for detail in details:
-            write_text(printable(f"      {detail}"))
-    write_text(f"{len(cases)} cases, {len(found)} disagreements")
-    return FINDINGS if found else 0
-
-
-@contextmanager
-def _examiners(options: dict[str, Any]) -> Iterator[list[Examiner]]:
-    """The testees that options name, up; those that do not come up are named and left out."""
-    from seglog_conformance.judging import Examiner
-    from seglog_conformance.registry import AdapterError, Builder
-    from seglog_conformance.testee import StartError
-
-    builder = Builder(options["build"], strict=options["strict"], rebuild=options["rebuild"])
-    with ExitStack() as stack:
-        examiners = []
-        for listed in wanted(options["testees"], options["directories"], options["version"]):
-            try:
-                testee = builder.testee(listed)
-                extra = listed.adapter.extra_memory if listed.adapter else 0
-                examiner = Examiner(testee, extra_growth=extra)
-                stack.callback(examiner.close)
-                examiner.start()
-            except (AdapterError, StartError) as error:
-                diagnose(f"{listed.label}: {error}")
-                continue
-            examiners.append(examiner)
-        yield examiners
-
-
-def _tell_found(found: list[Found]) -> list[Found]:
-    for one in found:
-        write_text(printable(f"  {one.told} ({one.kind}): {one.case.id}, {one.case.input_size} bytes"))
-        for detail in one.detail[:3]:
-            write_text(printable(f"      {detail}"))
-        write_text(f"      {one.case.stored_request['data']}")
-    return found
-
-
-def _write_found(found: list[Found], output: Path | None) -> int:
-    from seglog_conformance.generated import case_file
-
-    if output is not None:
-        output.write_text(case_file([one.case for one in found]), encoding="utf-8")
-    return FINDINGS if found else 0
+command.add_command(generate)
+command.add_command(differential)

@@ -1,0 +1,69 @@
+"""Options that several commands of ``seglog conform`` have, and what they choose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from seglog_format.cli.options import PATH
+from seglog_format.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from seglog_conformance.cases import Case
+    from seglog_conformance.registry import Listed
+
+
+def testee_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Who is asked."""
+    options = (
+        click.option("--testee", "testees", multiple=True, metavar="NAME", help="A testee; may be repeated."),
+        click.option(
+            "--adapter", "directories", multiple=True, type=PATH, help="A directory with an adapter.toml; the same."
+        ),
+        click.option("--version", default="", help="Of the implementations; else the first of each adapter.toml."),
+        click.option("--build", type=PATH, default=Path("build/conform"), help="Where adapters are built."),
+        click.option("--rebuild", is_flag=True, help="Build also what has been built."),
+        click.option("--strict", is_flag=True, help="Hold every line of the protocol against its schema."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def case_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What is asked."""
+    options = (
+        click.option("--case", "patterns", multiple=True, metavar="ID", help="A case; * stands for anything."),
+        click.option("--family", "families", multiple=True, metavar="FAMILY", help="Number or name of a family."),
+        click.option("--cases", "places", multiple=True, type=PATH, help="Files of cases instead of the suite's."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def wanted(testees: Sequence[str], directories: Sequence[Path], version: str) -> list[Listed]:
+    """The testees that options name: all, if none."""
+    from seglog_conformance.registry import adapters, listed
+
+    names = [*testees, *(str(directory) for directory in directories)]
+    names = names or ["reference", *(adapter.name for adapter in adapters())]
+    suffix = f"@{version}" if version else ""
+    return [listed(name if "@" in name or name == "reference" else name + suffix) for name in names]
+
+
+def chosen(patterns: Sequence[str], families: Sequence[str], places: Sequence[Path]) -> tuple[list[Case], list[Case]]:
+    """The cases that options name, and all that there are."""
+    from seglog_conformance.cases import case_files, load_cases, selected
+
+    files = [file for place in places for file in (case_files(place) if place.is_dir() else [place])]
+    every = load_cases(files or None)
+    cases = selected(every, [*patterns, *families])
+    if not cases:
+        msg = "no case fits"
+        raise UsageError(msg)
+    return cases, every

@@ -12,6 +12,7 @@ from appends import marker
 from batches import patched
 from made_partitions import EMPTY_SNAPSHOT, CountedFiles, PowerCutError, checkpoint, content, make, names
 from simulated_files import Fault, MirroredFiles, PowerCut, SimulatedFiles
+from support import bundled, bundled_cases
 from test_compaction_records import data, in_transaction, of_producer
 
 from seglog_format.checks import verify
@@ -296,3 +297,23 @@ def test_a_power_cut_at_every_step(tmp_path: Path) -> None:
         else:
             return
     pytest.fail("there is no end")
+
+
+# What brokers wrote
+
+
+@pytest.mark.parametrize("name", [name for name in bundled_cases() if "compact" in name])
+def test_logs_of_brokers_are_compacted_further(name: str, tmp_path: Path) -> None:
+    """Of every version, mixed magics and transactions included: readers end up with the same, and nothing is wrong."""
+    (source,) = (path for path in bundled(name).iterdir() if path.is_dir())
+    directory = tmp_path / source.name
+    directory.mkdir()
+    for path in source.iterdir():
+        if path.suffix != ".deleted":
+            (directory / path.name).write_bytes(path.read_bytes())
+    known, wrong = newest(directory), errors(directory)
+    settings = LogConfig(cleanup_policy=frozenset({"compact"}), delete_retention_ms=10**15)
+    assert compact(directory, settings, now_ms=NOW).plan.groups
+    assert newest(directory) == known
+    assert errors(directory) == wrong
+    assert compact(directory, settings, now_ms=NOW).steps == ()

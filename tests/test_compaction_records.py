@@ -12,6 +12,7 @@ from appends import example, marker
 from batches import batch, patched, record
 from made_partitions import checkpoint, content, make, names
 from messages import LOG_APPEND_TIME, message, wrapper
+from support import bundled
 
 from seglog_format.codec.decode import decode_batch
 from seglog_format.codec.framing import walk
@@ -21,6 +22,7 @@ from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.model import AbortedTxn, RecordBatch, RecordBatchHeader
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 NOW = 500_000
@@ -451,3 +453,37 @@ def test_settings_of_the_indexes_are_followed(tmp_path: Path) -> None:
     directory = log(tmp_path, *(data(number, (f"k{number}", "1")) for number in range(4)))
     compacted(directory, config=every)
     assert len((directory / f"{0:020d}.index").read_bytes()) == 8 * 4
+
+
+# What a broker did
+
+
+@pytest.mark.req("SEG-CMP-006", "SEG-CMP-008", "SEG-CMP-010", "SEG-CMP-011", "SEG-CMP-018", "SEG-CMP-019")
+def test_the_last_pass_of_a_broker(tmp_path: Path) -> None:
+    """Its directory still has the files that the pass replaced."""
+    broker = bundled("4.3.0/compact-codec") / "compact-codec-0"
+    directory = tmp_path / "compact-codec-0"
+    directory.mkdir()
+    for base in (0, 660, 736):
+        for path in broker.glob(f"{base:020d}.*.deleted"):
+            (directory / path.stem).write_bytes(path.read_bytes())
+    for path in broker.glob(f"{820:020d}.*"):
+        (directory / path.name).write_bytes(path.read_bytes())
+    (tmp_path / CLEANER).write_text("0\n1\ncompact-codec 0 736\n", encoding="utf-8")
+    now_ms = 1_795_311_805_822 - 86_400_000
+    compact(directory, LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=9000), now_ms=now_ms)
+    assert sorted(directory.glob("*.log")) == [directory / f"{base:020d}.log" for base in (0, 736, 820)]
+    for base in (0, 736):
+        name = f"{base:020d}.log"
+        assert list(fields_of(directory / name)) == list(fields_of(broker / name))
+        assert (directory / name).with_suffix(".timeindex").read_bytes() == (broker / name).with_suffix(
+            ".timeindex"
+        ).read_bytes()
+
+
+def fields_of(log_file: Path) -> Iterator[object]:
+    """Everything but what depends on how an encoder compresses."""
+    for frame in walk(log_file.read_bytes()):
+        found = decode_batch(frame.data)
+        assert isinstance(found.header, RecordBatchHeader)
+        yield replace(found.header, batch_length=0, crc=0), found.records

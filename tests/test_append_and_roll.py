@@ -608,6 +608,28 @@ def test_no_entry_is_written_past_the_end_of_an_index(tmp_path: Path) -> None:
     assert list(struct.iter_unpack(">qi", times)) == [(1001, 1), (1002, 2), (1008, 8)]
 
 
+@pytest.mark.req("SEG-ROL-016")
+@pytest.mark.parametrize(
+    ("times", "reason"),
+    [
+        ((1004,), None),
+        ((1004, 1005), RollReason.TIME_INDEX_FULL),  # three slots, the last of them for the end
+        ((1000, 1000, 1000, 1000), None),
+        ((1000, 1000, 1000, 1000, 1000), RollReason.OFFSET_INDEX_FULL),  # five slots, one of them taken
+    ],
+)
+def test_roll_before_an_append_that_the_indexes_have_no_room_for(
+    times: tuple[int, ...], reason: RollReason | None, tmp_path: Path
+) -> None:
+    row = b"".join(produced(time, base_offset=offset) for offset, time in enumerate(times, start=2))
+    with open_writer(tmp_path, index_interval_bytes=0, segment_index_bytes=40) as writer:
+        assert appended_and_rolled(writer, [1000, 1000]) == [None, None]
+        taken = writer.append_as_follower(row)
+    assert taken is not None
+    assert taken.rolled is reason
+    assert base_offsets(tmp_path) == ([0] if reason is None else [0, 2])
+
+
 @pytest.mark.req("SEG-ROL-006", "SEG-ROL-007")
 def test_roll_by_the_span_of_offsets(tmp_path: Path) -> None:
     far = 2**31

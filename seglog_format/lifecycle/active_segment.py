@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from copy import copy
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.lifecycle.retention import RetainedSegment
-from seglog_format.lifecycle.roll import ActiveState
+from seglog_format.lifecycle.roll import ActiveState, RollReason
 from seglog_format.lifecycle.sparse_index import SparseIndex
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
 from seglog_format.names import FileKind, segment_file_name
@@ -200,6 +201,23 @@ class ActiveSegment:
         """What retention looks at, given where the log ends."""
         modified_ms = self._files.modified_ms(self.path(FileKind.LOG))
         return RetainedSegment(self.base_offset, next_offset, self.size, self._sparse.largest.timestamp_ms, modified_ms)
+
+    def lacks_room_for(self, entries: Sequence[Entry]) -> RollReason | None:
+        """Which index has no slot for all that falls due with an append; None where both have (SEG-ROL-016)."""
+        offset_index, time_index = self._handles.offset_index, self._handles.time_index
+        if not self.size or len(entries) == 1 or offset_index is None:
+            return None  # one entry finds the slot that is left, or the segment has ended before
+        offset_count, time_count = offset_index.count, time_index.count if time_index is not None else 0
+        last_ms = self._last_time_entry_ms
+        for point in copy(self._sparse).add(self.size, entries):
+            if offset_count >= offset_index.max_count:
+                return RollReason.OFFSET_INDEX_FULL
+            if time_index is not None and time_count >= time_index.max_count - 1:
+                return RollReason.TIME_INDEX_FULL
+            offset_count += 1
+            time_count += point.largest.timestamp_ms > last_ms
+            last_ms = max(last_ms, point.largest.timestamp_ms)
+        return None
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Write entries to the end of the log, and what is due to the indexes.

@@ -201,6 +201,7 @@ class PartitionLog:
     def _roll_if_due(self, entries: Sequence[Entry]) -> RollReason | None:
         coming = incoming(entries)
         reason = roll_reason(self.active.state, coming, self.config, self._environment.clock())
+        reason = reason or self.active.lacks_room_for(entries)
         if reason is not None:
             self.roll(new_base_offset(self.end_offset, coming, self.config.generation))
         return reason

@@ -604,6 +604,14 @@ def transactions() -> Family:
         "Transactions, and the index of aborted ones",
         "facts 2.6, 4.4 and 6",
         flags={
+            "OUT_OF_PLACE": {
+                "effect": "An entry stands in a file that is not named for it; searches by name never find it there.",
+                "links": [],
+            },
+            "TXN_INDEX_TRUST": {
+                "effect": "Brokers believe this index. Where it is wrong, aborted records are delivered as committed, or committed ones are not.",
+                "links": [],
+            },
             "RECOVERS_ON_OPEN": {
                 "effect": "A library that recovers a log whenever it opens one has cut the damage off before anybody reads.",
                 "links": [],

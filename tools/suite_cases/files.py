@@ -223,6 +223,7 @@ def _directory_names(names: Parsing) -> None:
             of("topic", partition),
             file_name=text,
         )
+    bad_terms = must("SEG-PDR-001", "SEG-LDR-001", since="0.8")
     bad = (
         "topic",
         "topic-",
@@ -237,7 +238,9 @@ def _directory_names(names: Parsing) -> None:
         "topic-1.5",
     )
     for number, text in enumerate(bad):
-        names.bad(f"directory-bad-{number}", f"The name {text} is no topic and partition.", terms, None, file_name=text)
+        names.bad(
+            f"directory-bad-{number}", f"The name {text} is no topic and partition.", bad_terms, None, file_name=text
+        )
     marked = must("SEG-PDR-003")
     for state in ("delete", "future", "stray"):
         names.good(

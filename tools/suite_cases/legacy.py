@@ -317,6 +317,17 @@ def relative_wrappers() -> Family:
         should("SEG-MSG-021", **both),
         Wrapper(offset=12, inner=inner_messages(3), offsets=(10, 11, 12), compress=gzip, timestamp=5),
     )
+    family.valid(
+        "offsets-not-in-order",
+        "Offsets inside are not in order: the messages are delivered as they stand.",
+        should("SEG-MSG-022", "SEG-MSG-012", **both),
+        Wrapper(
+            offset=12,
+            inner=tuple(moved(one, at) for one, at in zip(inner_messages(3), (1, 0, 2), strict=True)),
+            offsets=(11, 10, 12),
+            compress=gzip,
+        ),
+    )
     _wrapper_ends(family, 1, both)
     _bad_wrappers(family, 1, both)
     for offset in (1, 2):

@@ -434,8 +434,8 @@ def lookups() -> Family:
         {"position": 0, "baseOffset": "60"},
         offset=20,
     )
-    trust = should("SEG-IDX-009", "SEG-IDX-010", flags=("INDEX_TRUST",))
     indexes = {
+        "same-position": struct.pack(">iiii", 5, SIZE, 8, SIZE),
         "empty": b"",
         "preallocated": offset_index(ROW, 0) + bytes(800),
         "only-zeros": bytes(80),
@@ -450,8 +450,21 @@ def lookups() -> Family:
         "of-another-log": struct.pack(">iiii", 0, 10, 2, 20),
         "all-ones": b"\xff" * 64,
     }
+    broken = {
+        "position-past-the-end": "SEG-IDX-003",
+        "position-mid-batch": "SEG-IDX-003",
+        "position-negative": "SEG-IDX-003",
+        "offset-negative": "SEG-IDX-002",
+        "too-far": "SEG-IDX-006",
+        "descending": "SEG-IDX-004",
+        "of-another-log": "SEG-IDX-003",
+        "same-position": "SEG-IDX-005",
+    }
     for name, content in indexes.items():
         files = {name_of(0): log, name_of(0, ".index"): content}
+        trust = should(
+            "SEG-IDX-009", "SEG-IDX-010", *((broken[name],) if name in broken else ()), flags=("INDEX_TRUST",)
+        )
         for offset in (1, 8, 14):
             find(
                 f"index-{name}-offset-{offset}",
@@ -510,6 +523,15 @@ def _times(find: Callable[..., None]) -> None:
     def found(offset: int, timestamp: int) -> Json:
         return {"offset": str(offset), "timestamp": str(timestamp)}
 
+    for timestamp, entry, at in (
+        (1011, (-1, 0), 4),
+        (1012, (1012, 5), 5),
+        (1039, (1032, 11), 12),
+        (1042, (1042, 14), 14),
+    ):
+        answer = {"entry": {"timestamp": str(entry[0]), "offset": str(entry[1])}, "offset": str(at)}
+        why = "The search begins at the last entry that is not younger; without one, at the start."
+        find(f"time-entry-{timestamp}", why, must("SEG-TIX-008"), good, answer, timestamp=timestamp)
     for timestamp, offset, at in (
         (0, 0, 1000),
         (1000, 0, 1000),
@@ -578,8 +600,8 @@ def _times(find: Callable[..., None]) -> None:
         found(0, 1000),
         timestamp=1000,
     )
-    trust = should("SEG-IDX-009", "SEG-TIX-009", flags=("INDEX_TRUST",))
     bad = {
+        "offset-negative": time_entry(1000, -3),
         "empty": b"",
         "preallocated": index + bytes(120),
         "torn": index[:-5],
@@ -589,7 +611,11 @@ def _times(find: Callable[..., None]) -> None:
         "descending": index[12:24] + index[:12],
         "all-ones": b"\xff" * 48,
     }
+    broken = {"descending": "SEG-TIX-002", "offset-too-high": "SEG-TIX-004", "offset-negative": "SEG-TIX-003"}
     for name, content in bad.items():
+        trust = should(
+            "SEG-IDX-009", "SEG-TIX-009", *((broken[name],) if name in broken else ()), flags=("INDEX_TRUST",)
+        )
         for timestamp, offset, at in ((1011, 4, 1011), (1042, 14, 1042)):
             find(
                 f"time-index-{name}-{timestamp}",
@@ -881,7 +907,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
         for base, units in ((0, first), (15, second), (24, third))
         for kind, make in ((".index", offset_index), (".timeindex", time_index))
     }
-    trusted = must("SEG-RCV-002", flags=("CUT_TOO_MUCH",))
+    trusted = must("SEG-RCV-002", "SEG-CKP-011", flags=("CUT_TOO_MUCH",))
     recover(
         "below-the-recovery-point",
         "The damage is below the recovery point: nobody looks, and nothing goes.",
@@ -901,7 +927,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
         0,
         recoveryPoint="14",
     )
-    clean = must("SEG-RCV-001", flags=("CUT_TOO_MUCH",))
+    clean = must("SEG-RCV-001", "SEG-LDR-003", flags=("CUT_TOO_MUCH",))
     recover(
         "clean-shutdown",
         "After a clean shutdown nothing is scanned.",
@@ -962,7 +988,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
         {name_of(0) + ".cleaned": None, name_of(0): files[name_of(0)]},
         30,
     )
-    swap = must("SEG-RCV-021", since="3.0")
+    swap = must("SEG-RCV-021", "SEG-PDR-010", since="3.0")
     compacted = [replace(ROW[0], recs=ROW[0].recs[:1], last_delta=2), *ROW[1:]]
     recover(
         "swap-files",
@@ -1020,7 +1046,7 @@ def _recovered_directories(recover: Callable[..., None]) -> None:
     recover(
         "snapshot-damaged",
         "One that cannot be read is removed.",
-        beyond,
+        must("SEG-RCV-027", "SEG-PSN-005"),
         {**files, name_of(24, ".snapshot"): snapshot[:-1] + b"\1"},
         {name_of(0): files[name_of(0)]},
         30,
@@ -1358,6 +1384,11 @@ def reads(family: Family) -> None:
     control = [data(0, b"a"), marker("COMMIT", 1), data(2, b"b", sequence=1)]
     fetch("read-control", "Control records are never delivered.", must("SEG-CTL-009"), control, 0, (0, 2), 3)
     _damaged_reads(family)
+    _directory_reads(family)
+    _committed_reads(family, fetch)
+
+
+def _committed_reads(family: Family, fetch: Callable[..., None]) -> None:
     committed = {"isolation": "read_committed"}
     done = must("SEG-LKP-011")
     stable = must("SEG-LKP-012")
@@ -1524,7 +1555,20 @@ def reads(family: Family) -> None:
         {**stale, name_of(0, ".txnindex"): aborted(9, 0, 1, 2) + aborted(9, 4, 5, 6)},
         again,
         (2,),
-        level="must",
+    )
+    out_of_order = {**stale, name_of(0, ".txnindex"): aborted(9, 4, 5, 6) + aborted(9, 0, 1, 2)}
+    _with_index(
+        family, "txn-index-out-of-order", "Its entries are not in order.", out_of_order, again, (2,), rule="SEG-TXN-004"
+    )
+    backwards = {**stale, name_of(0, ".txnindex"): aborted(9, 3, 1, 2)}
+    _with_index(
+        family,
+        "txn-index-backwards",
+        "A transaction ends before it begins.",
+        backwards,
+        again,
+        (2,),
+        rule="SEG-TXN-005",
     )
     _with_index(
         family,
@@ -1536,6 +1580,154 @@ def reads(family: Family) -> None:
     )
 
 
+def _directory_reads(family: Family) -> None:
+    """What counts as part of a log, and where it starts and ends."""
+
+    def read(
+        name: str,
+        why: str,
+        terms: Terms,
+        files: dict[str, bytes],
+        units: Sequence[Batch],
+        offset: int,
+        end: int,
+        **options: str,
+    ) -> None:
+        records = [
+            record for answer in lay(units)[1] for record in answer["records"] if offset <= int(record["offset"]) < end
+        ]
+        request: Json = {"files": {key: content.hex() for key, content in files.items()}, "offset": str(offset)}
+        if options:
+            request["options"] = options
+        family.add(
+            name, "read", "valid", why, terms, request=request, expect={"records": records, "nextOffset": str(end)}
+        )
+
+    log = bytes_of(ROW)
+    start = must("SEG-LKP-010", "SEG-CKP-010", needs=("logStartOffset",))
+    read(
+        "read-log-start",
+        "Records below the log start offset are hidden, also within a batch.",
+        start,
+        {name_of(0): log},
+        ROW,
+        5,
+        15,
+        logStartOffset="5",
+    )
+    below = {"files": {name_of(0): log.hex()}, "offset": "4", "options": {"logStartOffset": "5"}}
+    family.add(
+        "read-below-log-start",
+        "read",
+        "invalid",
+        "An offset below the log start offset is out of range, though its record is there.",
+        must("SEG-LKP-010", "SEG-LKP-004", needs=("logStartOffset",)),
+        request=below,
+        expect={"reject": {"class": "offset"}, "records": []},
+    )
+    low = {name_of(100): bytes_of(row(2, base=100))}
+    read(
+        "read-log-start-below-the-first",
+        "A checkpoint below the first segment does not count.",
+        must("SEG-CKP-010", needs=("logStartOffset",)),
+        low,
+        row(2, base=100),
+        100,
+        106,
+        logStartOffset="7",
+    )
+    end = must("SEG-LKP-015", "SEG-LKP-005")
+    for base in (15, 40):
+        read(
+            f"read-empty-last-segment-{base}",
+            "The last segment is empty: its name says where the log ends.",
+            end,
+            {name_of(0): log, name_of(base): b""},
+            [],
+            base,
+            base,
+        )
+    family.add(
+        "read-beyond-an-empty-last-segment",
+        "read",
+        "invalid",
+        "Beyond the name of an empty last segment is out of range.",
+        must("SEG-LKP-015", "SEG-LKP-004"),
+        request={"files": {name_of(0): log.hex(), name_of(40): ""}, "offset": "41"},
+        expect={"reject": {"class": "offset"}, "records": []},
+    )
+    compacted = [replace(ROW[0], recs=ROW[0].recs[:1], last_delta=2), *ROW[1:]]
+    swap = must("SEG-PDR-010", since="3.0")
+    read(
+        "read-swap",
+        "A complete replacement counts, and not the file that it replaces.",
+        swap,
+        {name_of(0): log, name_of(0) + ".swap": bytes_of(compacted)},
+        compacted,
+        0,
+        15,
+    )
+    undone = {name_of(0): log, name_of(0) + ".swap": bytes_of(ROW[:1]), name_of(0) + ".cleaned": b""}
+    read(
+        "read-swap-and-cleaned", "A cleaned file shows that the replacement was not complete.", swap, undone, ROW, 0, 15
+    )
+    left = {name_of(0): log, name_of(0) + ".cleaned": bytes_of(ROW[:1]), name_of(15) + ".deleted": log}
+    read("read-deleted-and-cleaned", "Neither is part of the log.", must("SEG-PDR-009"), left, ROW, 0, 15)
+    read(
+        "read-two-names",
+        "Of two files with one offset the one with twenty digits counts.",
+        must("SEG-PDR-019"),
+        {name_of(0): log, "0.log": bytes_of(ROW[:1])},
+        ROW,
+        0,
+        15,
+    )
+    read(
+        "read-other-files",
+        "Other files do not matter.",
+        must("SEG-PDR-011"),
+        {name_of(0): log, "notes.txt": b"x", "00000000000000000000.bak": log},
+        ROW,
+        0,
+        15,
+    )
+    low_entry = {"files": {name_of(5): log.hex()}, "offset": "5"}
+    answers = [record for answer in lay(ROW)[1] for record in answer["records"] if int(record["offset"]) >= 5]  # noqa: PLR2004 - the base
+    family.add(
+        "read-entries-below-the-base",
+        "read",
+        "acceptable",
+        "The first entry is below the name of its file: damage to some, data to others.",
+        should("SEG-LOG-008", flags=("OUT_OF_PLACE",)),
+        request=low_entry,
+        expect={
+            "allowed": [
+                {"branch": "refused", "reject": {"class": "offset"}, "records": []},
+                {"branch": "delivered", "records": answers, "nextOffset": "15"},
+            ]
+        },
+    )
+    over = {"files": {name_of(0): log.hex(), name_of(10): bytes_of(row(3, base=10)).hex()}, "offset": "9"}
+    family.add(
+        "read-overlapping-segments",
+        "read",
+        "acceptable",
+        "A segment goes on past the base of the next one.",
+        should("SEG-PDR-013", flags=("OUT_OF_PLACE",)),
+        request=over,
+        expect={
+            "allowed": [
+                {"branch": "refused", "reject": {"class": "offset"}, "records": []},
+                {
+                    "branch": "delivered",
+                    "records": [record for answer in lay(ROW)[1][3:] for record in answer["records"]],
+                    "nextOffset": "15",
+                },
+            ]
+        },
+    )
+
+
 def _with_index(
     family: Family,
     name: str,
@@ -1543,13 +1735,11 @@ def _with_index(
     files: dict[str, bytes],
     units: Sequence[Batch],
     offsets: tuple[int, ...],
-    level: str = "should",
+    *,
+    rule: str = "SEG-IDX-009",
 ) -> None:
-    terms = (
-        (must if level == "must" else should)("SEG-LKP-011", "SEG-IDX-009")
-        if "empty" in name or "torn" in name
-        else must("SEG-LKP-011", "SEG-TXN-007")
-    )
+    right = name == "txn-index-right"
+    terms = must("SEG-LKP-011", "SEG-TXN-007") if right else should("SEG-LKP-011", rule, flags=("TXN_INDEX_TRUST",))
     records = [record for answer in lay(units)[1] for record in answer["records"] if int(record["offset"]) in offsets]
     request = {
         "files": {key: content.hex() for key, content in files.items()},

@@ -38,6 +38,7 @@ FEATURES: Final = {
     "specialTimestamps": True,
     "strictAppend": True,
     "verifiedRead": True,
+    "logStartOffset": True,
 }
 
 

@@ -71,6 +71,12 @@ final class Release {
             }
 
             @Override
+            public int deleteOldSegments() {
+                log.updateHighWatermark(log.logEndOffset());
+                return log.deleteOldSegments();
+            }
+
+            @Override
             public long logEndOffset() {
                 return log.logEndOffset();
             }

@@ -97,6 +97,12 @@ final class Release {
             }
 
             @Override
+            public int deleteOldSegments() throws IOException {
+                log.updateHighWatermark(log.logEndOffset());
+                return log.deleteOldSegments();
+            }
+
+            @Override
             public long logEndOffset() {
                 return log.logEndOffset();
             }

@@ -12,6 +12,9 @@ interface Log extends AutoCloseable {
 
     void roll() throws IOException;
 
+    /** One pass of retention, everything being replicated; the number of segments that went. */
+    int deleteOldSegments() throws IOException;
+
     long logEndOffset();
 
     long logStartOffset();

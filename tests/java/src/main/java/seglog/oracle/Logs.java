@@ -28,6 +28,7 @@ final class Logs {
                 time.set(step.path("nowMs").asLong(time.milliseconds()));
                 take(step, log);
             }
+            answer.put("logStartOffset", log.logStartOffset());
             answer.put("logEndOffset", log.logEndOffset());
         }
     }
@@ -51,6 +52,7 @@ final class Logs {
                 Segments.records(step.path("records")), epoch, AppendOrigin.valueOf(step.path("origin").asText("CLIENT")));
             case "follow" -> log.appendAsFollower(Segments.records(step.path("records")), epoch);
             case "roll" -> log.roll();
+            case "retain" -> log.deleteOldSegments();
             default -> throw new IllegalArgumentException(step.toString());
         }
     }

@@ -120,6 +120,16 @@ def test_bytes_that_have_to_be_refused() -> None:
     assert verdict(invalid, answer()) is Verdict.SILENT
 
 
+def test_a_damaged_batch_that_is_left_out_without_a_word_is_silence() -> None:
+    of = next(case for case in load_cases() if case.family_name == "crc" and case.result == "invalid")
+    from seglog_conformance.reference import sound_batches
+
+    rest = sound_batches(of.request)
+    assert len(rest) > len(of.expect["batches"])
+    assert verdict(of, {"ok": True, "batches": rest}) is Verdict.SILENT
+    assert verdict(of, {**REFUSAL, "batches": rest}) is Verdict.ACCEPTS_INVALID
+
+
 def test_one_of_several_answers() -> None:
     several = case(
         "acceptable",

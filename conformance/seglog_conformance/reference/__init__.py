@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seglog_conformance.reference.logs import decode
+from seglog_conformance.reference.logs import decode, sound_batches
 from seglog_conformance.reference.testee import Reference
 
-__all__ = ["Reference", "decode"]
+__all__ = ["Reference", "decode", "sound_batches"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 SOURCE: Final = Source(Path("00000000000000000000.log"), "data", SourceKind.LOG)
 LINES: Final = RecordLines(SOURCE, LineOptions(bytes_as="hex", digest_over=MAX_BYTES_ON_WIRE, raw=True))
 TAIL_CLASSES: Final = {TailKind.ZEROS: "zeros", TailKind.PARTIAL: "partial", TailKind.TRAILING: "partial"}
+SOUND_LIMIT: Final = 1 << 22
 TEXT_NUMBERS: Final = LONG | {"offsetDelta"}
 
 
@@ -49,6 +51,18 @@ def decode(request: Json) -> Json:
     except FormatError as error:
         return {**rejection(error), "batches": batches}
     return {"ok": True, "batches": batches, "consumed": frames.position, "tail": _tail(frames.tail)}
+
+
+def sound_batches(request: Json) -> list[Json]:
+    """The batches that can be read each by itself, as far as sizes lead from one to the next."""
+    batches = []
+    try:
+        for frame in walk(bytes.fromhex(request["data"])):
+            with contextlib.suppress(FormatError):
+                batches.append(batch_of(_decoded(frame, SOUND_LIMIT, checks_crc=True)))
+    except FormatError:
+        return batches
+    return batches
 
 
 def _decoded(frame: Frame, limit: int, *, checks_crc: bool) -> RecordBatch:

@@ -11,9 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from seglog_format.errors import UsageError
+from seglog_format.checks import verify
+from seglog_format.errors import RefusedError, UsageError
+from seglog_format.lines import lines_of
 from seglog_format.log import file_bytes
-from seglog_format.log.file_bytes import open_bytes
+from seglog_format.log.file_bytes import MAX_WHOLE_SIZE, open_bytes, read_whole
+from seglog_format.log.offset_checkpoints import read_offset_checkpoint
+from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.log.transaction_index import TransactionIndex
 
 DESCRIPTORS = Path("/proc/self/fd")
 
@@ -124,3 +129,52 @@ def test_no_descriptor_is_left_open(path: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         open_bytes(tmp_path)
     assert len(list(DESCRIPTORS.iterdir())) == before
+
+
+# Files that are decoded whole
+
+
+WHOLE = ("leader-epoch-checkpoint", "00000000000000000000.txnindex", "00000000000000000007.snapshot")
+
+
+def sparse(path: Path, size: int = MAX_WHOLE_SIZE + 1) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    os.truncate(path, size)
+    return path
+
+
+@pytest.mark.req("SEG-PDR-020")
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_file_past_the_limit_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "00000000000000000000.log").touch()
+    sparse(tmp_path / name)
+    found = [finding for finding in verify(tmp_path) if finding.requirement == "SEG-PDR-020"]
+    assert [(finding.location.path.rpartition("/")[2], finding.found) for finding in found] == [(name, "67,108,865")]
+
+
+@pytest.mark.req("SEG-PDR-020")
+def test_what_a_reader_does_with_a_refused_file(tmp_path: Path) -> None:
+    with pytest.raises(RefusedError, match="expected at most 67,108,864 bytes"):
+        read_whole(sparse(tmp_path / "recovery-point-offset-checkpoint"))
+    assert read_offset_checkpoint(tmp_path / "recovery-point-offset-checkpoint") == {}
+    data = memoryview(bytes(MAX_WHOLE_SIZE + 1))
+    for decode in (ProducerSnapshot.from_bytes, lambda data: TransactionIndex.from_bytes(data, 0)):
+        with pytest.raises(RefusedError):
+            decode(data)
+
+
+@pytest.mark.req("SEG-PDR-020")
+@pytest.mark.parametrize("ending", ["index", "timeindex"])
+def test_entries_past_the_limit_are_not_listed(tmp_path: Path, ending: str) -> None:
+    index = sparse(tmp_path / f"00000000000000000000.{ending}", (MAX_WHOLE_SIZE // 24 + 1) * 24)
+    with index.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\1")
+    _, line = lines_of(index)
+    assert "SEG-PDR-020" in line["error"]
+    assert line["entries"] == []
+
+
+def test_a_limit_is_not_passed_by_what_is_as_large(tmp_path: Path) -> None:
+    assert len(read_whole(sparse(tmp_path / "quorum-state", MAX_WHOLE_SIZE))) == MAX_WHOLE_SIZE

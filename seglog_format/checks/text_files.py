@@ -13,7 +13,7 @@ from seglog_format.codec.checkpoints import (
 )
 from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.file_bytes import open_bytes
+from seglog_format.log.file_bytes import read_whole
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS, FileKind
 
 if TYPE_CHECKING:
@@ -44,12 +44,6 @@ def text_file_findings(path: Path, kind: FileKind) -> Iterator[Finding]:
         yield from findings_of(PartitionOffsets(str(path), content.entries))
     elif kind is FileKind.LEADER_EPOCH_CHECKPOINT:
         yield from findings_of(EpochCheckpoint(str(path), content.entries))
-
-
-def read_whole(path: Path) -> bytes:
-    """The content of a file."""
-    with open_bytes(path, copy=True) as source:
-        return bytes(source.data)
 
 
 def read_partition_offsets(path: Path) -> PartitionOffsets | None:

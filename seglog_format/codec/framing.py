@@ -31,7 +31,7 @@ MIN_ENTRY_SIZE: Final = 14
 MAX_TRAILING_SIZE: Final = 17
 """So many bytes at the end of a log are never looked at: they cannot hold a prefix and one byte more (SEG-LOG-002)."""
 
-ZERO_CHUNK: Final = bytes(1 << 16)
+ZERO_CHUNK: Final = bytes(1 << 20)
 
 HEADERS: Final[dict[int, tuple[Struct, Callable[..., BatchHeader]]]] = {
     0: (MESSAGE_V0_HEADER, MessageHeader),
@@ -114,11 +114,9 @@ def _kind_of_short_tail(rest: memoryview) -> TailKind:
 
 
 def is_zero(data: memoryview) -> bool:
-    """Whether a run of bytes is nothing but zeros; quick also for gigabytes."""
-    return all(
-        data[start : start + len(ZERO_CHUNK)] == ZERO_CHUNK[: len(data) - start]
-        for start in range(0, len(data), len(ZERO_CHUNK))
-    )
+    """Whether a run of bytes is nothing but zeros; quick also for gigabytes, as a broker preallocates them."""
+    chunks = (data[start : start + len(ZERO_CHUNK)] for start in range(0, len(data), len(ZERO_CHUNK)))
+    return all(bytes(chunk) == ZERO_CHUNK[: len(chunk)] for chunk in chunks)  # views are compared item by item
 
 
 def check_magic(magic: int, at: Location) -> None:

@@ -18,6 +18,7 @@ from seglog_format.lifecycle.leader_epochs import LeaderEpochs
 from seglog_format.lifecycle.open_transactions import carried_on, transactions_before
 from seglog_format.lifecycle.segment_files import side_files_of
 from seglog_format.lifecycle.segment_split import removal_steps
+from seglog_format.log.file_bytes import read_whole
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.names import FileKind, segment_file_name
 
@@ -209,5 +210,5 @@ def read_leader_epochs(path: Path) -> tuple[EpochStart, ...] | None:
     if not path.is_file():
         return ()
     with suppress(SeglogError):
-        return decode_leader_epoch_checkpoint(path.read_bytes(), Location(str(path))).entries
+        return decode_leader_epoch_checkpoint(read_whole(path), Location(str(path))).entries
     return None

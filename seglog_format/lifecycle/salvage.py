@@ -14,7 +14,7 @@ from seglog_format.lifecycle.leader_epochs import LeaderEpochs
 from seglog_format.lifecycle.recovery_apply import opened_segments
 from seglog_format.lifecycle.salvage_scan import salvage_scan
 from seglog_format.lifecycle.segment_files import side_files_of
-from seglog_format.log.file_bytes import open_bytes
+from seglog_format.log.file_bytes import open_bytes, open_whole
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import INT32_MAX, Frame
 from seglog_format.names import FileKind, segment_file_name
@@ -155,7 +155,7 @@ class _Writer:
             write_file(self.files, self.target / name, encode_leader_epoch_checkpoint(self.epochs.entries))
         metadata = listing.text_files.get(FileKind.PARTITION_METADATA)
         if metadata is not None:
-            with suppress(SeglogError), open_bytes(metadata, copy=True) as source:
+            with suppress(SeglogError), open_whole(metadata) as source:
                 decode_partition_metadata(source.data)
                 write_file(self.files, self.target / FileKind.PARTITION_METADATA.value, bytes(source.data))
         self.files.fsync_directory(self.target)

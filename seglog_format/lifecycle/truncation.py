@@ -12,7 +12,7 @@ from seglog_format.codec.checkpoints import (
     encode_leader_epoch_checkpoint,
     encode_offset_checkpoint,
 )
-from seglog_format.errors import FormatError, Location, UsageError, WriteError
+from seglog_format.errors import Location, SeglogError, UsageError, WriteError
 from seglog_format.lifecycle.file_steps import Remove, Replace, Truncate, apply_steps, settled
 from seglog_format.lifecycle.files import LOCAL_FILES
 from seglog_format.lifecycle.index_build import encode_offset_index, encode_time_index
@@ -23,6 +23,7 @@ from seglog_format.lifecycle.recovery_files import read_leader_epochs
 from seglog_format.lifecycle.segment_files import encode_transaction_index
 from seglog_format.lifecycle.segment_split import removal_steps
 from seglog_format.log.directory import LogDirectory
+from seglog_format.log.file_bytes import read_whole
 from seglog_format.log.listing import list_log_directory, list_partition
 from seglog_format.model import OffsetPosition, TimestampOffset
 from seglog_format.names import FileKind, segment_file_name
@@ -183,8 +184,8 @@ def _lowered(listing: PartitionListing, directory: LogDirectory, plan: Truncatio
     for kind in LOWERED:
         path = directory.path / kind.value
         try:
-            entries = decode_offset_checkpoint(path.read_bytes(), Location(str(path))).entries
-        except (OSError, FormatError):
+            entries = decode_offset_checkpoint(read_whole(path), Location(str(path))).entries
+        except SeglogError:
             continue  # nothing there that anyone would believe
         new = [e._replace(offset=min(e.offset, plan.offset)) if (e.topic, e.partition) == key else e for e in entries]
         if new != list(entries):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.errors import FormatError
 from seglog_format.lines.sources import SourceKind
+from seglog_format.log.file_bytes import MAX_WHOLE_SIZE, refuse_beyond
 from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.time_index import TimeIndex
@@ -36,26 +37,29 @@ def file_line(source: Source, data: memoryview) -> Line:
 def offset_index_lines(source: Source, data: memoryview) -> Iterator[Line]:
     """All entries before the zeros at the end, whether or not a reader would use them."""
     index = OffsetIndex.from_bytes(data, source.base_offset, source.name)
-    entries = [[entry.offset, entry.position] for entry in index.raw_entries()]
-    yield _index_line("offsetIndex", source, index, entries)
+    yield _index_line("offsetIndex", source, index, lambda entry: [entry.offset, entry.position])
 
 
 def time_index_lines(source: Source, data: memoryview) -> Iterator[Line]:
     """All entries before the zeros at the end, whether or not a reader would use them."""
     index = TimeIndex.from_bytes(data, source.base_offset, source.name)
-    entries = [[entry.timestamp_ms, entry.offset] for entry in index.raw_entries()]
-    yield _index_line("timeIndex", source, index, entries)
+    yield _index_line("timeIndex", source, index, lambda entry: [entry.timestamp_ms, entry.offset])
 
 
-def _index_line(kind: str, source: Source, index: OffsetIndex | TimeIndex, entries: list[list[int]]) -> Line:
-    return {
+def _index_line(kind: str, source: Source, index: OffsetIndex | TimeIndex, numbers: Callable[[Any], list[int]]) -> Line:
+    line: Line = {
         "type": kind,
         "file": source.name,
         "fileBytes": index.file_size,
         "entryCount": index.slot_count,
         "trailingZeroEntries": index.trailing_zero_count,
-        "entries": entries,
     }
+    entries = index.raw_entries()
+    try:
+        refuse_beyond(MAX_WHOLE_SIZE, len(entries) * index.file_size // max(1, index.slot_count), source.name)
+    except FormatError as problem:
+        return line | {"entries": [], "error": str(problem)}
+    return line | {"entries": [numbers(entry) for entry in entries]}
 
 
 def transaction_index_lines(source: Source, data: memoryview) -> Iterator[Line]:

@@ -7,7 +7,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, Final, Self
 
-from seglog_format.errors import UsageError
+from seglog_format.errors import Location, RefusedError, UsageError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -20,6 +20,9 @@ OPEN_FLAGS: Final = (
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
 )
+
+MAX_WHOLE_SIZE: Final = 64 * 2**20
+"""Bytes of the largest file that is taken into memory whole, in its decoded form too: many times what brokers write."""
 
 
 class FileBytes:
@@ -64,7 +67,7 @@ class FileBytes:
         self.close()
 
 
-def open_bytes(path: str | os.PathLike[str], *, copy: bool = False) -> FileBytes:
+def open_bytes(path: str | os.PathLike[str], *, copy: bool = False, max_size: int | None = None) -> FileBytes:
     """Open a regular file for reading.
 
     The file is mapped, so that only the parts in use are read. A mapped file that its owner cuts short ends the
@@ -74,15 +77,17 @@ def open_bytes(path: str | os.PathLike[str], *, copy: bool = False) -> FileBytes
     Args:
         path: of a regular file; symbolic links are followed.
         copy: read the whole file at once instead of mapping it.
+        max_size: refuse a larger file.
 
     Raises:
         UsageError: the path does not exist, may not be read, or is not a regular file.
+        RefusedError: it is larger than ``max_size`` (SEG-PDR-020).
     """
     name = os.fspath(path)
     try:
         descriptor = os.open(name, OPEN_FLAGS)
         try:
-            return FileBytes(name, _content(name, descriptor, copy=copy))
+            return FileBytes(name, _content(name, descriptor, copy=copy, max_size=max_size))
         finally:
             os.close(descriptor)
     except OSError as error:
@@ -93,11 +98,39 @@ def open_bytes(path: str | os.PathLike[str], *, copy: bool = False) -> FileBytes
         raise UsageError(msg) from error
 
 
-def _content(name: str, descriptor: int, *, copy: bool) -> bytes | mmap.mmap:
+def open_whole(path: str | os.PathLike[str]) -> FileBytes:
+    """Copy a file that is decoded whole: text, a producer snapshot, a transaction index.
+
+    Raises:
+        UsageError: as `open_bytes`.
+        RefusedError: it is larger than `MAX_WHOLE_SIZE` (SEG-PDR-020).
+    """
+    return open_bytes(path, copy=True, max_size=MAX_WHOLE_SIZE)
+
+
+def read_whole(path: str | os.PathLike[str]) -> bytes:
+    """The content of a file that is decoded whole; as `open_whole`."""
+    with open_whole(path) as source:
+        return bytes(source.data)
+
+
+def refuse_beyond(max_size: int, size: int, name: str) -> None:
+    """Refuse what would have to be in memory whole, and is too large for it.
+
+    Raises:
+        RefusedError: so it is (SEG-PDR-020).
+    """
+    if size > max_size:
+        raise RefusedError(Location(name), "SEG-PDR-020", expected=f"at most {max_size:,} bytes", found=f"{size:,}")
+
+
+def _content(name: str, descriptor: int, *, copy: bool, max_size: int | None) -> bytes | mmap.mmap:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         msg = f"{name}: not a regular file"
         raise UsageError(msg)
+    if max_size is not None:
+        refuse_beyond(max_size, status.st_size, name)
     if copy or status.st_size == 0:
         return _read(descriptor)
     try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seglog_format.codec.checkpoints import decode_offset_checkpoint
 from seglog_format.errors import Location, SeglogError
-from seglog_format.log.file_bytes import open_bytes
+from seglog_format.log.file_bytes import read_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,8 +18,7 @@ def read_offset_checkpoint(path: Path) -> dict[tuple[str, int], int]:
     Where a partition has several entries the last one counts.
     """
     try:
-        with open_bytes(path, copy=True) as source:
-            checkpoint = decode_offset_checkpoint(bytes(source.data), Location(str(path)))
+        checkpoint = decode_offset_checkpoint(read_whole(path), Location(str(path)))
     except SeglogError:
         return {}
     return {(topic, partition): offset for topic, partition, offset in checkpoint.entries}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from seglog_format.codec.producer_snapshot import decode_producer_snapshot
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.file_bytes import open_bytes
+from seglog_format.log.file_bytes import MAX_WHOLE_SIZE, open_whole, refuse_beyond
 
 if TYPE_CHECKING:
     import os
@@ -41,7 +41,7 @@ class ProducerSnapshot:
             UsageError: the path does not exist or is not a regular file.
             FormatError: as `from_bytes`. A broker passes over such a file, and so may its reader (SEG-PSN-005).
         """
-        with open_bytes(path, copy=True) as source:
+        with open_whole(path) as source:
             return cls.from_bytes(source.data, source.path)
 
     @classmethod
@@ -52,7 +52,9 @@ class ProducerSnapshot:
             TruncatedError: fewer than 10 bytes (SEG-PSN-003).
             UnsupportedVersionError: a version other than 1 (SEG-PSN-001).
             CorruptIndexError: checksum or size do not agree (SEG-PSN-002, SEG-PSN-003).
+            RefusedError: more than 64 MiB (SEG-PDR-020).
         """
+        refuse_beyond(MAX_WHOLE_SIZE, len(data), path)
         snapshot = decode_producer_snapshot(memoryview(data), Location(path))
         return cls(snapshot.version, snapshot.crc, snapshot.producers, path)
 

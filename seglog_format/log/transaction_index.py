@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from seglog_format.codec.index_entries import decode_transaction_index
 from seglog_format.errors import Location
-from seglog_format.log.file_bytes import open_bytes
+from seglog_format.log.file_bytes import MAX_WHOLE_SIZE, open_whole, refuse_beyond
 from seglog_format.schema.transaction_index import TRANSACTION_INDEX_ENTRY
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class TransactionIndex:
             UsageError: the path does not exist or is not a regular file.
             UnsupportedVersionError: an entry's version is not 0 (SEG-TXN-002).
         """
-        with open_bytes(path, copy=True) as source:
+        with open_whole(path) as source:
             return cls.from_bytes(source.data, base_offset, source.path)
 
     @classmethod
@@ -62,8 +62,10 @@ class TransactionIndex:
 
         Raises:
             UnsupportedVersionError: an entry's version is not 0 (SEG-TXN-002).
+            RefusedError: more than 64 MiB (SEG-PDR-020).
         """
         view = memoryview(data)
+        refuse_beyond(MAX_WHOLE_SIZE, view.nbytes, path)
         return cls(decode_transaction_index(view, Location(path)), base_offset, view.nbytes, path)
 
     @property

@@ -134,7 +134,7 @@ def _damaged(family: Family, magic: int, both: dict[str, object]) -> None:
     start = 18 if magic == 0 else 26
     good, last = Msg(magic=magic, offset=3), Msg(magic=magic, offset=9)
     whole = Msg(magic=magic, offset=4).encoded()
-    past = must("SEG-MSG-005", needs=needs, **both)
+    past = should("SEG-MSG-005", needs=needs, **both)
     for number in (2, 100, 2**31 - 1):
         bad = resealed(replaced(whole, start, "i", number))
         family.invalid(
@@ -156,7 +156,7 @@ def _damaged(family: Family, magic: int, both: dict[str, object]) -> None:
             bad,
             more=last,
         )
-    small = must("SEG-MSG-003", needs=needs, **both)
+    small = should("SEG-MSG-003", needs=needs, **both)
     for size in (14, 18, 21) if magic else ():
         bad = resealed(whole[: 12 + size])
         family.invalid(
@@ -176,7 +176,7 @@ def _timestamps(family: Family) -> None:
         family.valid(
             f"magic-1-timestamp-{number}",
             "A timestamp of 64 bits; -1 is none.",
-            must("SEG-MSG-002", **both),
+            (should if number > 2**40 or number < -1 else must)("SEG-MSG-002", **both),
             Msg(offset=3, timestamp=number),
         )
     family.valid(
@@ -335,7 +335,7 @@ def relative_wrappers() -> Family:
         family.invalid(
             f"offset-{offset}-below-the-last",
             "The wrapper's offset is less than the relative one inside: the first message would be below 0.",
-            must("SEG-MSG-014", needs=("magic:1", "codec:gzip"), **both),
+            should("SEG-MSG-014", needs=("magic:1", "codec:gzip"), **both),
             "offset",
             Msg(offset=0),
             bad,
@@ -433,7 +433,7 @@ def _bad_wrappers(family: Family, magic: int, both: dict[str, object]) -> None:
             magic=magic, offset=12, inner=inner_messages(1, magic, first), compress=lambda _: gzip(content)
         ).encoded()
 
-    nothing = must("SEG-MSG-009", needs=needs, **both)
+    nothing = should("SEG-MSG-009", needs=needs, **both)
     null = message(magic, 12, 1, 1000, sized32(None) + sized32(None))
     family.invalid(
         "null-value", "A wrapper with a null value holds nothing.", nothing, "compression", good, null, more=last
@@ -441,7 +441,7 @@ def _bad_wrappers(family: Family, magic: int, both: dict[str, object]) -> None:
     family.invalid(
         "empty-value",
         "A wrapper with an empty value is no compressed data.",
-        must("SEG-COD-002", needs=needs, **both),
+        should("SEG-COD-002", needs=needs, **both),
         "compression",
         good,
         message(magic, 12, 1, 1000, sized32(None) + sized32(b"")),
@@ -457,7 +457,7 @@ def _bad_wrappers(family: Family, magic: int, both: dict[str, object]) -> None:
         around(Msg(magic=magic, offset=first).encoded()[:-1]),
         more=last,
     )
-    small = must("SEG-MSG-003", needs=needs, **both)
+    small = should("SEG-MSG-003", needs=needs, **both)
     for number in (-1, 0, 13):
         family.invalid(
             f"inner-size-{number}",
@@ -474,7 +474,7 @@ def _bad_wrappers(family: Family, magic: int, both: dict[str, object]) -> None:
     family.invalid(
         "zstd",
         "Codec zstd came after these formats; no reader of them knows it.",
-        must("SEG-MSG-018", needs=(f"magic:{magic}",), **both),
+        should("SEG-MSG-018", needs=(f"magic:{magic}",), **both),
         "compression",
         good,
         message(magic, 12, 4, 1000, sized32(None) + sized32(zstd(Msg(magic=magic, offset=first).encoded()))),
@@ -493,7 +493,7 @@ def _bad_wrappers(family: Family, magic: int, both: dict[str, object]) -> None:
     family.invalid(
         "inner-key-too-long",
         "The key of a message inside runs past its end.",
-        must("SEG-MSG-005", needs=needs, **both),
+        should("SEG-MSG-005", needs=needs, **both),
         "length",
         good,
         around(resealed(replaced(inside, 18 if magic == 0 else 26, "i", 1000))),
@@ -584,7 +584,7 @@ def stamped_wrappers() -> Family:
     family.valid(
         "magic-0-inside",
         "A message of magic 0 inside has no time even then.",
-        must("SEG-MSG-008", "SEG-MSG-015", **both),
+        should("SEG-MSG-008", "SEG-MSG-015", **both),
         Wrapper(
             offset=11,
             inner=(Msg(magic=0, offset=0), r3),

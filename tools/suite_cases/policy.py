@@ -434,12 +434,13 @@ def encodings() -> Family:
         Batch(leader_epoch=-1, recs=(r1,)),
         Batch(base=1, leader_epoch=-1, recs=(replace(r2, time=0), r3)),
     )
+    words = tuple(Rec(value=b"the same words again and again, " * 8, time=at) for at in range(3))
     for codec, compress in COMPRESSORS.items():
         encode(
             f"codec-{codec}",
-            "What was compressed can be read again.",
+            "What was compressed, because it got smaller, can be read again.",
             must("SEG-COD-001", "SEG-BAT-003"),
-            Batch(base=0, leader_epoch=-1, codec=codec, compress=compress, recs=(r1, r2, r3)),
+            Batch(base=0, leader_epoch=-1, codec=codec, compress=compress, recs=words),
             exact=False,
         )
     encode(

@@ -59,10 +59,10 @@ def record_lengths() -> Family:
             }
         },
     )
-    negative = Bad(family, must("SEG-REC-002", flags=("RECORD_LENGTH",)), "length")
+    negative = Bad(family, should("SEG-REC-002", flags=("RECORD_LENGTH",)), "length")
     for number in (-1, -2, -64, -(2**31)):
         negative.add(f"length-{number}", "A negative length.", varint(number) + PLAIN, compressed=number == -1)
-    other = Bad(family, must("SEG-REC-001", flags=("RECORD_LENGTH",)), "length")
+    other = Bad(family, should("SEG-REC-001", flags=("RECORD_LENGTH",)), "length")
     other.add("length-0", "A length of 0 leaves no room for the fields.", varint(0) + PLAIN, compressed=True)
     for number in (1, 2, len(PLAIN) // 2, len(PLAIN) - 1):
         other.add(
@@ -78,7 +78,7 @@ def record_lengths() -> Family:
             sized(PLAIN + bytes(count)),
             compressed=count == 1,
         )
-    past = Bad(family, must("SEG-REC-001", flags=("RECORD_LENGTH",)), "length")
+    past = Bad(family, should("SEG-REC-001", flags=("RECORD_LENGTH",)), "length")
     for number in (len(PLAIN) + 1, 2 * len(PLAIN), 1_000_000):
         past.add(
             f"length-{number}",
@@ -93,7 +93,7 @@ def record_lengths() -> Family:
         varint(INT32_MAX) + PLAIN,
         compressed=True,
     )
-    short = Bad(family, must("SEG-REC-006", flags=("RECORD_LENGTH",)), "length")
+    short = Bad(family, should("SEG-REC-006", flags=("RECORD_LENGTH",)), "length")
     for count in range(1, len(PLAIN)):
         short.add(
             f"cut-after-{count}", "The record ends in the middle of its fields, and says so.", sized(PLAIN[:count])
@@ -105,7 +105,7 @@ def record_lengths() -> Family:
     family.invalid(
         "two-records-in-one-length",
         "The length of the first record takes in the second.",
-        must("SEG-REC-001", flags=("RECORD_LENGTH",), needs=("magic:2",)),
+        should("SEG-REC-001", flags=("RECORD_LENGTH",), needs=("magic:2",)),
         "length",
         GOOD,
         bad,
@@ -134,7 +134,7 @@ def field_lengths() -> Family:
             }
         },
     )
-    bad = Bad(family, must("SEG-REC-006", flags=("FIELD_LENGTH",)), "length")
+    bad = Bad(family, should("SEG-REC-006", flags=("FIELD_LENGTH",)), "length")
 
     def key(number: int) -> bytes:
         return sized(b"\0\0\0" + varint(number) + b"k" + sized(b"v") + b"\0")
@@ -162,13 +162,13 @@ def field_lengths() -> Family:
                 make(number),
                 compressed=number in {20, INT32_MAX},
             )
-    off = Bad(family, must("SEG-REC-001", flags=("FIELD_LENGTH",)), "length")
+    off = Bad(family, should("SEG-REC-001", flags=("FIELD_LENGTH",)), "length")
     off.add(
         "value-one-less",
         "The value is one byte shorter than what is there: the byte becomes the count of headers.",
         sized(b"\0\0\0" + sized(b"k") + varint(2) + b"\0\0\0" + b"\0"),
     )
-    negative = Bad(family, must("SEG-REC-009", flags=("FIELD_LENGTH",)), "length")
+    negative = Bad(family, should("SEG-REC-009", flags=("FIELD_LENGTH",)), "length")
     for number in (-1, -2, -(2**31)):
         raw = sized(b"\0\0\0" + sized(b"k") + sized(b"v") + varint(1) + varint(number) + sized(b"x"))
         negative.add(f"header-key-{number}", "A header key cannot be null.", raw, compressed=number == -1)
@@ -178,7 +178,7 @@ def field_lengths() -> Family:
     family.invalid(
         "value-into-the-next-record",
         "The value takes in the record behind it, whose bytes are there: only the length of the record shows it.",
-        must("SEG-REC-001", flags=("FIELD_LENGTH",), needs=("magic:2",)),
+        should("SEG-REC-001", flags=("FIELD_LENGTH",), needs=("magic:2",)),
         "length",
         GOOD,
         into,
@@ -205,10 +205,10 @@ def header_counts() -> Family:
         body = b"".join(sized(name) + sized(content) for name, content in pairs)
         return sized(PLAIN[:-1] + varint(number) + body)
 
-    negative = Bad(family, must("SEG-REC-008", flags=("HEADER_COUNT",)), "count")
+    negative = Bad(family, should("SEG-REC-008", flags=("HEADER_COUNT",)), "count")
     for number in (-1, -2, -64, -(2**31)):
         negative.add(f"count-{number}", "A negative count of headers.", counted(number), compressed=number == -1)
-    huge = Bad(family, must("SEG-REC-006", flags=("HEADER_COUNT",)), "count")
+    huge = Bad(family, should("SEG-REC-006", flags=("HEADER_COUNT",)), "count")
     for number in (1, 2, 1000, 1_000_000, 100_000_000, INT32_MAX):
         huge.add(
             f"count-{number}-of-none",
@@ -218,10 +218,10 @@ def header_counts() -> Family:
         )
     for number in (2, INT32_MAX):
         huge.add(f"count-{number}-of-one", "More headers than the one that is there.", counted(number, (b"h", b"x")))
-    fewer = Bad(family, must("SEG-REC-001", flags=("HEADER_COUNT",)), "count")
+    fewer = Bad(family, should("SEG-REC-001", flags=("HEADER_COUNT",)), "count")
     fewer.add("count-0-of-one", "A header that is not counted.", counted(0, (b"h", b"x")), compressed=True)
     fewer.add("count-1-of-two", "A second header that is not counted.", counted(1, (b"h", b"x"), (b"i", b"y")))
-    missing = Bad(family, must("SEG-REC-006", flags=("HEADER_COUNT",)), "length")
+    missing = Bad(family, should("SEG-REC-006", flags=("HEADER_COUNT",)), "length")
     missing.add("no-count", "The record ends before its count of headers.", sized(PLAIN[:-1]), compressed=True)
     missing.add(
         "header-without-value",
@@ -275,7 +275,7 @@ def varints() -> Family:
                 Batch(recs=(rec, Rec(key=b"z"))),
             )
         width = 10 if name == "timestamp-delta" else 5
-        bad = Bad(family, must("SEG-REC-004", flags=("VARINT_END",)), "varint")
+        bad = Bad(family, should("SEG-REC-004", flags=("VARINT_END",)), "varint")
         bad.add(
             f"{name}-in-{width + 1}-bytes",
             f"A varint of {width + 1} bytes.",
@@ -283,12 +283,12 @@ def varints() -> Family:
             compressed=name == "offset-delta",
         )
         bad.add(f"{name}-without-end", "Every byte says that another follows.", sized(body(b"\xff" * 20)))
-    bad = Bad(family, must("SEG-REC-004", flags=("VARINT_END",)), "varint")
+    bad = Bad(family, should("SEG-REC-004", flags=("VARINT_END",)), "varint")
     bad.add(
         "length-in-6-bytes", "The length of the record takes six bytes.", varint(len(PLAIN), 6) + PLAIN, compressed=True
     )
     bad.add("length-without-end", "The length of the record has no end.", b"\x80" * 30)
-    end = Bad(family, must("SEG-REC-006", flags=("VARINT_END",)), "varint")
+    end = Bad(family, should("SEG-REC-006", flags=("VARINT_END",)), "varint")
     end.add("last-byte-says-more", "The last byte of the batch says that another follows.", sized(PLAIN[:-1] + b"\x80"))
     end.add("only-a-length-that-says-more", "The only byte of the batch says that another follows.", b"\x80")
     dropped = should("SEG-REC-004", flags=("OVERLONG",))

@@ -5,12 +5,25 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from suite_cases import compressed, control, damage, files, legacy, plain, policy, records, storage
+from suite_cases import (
+    compressed,
+    control,
+    damage,
+    files,
+    indexes,
+    legacy,
+    lookups,
+    plain,
+    policy,
+    reading,
+    records,
+    recovery,
+)
 
 if TYPE_CHECKING:
     from suite_cases.casefile import Family
 
-MODULES = (plain, compressed, control, legacy, damage, records, storage, files, policy)
+MODULES = (plain, compressed, control, legacy, damage, records, indexes, lookups, recovery, reading, files, policy)
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from suite_cases.casefile import Family, Json, Terms, may, must, should
 from suite_cases.primitives import crc32c
-from suite_cases.storage import aborted, time_entry
+from suite_cases.segments import aborted, time_entry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,15 +20,15 @@ func main() {
 }
 
 func decode(request Request) (object, error) {
-	partition := kmsg.NewFetchResponseTopicPartition()
-	partition.RecordBatches = request.Bytes()
-	options := kgo.ProcessFetchPartitionOpts{KeepControlRecords: true, DisableCRCValidation: !request.ChecksCrc()}
-	found, _ := kgo.ProcessFetchPartition(options, &partition, kgo.DefaultDecompressor(), nil)
-	batches := []Batch{{Records: records(found.Records)}}
-	if found.Err != nil {
-		return nil, Refusal{found.Err, batches}
-	}
-	return object{"batches": batches}, nil
+	return fetchAll(request.Bytes(), func(data []byte, from int64) ([]Record, int64, error) {
+		partition := kmsg.NewFetchResponseTopicPartition()
+		partition.RecordBatches = data
+		options := kgo.ProcessFetchPartitionOpts{
+			KeepControlRecords: true, DisableCRCValidation: !request.ChecksCrc(), Offset: from,
+		}
+		found, next := kgo.ProcessFetchPartition(options, &partition, kgo.DefaultDecompressor(), nil)
+		return records(found.Records), next, found.Err
+	})
 }
 
 func records(found []*kgo.Record) []Record {

@@ -31,33 +31,33 @@ func main() {
 }
 
 func decode(request Request) (object, error) {
+	return fetchAll(request.Bytes(), fetched)
+}
+
+func fetched(data []byte, from int64) ([]Record, int64, error) {
 	ours, theirs := net.Pipe()
 	defer ours.Close()
-	data := request.Bytes()
 	go answerAll(ours, data)
 	conn := kafka.NewConnWith(theirs, kafka.ConnConfig{Topic: topic})
-	conn.Seek(0, kafka.SeekAbsolute|kafka.SeekDontCheck)
-	conn.SetDeadline(time.Now().Add(8 * time.Second))
+	conn.Seek(from, kafka.SeekAbsolute|kafka.SeekDontCheck)
+	conn.SetDeadline(time.Now().Add(4 * time.Second))
 	reader := conn.ReadBatchWith(kafka.ReadBatchConfig{MinBytes: 1, MaxBytes: len(data) + 1})
-	batch := Batch{Records: []Record{}}
+	records := []Record{}
 	for {
 		message, err := reader.ReadMessage()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return nil, Refusal{err, []Batch{batch}}
+			return records, 0, err
 		}
 		record := Record{Offset: Long(message.Offset), Timestamp: millis(message.Time), Key: hexed(message.Key), Value: hexed(message.Value), Headers: [][2]*string{}}
 		for _, header := range message.Headers {
 			record.Headers = append(record.Headers, [2]*string{hexed([]byte(header.Key)), hexed(header.Value)})
 		}
-		batch.Records = append(batch.Records, record)
+		records = append(records, record)
 	}
-	if err := reader.Close(); err != nil {
-		return nil, Refusal{err, []Batch{batch}}
-	}
-	return object{"batches": []Batch{batch}}, nil
+	return records, reader.Offset(), reader.Close()
 }
 
 // answerAll is the broker: versions when it is asked for them, then the data.

@@ -28,12 +28,14 @@ func decode(request Request) (object, error) {
 	if !request.ChecksCrc() {
 		return nil, Skip{"it always verifies checksums"}
 	}
-	data := request.Bytes()
+	return fetchAll(request.Bytes(), fetched)
+}
+
+func fetched(data []byte, _ int64) ([]Record, int64, error) {
 	sized := append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), data...)
-	batch := Batch{Records: []Record{}}
-	set := protocol.RecordSet{}
+	set, records := protocol.RecordSet{}, []Record{}
 	if _, err := set.ReadFrom(bytes.NewReader(sized)); err != nil {
-		return nil, Refusal{err, nil}
+		return nil, 0, err
 	}
 	for set.Records != nil {
 		one, err := set.Records.ReadRecord()
@@ -41,15 +43,15 @@ func decode(request Request) (object, error) {
 			break
 		}
 		if err != nil {
-			return nil, Refusal{err, []Batch{batch}}
+			return records, 0, err
 		}
 		record, err := recordOf(one)
 		if err != nil {
-			return nil, Refusal{err, []Batch{batch}}
+			return records, 0, err
 		}
-		batch.Records = append(batch.Records, record)
+		records = append(records, record)
 	}
-	return object{"batches": []Batch{batch}}, nil
+	return records, 0, nil
 }
 
 func recordOf(one *protocol.Record) (Record, error) {

@@ -9,12 +9,35 @@ const Long = require('kafkajs/src/utils/long')
 const RecordV0 = require('kafkajs/src/protocol/recordBatch/record/v0')
 const { RecordBatch } = require('kafkajs/src/protocol/recordBatch/v0')
 
-async function decode (request) {
-  const data = unhexed(request.data)
-  const size = Buffer.alloc(4)
-  size.writeInt32BE(data.length)
-  const records = await decodeMessages(new Decoder(Buffer.concat([size, data])))
-  return { batches: [{ records: records.map(record) }] }
+/** Fetches until nothing more comes: where the magic changes, the library leaves the rest to its next fetch. */
+async function decode (request, delivered) {
+  delivered.push({ records: [] })
+  let data = unhexed(request.data)
+  let next = 0n
+  while (true) {
+    const size = Buffer.alloc(4)
+    size.writeInt32BE(data.length)
+    const found = await decodeMessages(new Decoder(Buffer.concat([size, data])))
+    for (const one of found.map(record)) {
+      if (next === 0n || BigInt(one.offset) >= next) delivered[0].records.push(one)
+    }
+    next = delivered[0].records.reduce((most, one) => (BigInt(one.offset) >= most ? BigInt(one.offset) + 1n : most), next)
+    const rest = served(data, next)
+    if (rest.length === 0 || rest.length === data.length) return { batches: delivered }
+    data = rest
+  }
+}
+
+/** What a broker sends when an offset is asked for: from the first entry that ends there or above. */
+function served (data, offset) {
+  while (data.length >= 17) {
+    const size = data.readInt32BE(8)
+    if (size < 14 || data.length < 12 + size) break
+    const delta = data[16] >= 2 && size >= 49 ? BigInt(data.readInt32BE(23)) : 0n
+    if (data.readBigInt64BE(0) + delta >= offset) break
+    data = data.subarray(12 + size)
+  }
+  return data
 }
 
 function record (one) {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "python"))
 
-from seglog_adapter import CODECS, RefusedError, header_pair, hexed, serve
+from seglog_adapter import CODECS, RefusedError, SkipError, header_pair, hexed, serve
 
 import confluent_kafka
 from server import TOPIC, Broker
@@ -59,12 +59,16 @@ TRANSIENT = {confluent_kafka.KafkaError._TRANSPORT, confluent_kafka.KafkaError._
 
 def record_of(message):
     kind, timestamp = message.timestamp()
+    try:
+        headers = message.headers() or []
+    except (SystemError, UnicodeError) as error:
+        raise SkipError("the Python binding hands out header keys as text only") from error
     return {
         "offset": str(message.offset()),
         "timestamp": str(-1 if kind == confluent_kafka.TIMESTAMP_NOT_AVAILABLE else timestamp),
         "key": hexed(message.key()),
         "value": hexed(message.value()),
-        "headers": [header_pair(pair) for pair in message.headers() or []],
+        "headers": [header_pair(pair) for pair in headers],
     }
 
 

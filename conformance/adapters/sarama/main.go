@@ -58,26 +58,30 @@ func decode(asked Request) (object, error) {
 	if !asked.ChecksCrc() {
 		return nil, Skip{"it always verifies checksums"}
 	}
+	return fetchAll(asked.Bytes(), fetched)
+}
+
+func fetched(data []byte, from int64) ([]Record, int64, error) {
 	broker, ours, err := connected()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer ours.Close()
 	go func() {
 		correlation, _ := request(ours)
-		ours.Write(response(correlation, asked.Bytes()))
+		ours.Write(response(correlation, data))
 	}()
 	fetch := &sarama.FetchRequest{Version: 4, MaxBytes: 1 << 30}
-	fetch.AddBlock(topic, 0, 0, 1<<30, -1)
+	fetch.AddBlock(topic, 0, from, 1<<30, -1)
 	found, err := broker.Fetch(fetch)
 	if err != nil {
-		return nil, Refusal{err, nil}
+		return nil, 0, err
 	}
-	batch := Batch{Records: []Record{}}
+	kept := []Record{}
 	for _, set := range found.GetBlock(topic, 0).RecordsSet {
-		batch.Records = append(batch.Records, records(set)...)
+		kept = append(kept, records(set)...)
 	}
-	return object{"batches": []Batch{batch}}, nil
+	return kept, 0, nil
 }
 
 // response to a Fetch request of version 4 with one partition.

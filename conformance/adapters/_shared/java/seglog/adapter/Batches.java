@@ -41,7 +41,7 @@ final class Batches {
             } else {
                 answer.putNull("tail");
             }
-        } catch (RuntimeException | StackOverflowError | OutOfMemoryError thrown) {
+        } catch (RuntimeException | Error thrown) {
             Serving.reject(answer, thrown);
         }
     }

@@ -9,6 +9,7 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.Map;
 
@@ -64,9 +65,9 @@ final class Serving {
             operation.run(request, answer.put("ok", true));
         } catch (Skip skip) {
             answer.removeAll().putObject("skip").put("reason", skip.getMessage());
-        } catch (Exception | LinkageError | AssertionError | StackOverflowError | OutOfMemoryError thrown) {
+        } catch (Exception | Error thrown) {
             if (!isFromLibrary(thrown)) {
-                answer.removeAll().putObject("error").put("message", thrown + " at " + thrown.getStackTrace()[0]);
+                answer.removeAll().putObject("error").put("message", thrown + " at " + Arrays.toString(thrown.getStackTrace()));
             } else {
                 reject(answer, thrown);
             }
@@ -74,8 +75,11 @@ final class Serving {
         return answer;
     }
 
-    /** Whether a class of Kafka has thrown it, or was called when it was thrown. */
+    /** Whether a class of Kafka has thrown it, or was called when it was thrown; some of them have no stack. */
     private static boolean isFromLibrary(Throwable thrown) {
+        if (thrown.getClass().getName().startsWith("org.apache.kafka")) {
+            return true;
+        }
         for (StackTraceElement frame : thrown.getStackTrace()) {
             if (frame.getClassName().startsWith("org.apache.kafka") || frame.getClassName().startsWith("kafka.")) {
                 return true;

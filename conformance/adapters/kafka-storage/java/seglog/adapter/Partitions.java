@@ -72,7 +72,7 @@ final class Partitions {
             if (request.has("offset")) {
                 byOffset(segments, number(request, "offset", 0), answer);
             } else {
-                byTimestamp(segments, number(request, "timestamp", 0), answer);
+                byTimestamp(segments, number(request, "timestamp", 0), opened, answer);
             }
         }
     }
@@ -101,7 +101,14 @@ final class Partitions {
         return false;
     }
 
-    private static void byTimestamp(List<LogSegment> segments, long timestamp, ObjectNode answer) throws IOException {
+    private static void byTimestamp(List<LogSegment> segments, long timestamp, Opened opened, ObjectNode answer)
+            throws IOException {
+        if (timestamp < 0) {
+            opened.log.fetchOffsetByTimestamp(timestamp, Optional.empty()).timestampAndOffsetOpt().ifPresent(
+                found -> answer.withObject("found").put("offset", Long.toString(found.offset))
+                    .put("timestamp", Long.toString(found.timestamp)));
+            return;
+        }
         for (LogSegment segment : segments) {
             if (segment.largestTimestamp() >= timestamp) {
                 Optional<FileRecords.TimestampAndOffset> found = segment.findOffsetByTimestamp(timestamp, 0);
@@ -138,6 +145,7 @@ final class Partitions {
             while (!aborted.isEmpty() && aborted.peek().firstOffset() <= batch.lastOffset()) {
                 producers.add(aborted.poll().producerId());
             }
+            batch.ensureValid();
             next = batch.nextOffset();
             if (batch.isControlBatch()) {
                 if (isAbort(batch)) {

@@ -162,7 +162,7 @@ def _file_names(names: Parsing) -> None:
     names.good(
         "metadata-snapshot",
         "A snapshot of a metadata log: end offset and epoch.",
-        must("SEG-PDR-015", since="3.0"),
+        must("SEG-PDR-015", since="3.0", needs=("parse:metadata-snapshot",)),
         None,
         {"kind": ".checkpoint", "baseOffset": "57", "suffix": ""},
         file_name="00000000000000000057-0000000003.checkpoint",
@@ -180,7 +180,7 @@ def _file_names(names: Parsing) -> None:
         names.good(
             f"text-{text.replace('.', '-')}",
             "Small files have names without a number.",
-            may("SEG-PDR-012"),
+            may("SEG-PDR-012", needs=("parse:text-names",)),
             None,
             {"kind": text, "suffix": ""},
             file_name=text,
@@ -559,7 +559,7 @@ def _snapshots(files: Parsing) -> None:
         files.bad(
             f"count-{count}",
             "A count that the size does not fit, under a right checksum.",
-            size,
+            should("SEG-PSN-003", **flags) if count in {0, 1} else size,
             packed(*two, count=count),
         )
     for left in (0, 1, 5, 9, 10, 55, 101):

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 from seglog_conformance.cases import load_cases, selected
 from seglog_conformance.check import main as check
+from seglog_conformance.cross import cross
 from seglog_conformance.differential import Panel
 from seglog_conformance.direct import DirectTestee
 from seglog_conformance.export import export
@@ -24,6 +25,7 @@ from seglog_conformance.judging import Examiner
 from seglog_conformance.known import Known, KnownFailures, KnownFailuresError, known_text, read_known
 from seglog_conformance.reference import Reference
 from seglog_conformance.registry import AdapterError, Builder, Listed, UnavailableError, listed, read_adapter
+from seglog_conformance.report_badge import badge
 from seglog_conformance.report_html import page
 from seglog_conformance.report_jsonl import read_results
 from seglog_conformance.runner import BROKEN, COMPLETE, UNAVAILABLE, Options, Runner, ordered
@@ -177,6 +179,7 @@ def test_a_run_is_taken_up_again(tmp_path: Path) -> None:
     earlier = read_results(tmp_path / "r.jsonl")
     assert 0 < len(earlier) < 2 * len(FEW)
     session(tmp_path, resumes=True)
+    assert not (tmp_path / "r.jsonl.earlier").exists()
 
     def verdicts(text: str) -> list[tuple[str, str, str]]:
         lines = [json.loads(line) for line in text.splitlines()]
@@ -304,6 +307,20 @@ def test_differences_without_an_expectation() -> None:
     assert sorted(map(len, panel.groups(case).values())) == [1, 2]
     found = Search(panel.wrong(), examples=40, most=1).run()
     assert len(found) == 1
+
+
+def test_producers_and_consumers() -> None:
+    pairs = list(cross([examiner_of(Reference()), examiner_of(Wrong())], EVERY))
+    assert [len(pair.failures) > 0 for pair in pairs] == [False, True, False, True]
+    assert all(pair.asked > 10 for pair in pairs)
+
+
+def test_badges() -> None:
+    good, bad = run("reference", "wrong", smoke=False)
+    cases = {case.id: case for case in FEW}
+    count = sum(case.level == "must" for case in FEW)
+    assert f"{count} of {count} must" in badge(good, cases)
+    assert ET.fromstring(badge(bad, cases)).get("role") == "img"  # noqa: S314 - our own text
 
 
 def test_export(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ A line is written as soon as its result is there, so that a run which is cut sho
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final, TextIO
@@ -81,10 +82,8 @@ def read_results(path: Path) -> dict[tuple[str, str, str, str], Result]:
 
 def _lines(path: Path) -> Iterator[Json]:
     for text in path.read_text(encoding="utf-8").splitlines():
-        try:
+        with contextlib.suppress(ValueError):
             yield json.loads(text)
-        except ValueError:
-            return
 
 
 def _result(line: Json) -> Result:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from seglog_conformance.cases import Case
+    from seglog_conformance.cross import Pair
     from seglog_conformance.runner import Outcome
     from seglog_conformance.verdicts import Result
 
@@ -83,3 +84,23 @@ def result_lines(result: Result) -> Iterator[str]:
     for note in result.notes:
         if note:
             yield f"      {note}"
+
+
+def cross_table(pairs: Sequence[Pair]) -> Table:
+    """Producers by consumers."""
+    consumers = list(dict.fromkeys(pair.consumer for pair in pairs))
+    found = {(pair.producer, pair.consumer): pair for pair in pairs}
+    grid = Table(caption="logs that are read as they were meant, of those that were written", caption_justify="left")
+    grid.add_column("writes \\ reads", no_wrap=True)
+    for name in consumers:
+        grid.add_column(name, justify="right")
+    for producer in dict.fromkeys(pair.producer for pair in pairs):
+        grid.add_row(producer, *(cell(found[producer, consumer].counts) for consumer in consumers))
+    return grid
+
+
+def cross_lines(pairs: Sequence[Pair]) -> Iterator[str]:
+    """Lines about what is not read as it was meant."""
+    for pair in pairs:
+        for result in pair.failures[:3]:
+            yield f"{pair.producer} -> {pair.consumer}: {result.case}: {result.label}: {result.detail}"

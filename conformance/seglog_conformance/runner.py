@@ -129,11 +129,17 @@ class Runner:
         self.all_cases = list(cases if all_cases is None else all_cases)
         self._on_result = on_result
         self._lock = Lock()
+        self._is_interrupted = False
 
     def run(self, wanted: Sequence[Listed]) -> list[Outcome]:
-        """Ask all testees; the outcomes are in their order."""
+        """Ask all testees; the outcomes are in their order. An interrupt ends the run after the cases at hand."""
         with ThreadPoolExecutor(max_workers=max(self.options.jobs, 1)) as pool:
-            return list(pool.map(self.run_one, wanted))
+            try:
+                return list(pool.map(self.run_one, wanted))
+            except KeyboardInterrupt:
+                self._is_interrupted = True
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
 
     def run_one(self, listed: Listed) -> Outcome:
         """Ask one testee."""
@@ -173,6 +179,8 @@ class Runner:
                 return
         smoked = {} if outcome.smoke is None else {result.case: result for result in outcome.smoke.results}
         for case in self.cases:
+            if self._is_interrupted:
+                return
             key = (outcome.name, outcome.version, case.id, case.digest)
             result = self.options.earlier.get(key) or smoked.get(case.id) or examiner.examine(case)
             result = outcome.known.applied(result)

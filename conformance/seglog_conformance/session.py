@@ -29,6 +29,7 @@ class Reports:
         resumes: the results that stand there are not asked for again.
         junit: JUnit XML.
         html: the matrix.
+        badges: a directory for an SVG of each testee.
         withholds: what is not to be disclosed stays out of the JSON lines.
     """
 
@@ -36,6 +37,7 @@ class Reports:
     resumes: bool = False
     junit: Path | None = None
     html: Path | None = None
+    badges: Path | None = None
     withholds: bool = True
 
 
@@ -60,8 +62,9 @@ def run_session(  # noqa: PLR0913 - keyword arguments
         reports: to write.
         on_result: told of each result, from one thread at a time.
     """
-    if reports.resumes and reports.jsonl is not None and reports.jsonl.is_file():
-        options = replace(options, earlier=read_results(reports.jsonl))
+    kept = _put_aside(reports.jsonl) if reports.resumes and reports.jsonl is not None else None
+    if kept is not None:
+        options = replace(options, earlier=read_results(kept))
     head = environment(all_cases)
     with ExitStack() as stack:
         told: list[Callable[[Outcome, Result], None]] = [on_result] if on_result else []
@@ -77,8 +80,20 @@ def run_session(  # noqa: PLR0913 - keyword arguments
         outcomes = runner.run(wanted)
         if lines is not None:
             lines.testees(outcomes)
+    if kept is not None:
+        kept.unlink()
     _write_pages(reports, outcomes, cases, head)
     return outcomes
+
+
+def _put_aside(path: Path) -> Path | None:
+    """What earlier runs have written, in a file of its own until this one has come to its end; None for nothing."""
+    kept = path.with_name(f"{path.name}.earlier")
+    if path.is_file():
+        with kept.open("ab") as file:
+            file.write(path.read_bytes() + b"\n")
+        path.unlink()
+    return kept if kept.is_file() else None
 
 
 def _all_of(told: list[Callable[[Outcome, Result], None]]) -> Callable[[Outcome, Result], None]:
@@ -100,6 +115,17 @@ def _write_pages(reports: Reports, outcomes: Sequence[Outcome], cases: Sequence[
 
         reports.html.parent.mkdir(parents=True, exist_ok=True)
         reports.html.write_text(page(outcomes, cases, head), encoding="utf-8")
+    if reports.badges is not None:
+        _write_badges(reports.badges, outcomes, cases)
+
+
+def _write_badges(directory: Path, outcomes: Sequence[Outcome], cases: Sequence[Case]) -> None:
+    from seglog_conformance.report_badge import badge  # noqa: PLC0415 - only when asked for
+
+    directory.mkdir(parents=True, exist_ok=True)
+    known = {case.id: case for case in cases}
+    for outcome in outcomes:
+        (directory / f"{outcome.name}.svg").write_text(badge(outcome, known), encoding="utf-8")
 
 
 def rewrite_known(outcomes: Sequence[Outcome], asked: Sequence[Case], directory: Path | None = None) -> list[Path]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from seglog_format.cli.conform_options import case_options, chosen, testee_options, wanted
-from seglog_format.cli.conform_search import differential, generate
+from seglog_format.cli.conform_search import cross, differential, generate
 from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import PATH
 from seglog_format.cli.output import diagnose, progress, write_json, write_text
@@ -69,6 +70,7 @@ def command() -> None:
 @click.option("--resume", is_flag=True, help="Do not ask again for what stands in the file of --jsonl already.")
 @click.option("--junit", type=PATH, help="Write JUnit XML to this file.")
 @click.option("--html", type=PATH, help="Write a matrix for a browser to this file.")
+@click.option("--badges", type=PATH, help="Write a badge for each testee to this directory.")
 @click.option("--update-known", is_flag=True, help="Write the lists of known failures anew from what was found.")
 @click.option("--undisclosed", is_flag=True, help="Put into --jsonl also what a list of known failures withholds.")
 def run(**options: Any) -> int:  # noqa: ANN401 - click's values
@@ -81,6 +83,7 @@ def run(**options: Any) -> int:  # noqa: ANN401 - click's values
     from seglog_conformance.runner import Options
     from seglog_conformance.session import Reports, rewrite_known, run_session
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no process is left then, either
     if options["resume"] and options["jsonl"] is None:
         msg = "--resume needs the file of an earlier run: --jsonl FILE"
         raise UsageError(msg)
@@ -99,6 +102,7 @@ def run(**options: Any) -> int:  # noqa: ANN401 - click's values
                 resumes=options["resume"],
                 junit=options["junit"],
                 html=options["html"],
+                badges=options["badges"],
                 withholds=not options["undisclosed"],
             ),
             on_result=_printed if options["as_json"] else _counted(advance),
@@ -229,5 +233,6 @@ def repro(case_id: str, **options: Any) -> None:  # noqa: ANN401 - click's value
                 diagnose(f"{listed.label}: pipe into {shlex.join(arguments)}")
 
 
+command.add_command(cross)
 command.add_command(generate)
 command.add_command(differential)

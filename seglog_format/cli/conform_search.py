@@ -1,4 +1,4 @@
-"""``seglog conform generate`` and ``differential``: cases that are made up, and answers without an expectation."""
+"""``seglog conform generate``, ``differential`` and ``cross``: beyond fixed cases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from seglog_format.cli.conform_options import case_options, chosen, testee_options, wanted
 from seglog_format.cli.main import FINDINGS
 from seglog_format.cli.options import PATH
-from seglog_format.cli.output import diagnose, write_text
+from seglog_format.cli.output import diagnose, write_json, write_text
 from seglog_format.cli.render import printable
 from seglog_format.errors import UsageError
 
@@ -101,6 +101,35 @@ def differential(**options: Any) -> int:  # noqa: ANN401 - click's values
             write_text(printable(f"      {detail}"))
     write_text(f"{len(cases)} cases, {len(found)} disagreements")
     return FINDINGS if found else 0
+
+
+@click.command()
+@testee_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
+def cross(*, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's values
+    """Let each testee that encodes write the batches of the suite, and each that decodes read them.
+
+    A line is a producer, a column a consumer: how many logs it reads as they were meant, of those that were written
+    and that it can read. The exit status is 1 when one is not.
+    """
+    from seglog_conformance.cases import load_cases
+    from seglog_conformance.cross import cross as pairs_of
+    from seglog_conformance.report_table import cross_lines, cross_table
+
+    with _examiners(options) as examiners:
+        pairs = list(pairs_of(examiners, load_cases()))
+    if as_json:
+        for pair in pairs:
+            counts = {str(verdict): count for verdict, count in pair.counts.items()}
+            names = {"producer": pair.producer, "consumer": pair.consumer}
+            write_json({"type": "pair", **names, "verdicts": counts, "failures": [one.case for one in pair.failures]})
+    else:
+        from rich.console import Console
+
+        Console(highlight=False).print(cross_table(pairs))
+        for line in cross_lines(pairs):
+            write_text(printable(line))
+    return FINDINGS if any(pair.failures for pair in pairs) else 0
 
 
 @contextmanager

@@ -451,6 +451,7 @@ def test_a_marker_that_cannot_be_read_stays_and_ends_the_segment() -> None:
     assert found.requirements == ("SEG-CTL-004",)
 
 
+@pytest.mark.req("SEG-CTL-006", "SEG-CTL-003", "SEG-COD-001", "SEG-CTL-007", "SEG-BAT-005")
 @pytest.mark.parametrize(
     ("data", "requirement"),
     [

@@ -204,7 +204,7 @@ def xerials() -> Family:
         flags={
             "XERIAL": {
                 "effect": "Kafka frames snappy in its own way. Who knows only raw snappy, or only the first block, loses what follows.",
-                "links": [],
+                "links": ["https://issues.apache.org/jira/browse/KAFKA-5236"],
             }
         },
     )

@@ -159,6 +159,8 @@ def _file_names(names: Parsing) -> None:
     far = must("SEG-PDR-007", flags=("NAME_DIGITS",), since="0.8")
     for text in ("09223372036854775808.log", "99999999999999999999.index", "18446744073709551616.log"):
         names.bad(f"too-large-{text[:20]}", "A number that is no offset.", far, None, file_name=text)
+    below = should("SEG-PDR-007", flags=("NAME_DIGITS",), since="0.8")
+    names.bad("negative", "A number below 0 is no offset.", below, None, file_name="-0000000000000000005.log")
     names.good(
         "metadata-snapshot",
         "A snapshot of a metadata log: end offset and epoch.",

@@ -209,11 +209,15 @@ def relative_wrappers() -> Family:
         "Wrappers of magic 1: relative offsets, holes",
         "facts 2.2",
         flags={
+            "INNER_MAGIC": {
+                "effect": "The cleaner of 0.10.0 and 0.10.1.0 mixed both formats in one wrapper. Read as the wrapper's own format, such a message is cut in the wrong places.",
+                "links": ["https://issues.apache.org/jira/browse/KAFKA-4298"],
+            },
             "RELATIVE": {
                 "effect": "The offsets inside are relative, and the wrapper has the last absolute one. Taken for absolute, every message of a "
                 "compressed topic begins at 0 again; counted from the front, a compacted wrapper gives wrong offsets.",
                 "links": [],
-            }
+            },
         },
     )
     both = {"since": "0.10", "flags": ("RELATIVE",)}
@@ -308,7 +312,7 @@ def relative_wrappers() -> Family:
     family.valid(
         "magic-0-inside",
         "The cleaner of 0.10.0 left messages of magic 0 in wrappers of magic 1: the wrapper says how offsets count.",
-        must("SEG-MSG-017", "SEG-MSG-008", **both),
+        must("SEG-MSG-017", "SEG-MSG-008", since="0.10", flags=("INNER_MAGIC",)),
         Wrapper(offset=21, inner=mixed, offsets=(20, 21), compress=gzip),
     )
     family.valid(

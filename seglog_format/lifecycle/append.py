@@ -9,7 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.build import MAGIC_2, build_message_entry, new_record, with_offset, with_timestamps
+from seglog_format.codec.build import (
+    MAGIC_2,
+    build_batch,
+    build_message_entry,
+    new_record,
+    with_offset,
+    with_timestamps,
+)
 from seglog_format.codec.decode import check_header, decode_frame, verify_checksum
 from seglog_format.codec.encode import codec_named, encode_batch
 from seglog_format.codec.framing import walk
@@ -311,3 +318,10 @@ def _offset_of_largest(batch: RecordBatch, header: BatchHeader, generation: Brok
         return header.last_offset
     timestamps = [record.timestamp_ms for record in batch.records]
     return base_offset + timestamps.index(max(timestamps))
+
+
+def encoded(records: Buffer | RecordBatch | Sequence[Record]) -> Buffer:
+    """The bytes of what is to be appended; of records, those of a batch."""
+    if isinstance(records, bytes | bytearray | memoryview):
+        return records
+    return encode_batch(records if isinstance(records, RecordBatch) else build_batch(records))

@@ -10,7 +10,7 @@ from seglog_format.errors import UsageError
 from seglog_format.lifecycle.active_segment import ActiveSegment
 from seglog_format.lifecycle.append import Entry, incoming
 from seglog_format.lifecycle.closed_segments import ClosedSegments
-from seglog_format.lifecycle.deletion import removal_steps
+from seglog_format.lifecycle.deletion import DeletedFiles, removal_steps
 from seglog_format.lifecycle.file_steps import Rename
 from seglog_format.lifecycle.files import replace_file, write_file
 from seglog_format.lifecycle.leader_epochs import LeaderEpochs
@@ -23,7 +23,7 @@ from seglog_format.model import RecordBatchHeader
 from seglog_format.names import FileKind, parse_file_name, segment_file_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from seglog_format.lifecycle.active_segment import SegmentStart
@@ -80,6 +80,8 @@ class PartitionLog:
         self.retired: list[ActiveSegment] = []
         self._environment = environment
         self._files = environment.files
+        self._start_offset = log_start_offset
+        self._deleted = DeletedFiles(environment.files, config.file_delete_delay_ms)
         self.is_new = not self._files.exists(path)
         if self.is_new:
             self._files.make_directory(path)
@@ -148,6 +150,11 @@ class PartitionLog:
     def name_topic(self, topic_id: str) -> None:
         """Say which topic the log belongs to (SEG-CKP-009)."""
         replace_file(self._files, self._side(FileKind.PARTITION_METADATA), encode_partition_metadata(topic_id))
+
+    @property
+    def log_start_offset(self) -> int:
+        """Where the log begins for its readers."""
+        return max(self._start_offset, self.first_base_offset)
 
     @property
     def last_stable_offset(self) -> int:
@@ -242,25 +249,28 @@ class PartitionLog:
             write_file(self._files, self.path / name, states.snapshot())
             states.snapshot_offset = states.end_offset
 
-    def plan_retention(self, log_start_offset: int) -> RetentionPlan:
-        """Decide which segments go now; without followers, everything counts as replicated.
+    def retain(self, checkpoint: Callable[[], None]) -> RetentionPlan:
+        """Let the segments go that retention does not keep; without followers, everything counts as replicated.
+
+        Args:
+            checkpoint: puts the log start offset on the disk, before anything goes (SEG-RET-012).
 
         Raises:
             FormatError: a segment has no time index, and its log cannot be read to its end.
         """
-        return plan_retention(
-            [*self._closed.segments(), self.active.retained(self.end_offset)],
-            self.config,
-            now_ms=self._environment.clock(),
-            log_start_offset=log_start_offset,
-        )
+        now_ms = self._environment.clock()
+        segments = [*self._closed.segments(), self.active.retained(self.end_offset)]
+        plan = plan_retention(segments, self.config, now_ms=now_ms, log_start_offset=self.log_start_offset)
+        if plan.removed:
+            if plan.rolls_first:
+                self.roll(self.end_offset)
+            self._start_offset = plan.log_start_offset
+            checkpoint()
+            self._deleted.add(self._rename(plan), now_ms)
+        return plan
 
-    def remove(self, plan: RetentionPlan) -> list[Path]:
-        """Rename the files of closed segments for removal, when the log start offset that follows is on the disk.
-
-        Returns:
-            The files under their new names.
-        """
+    def _rename(self, plan: RetentionPlan) -> list[Path]:
+        """Rename the files of closed segments for removal."""
         if self._epochs.start_at(plan.log_start_offset):
             self._write_epochs()
         renamed = []
@@ -272,6 +282,10 @@ class PartitionLog:
             self._closed.remove(segment.base_offset)
         self.first_base_offset = next(iter(self._closed.base_offsets), self.active.base_offset)
         return renamed
+
+    def remove_deleted(self) -> None:
+        """Delete files that were renamed for removal, where their delay is over."""
+        self._deleted.remove_due(self._environment.clock())
 
     def sync(self, segment: ActiveSegment) -> None:
         """Return when a segment's files, and their names, are on the disk (SEG-FLS-002)."""

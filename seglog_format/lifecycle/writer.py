@@ -10,18 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
-from seglog_format.codec.build import build_batch
-from seglog_format.codec.encode import encode_batch
-from seglog_format.errors import UsageError, WriteError
-from seglog_format.lifecycle.append import Assignment, Entry, as_follower, as_leader
+from seglog_format.lifecycle.append import Assignment, as_follower, as_leader, encoded
 from seglog_format.lifecycle.config import LogConfig
-from seglog_format.lifecycle.deletion import DeletedFiles
 from seglog_format.lifecycle.environment import Environment
+from seglog_format.lifecycle.failure_guard import FailureGuard
 from seglog_format.lifecycle.partition_log import Appended, PartitionLog
 from seglog_format.lifecycle.producer_state import Origin
 from seglog_format.lifecycle.root_files import CheckpointedState, RootFiles
 from seglog_format.lifecycle.shared_flush import SharedFlush
-from seglog_format.model import RecordBatch
 from seglog_format.names import parse_partition_directory
 
 if TYPE_CHECKING:
@@ -30,7 +26,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from seglog_format.lifecycle.retention import RetentionPlan
-    from seglog_format.model import Buffer, Record
+    from seglog_format.model import Buffer, Record, RecordBatch
 
 Acks: TypeAlias = Literal["written", "flushed"]
 """When an append returns: once its bytes are written, or once they are on the disk."""
@@ -72,38 +68,32 @@ class PartitionWriter:
         self.leader_epoch = leader_epoch
         self.environment = environment or Environment()
         self.key = parse_partition_directory(self.path.name).topic_partition
+        self._guard = FailureGuard(self.path)
         self._lock = self.environment.make_condition()
         self._flushes = SharedFlush(
             self.environment.make_condition(),
             flush=self._flush_now,
             reached=lambda: self._log.synced_offset,
-            check=self._check_failure,
+            check=self._guard.check,
         )
-        self._failure: OSError | None = None
-        self._is_closed = False
         self._last_flush_ms = self.environment.clock()
-        self._deleted = DeletedFiles(self.environment.files, self.config.file_delete_delay_ms)
-        self._own_root: RootFiles | None = None
-        if root is None:
-            with self._failing():
-                self._own_root = RootFiles(self.path.parent, self.environment)
+        with self._guard.failing():
+            self._root = root or RootFiles(self.path.parent, self.environment)
+        self._own_root = self._root if root is None else None
         try:
-            self._root = root or self._own_root
             self._log = self._opened(self._root, topic_id)
         except BaseException:
             if self._own_root is not None:
                 self._own_root.close()
             raise
 
-    def _opened(self, root: RootFiles | None, topic_id: str | None) -> PartitionLog:
-        assert root is not None
-        self._log_start_offset = root.log_start_offsets.get(self.key, 0)
-        with self._failing():
+    def _opened(self, root: RootFiles, topic_id: str | None) -> PartitionLog:
+        with self._guard.failing():
             log = PartitionLog(
                 self.path,
                 self.config,
                 self.environment,
-                log_start_offset=self._log_start_offset,
+                log_start_offset=root.log_start_offsets.get(self.key, 0),
                 was_clean=root.was_clean,
             )
             if topic_id is not None and log.is_new:
@@ -115,7 +105,7 @@ class PartitionWriter:
     @property
     def log_start_offset(self) -> int:
         """Where the log begins for its readers."""
-        return max(self._log_start_offset, self._log.first_base_offset)
+        return self._log.log_start_offset
 
     @property
     def log_end_offset(self) -> int:
@@ -135,18 +125,27 @@ class PartitionWriter:
     @property
     def has_failed(self) -> bool:
         """Writing failed: nothing more is taken, and the log has to be recovered."""
-        return self._failure is not None
+        return self._guard.has_failed
 
     @property
     def is_open(self) -> bool:
         """Neither closed nor failed."""
-        return not self._is_closed and not self.has_failed
+        return not self._guard.is_closed and not self.has_failed
 
     @property
     def checkpointed_state(self) -> CheckpointedState:
         """What the checkpoints of the log directory say of this log."""
         first = self._log.first_base_offset
         return CheckpointedState(self.key, self.recovery_point, self.log_start_offset, first, self.log_end_offset)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One thread at a time, unless the log is closed or has failed; an operation that fails is the last."""
+        with self._lock:
+            self._guard.check_open()
+            with self._guard.failing():
+                yield
+                self._flushes.unless_busy(self._log.close_retired)
 
     # Append
 
@@ -172,12 +171,11 @@ class PartitionWriter:
             UsageError: they may not be appended; the text names the requirement.
             WriteError: writing failed, now or before.
         """
-        data = _encoded(records)
-        with self._lock:
-            self._check_open()
+        data = encoded(records)
+        with self._writing():
             given = Assignment(self._log.end_offset, self.leader_epoch, self.environment.clock(), origin)
             entries = as_leader(data, self.config, given)
-            appended = self._log.duplicate_of(entries[0], origin) or self._append(entries, origin)
+            appended = self._log.duplicate_of(entries[0], origin) or self._log.append(entries, origin)
         self._flush_if_asked(appended, acks)
         return appended
 
@@ -199,10 +197,9 @@ class PartitionWriter:
             UsageError: offsets do not increase from the log end offset on.
             WriteError: writing failed, now or before.
         """
-        with self._lock:
-            self._check_open()
+        with self._writing():
             entries = as_follower(data, self.config, next_offset=self._log.end_offset, leader_epoch=leader_epoch)
-            appended = self._append(entries, Origin.REPLICATION) if entries else None
+            appended = self._log.append(entries, Origin.REPLICATION) if entries else None
         if appended is not None:
             self._flush_if_asked(appended, acks)
         return appended
@@ -218,19 +215,11 @@ class PartitionWriter:
         Raises:
             WriteError: writing failed, now or before.
         """
-        with self._lock:
-            self._check_open()
+        with self._writing():
             self.leader_epoch = leader_epoch
-            with self._failing():
-                self._log.begin_epoch(leader_epoch)
+            self._log.begin_epoch(leader_epoch)
 
-    def _append(self, entries: Sequence[Entry], origin: Origin) -> Appended:
-        with self._failing():
-            appended = self._log.append(entries, origin)
-        self._flushes.unless_busy(self._log.close_retired)
-        return appended
-
-    # Roll
+    # Roll, and old segments
 
     def roll(self) -> int:
         """Begin a new segment; where the active one is empty, it is made anew.
@@ -241,14 +230,9 @@ class PartitionWriter:
         Raises:
             WriteError: writing failed, now or before.
         """
-        with self._lock:
-            self._check_open()
-            with self._failing():
-                self._log.roll(self._log.end_offset)
-            self._flushes.unless_busy(self._log.close_retired)
+        with self._writing():
+            self._log.roll(self._log.end_offset)
             return self._log.end_offset
-
-    # Retention
 
     def apply_retention(self) -> RetentionPlan:
         """Let the segments go that retention does not keep (chapter 72).
@@ -262,23 +246,11 @@ class PartitionWriter:
             FormatError: a segment has no time index, and its log cannot be read to its end.
             WriteError: writing failed, now or before.
         """
-        with self._lock:
-            self._check_open()
-            with self._failing():
-                plan = self._log.plan_retention(self.log_start_offset)
-                if plan.removed:
-                    self._remove(plan)
-            self._flushes.unless_busy(self._log.close_retired)
-        return plan
+        with self._writing():
+            return self._log.retain(self._checkpoint)
 
-    def _remove(self, plan: RetentionPlan) -> None:
-        """The log start offset is on the disk before anything goes (SEG-RET-012)."""
-        assert self._root is not None
-        if plan.rolls_first:
-            self._log.roll(self._log.end_offset)
-        self._log_start_offset = plan.log_start_offset
+    def _checkpoint(self) -> None:
         self._root.write_checkpoints([self.checkpointed_state])
-        self._deleted.add(self._log.remove(plan), self.environment.clock())
 
     def remove_deleted(self) -> None:
         """Delete files that were renamed for removal, where `file.delete.delay.ms` is over (SEG-RET-009).
@@ -288,10 +260,8 @@ class PartitionWriter:
         Raises:
             WriteError: writing failed, now or before.
         """
-        with self._lock:
-            self._check_open()
-            with self._failing():
-                self._deleted.remove_due(self.environment.clock())
+        with self._writing():
+            self._log.remove_deleted()
 
     # Flush
 
@@ -327,34 +297,14 @@ class PartitionWriter:
         """Sync files without keeping appends from going on; only one thread at a time comes here."""
         with self._lock:
             end_offset, segment = self._log.end_offset, self._log.active
-        with self._failing():
+        with self._guard.failing():
             self._log.sync(segment)
         with self._lock:
             self._log.close_retired()
             self._log.synced_offset = max(self._log.synced_offset, end_offset)
             self._last_flush_ms = self.environment.clock()
 
-    # Failure and end
-
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Nothing is taken any more after an operation on files has failed (SEG-FLS-008)."""
-        try:
-            yield
-        except OSError as error:
-            self._failure = self._failure or error
-            self._check_failure()
-
-    def _check_failure(self) -> None:
-        if self._failure is not None:
-            msg = f"{self.path}: {self._failure.strerror or self._failure}; nothing more is written to this log"
-            raise WriteError(msg) from self._failure
-
-    def _check_open(self) -> None:
-        self._check_failure()
-        if self._is_closed:
-            msg = f"{self.path} is closed"
-            raise UsageError(msg)
+    # End
 
     def close(self) -> None:
         """Flush, store the producers, trim the files, and say that all is well (SEG-FLS-004).
@@ -364,21 +314,21 @@ class PartitionWriter:
         Raises:
             WriteError: something of that failed; the log is then as if the process had ended.
         """
-        if self._is_closed:
+        if self._guard.is_closed:
             return
         try:
             if not self.has_failed:
                 self.flush()
-                with self._lock, self._failing():
+                with self._lock, self._guard.failing():
                     self._log.seal()
         finally:
-            self._is_closed = True
+            self._guard.is_closed = True
             self._close_root()
 
     def _close_root(self) -> None:
         try:
             if self._own_root is not None and not self.has_failed:
-                with self._failing():
+                with self._guard.failing():
                     self._own_root.write_checkpoints([self.checkpointed_state])
                     if self._own_root.may_be_clean([self.key]):
                         self._own_root.mark_clean()
@@ -397,9 +347,3 @@ class PartitionWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _encoded(records: Buffer | RecordBatch | Sequence[Record]) -> Buffer:
-    if isinstance(records, bytes | bytearray | memoryview):
-        return records
-    return encode_batch(records if isinstance(records, RecordBatch) else build_batch(records))

@@ -186,7 +186,7 @@ def compact(  # noqa: PLR0913 - how to compact
     size_after = 0
     with (
         nullcontext() if holds_lock else writing(directory),
-        _opened(path, config, now_ms, directory, most_keys, files) as work,
+        _opened(path, config, now_ms, directory, most_keys, files, copy=False) as work,
     ):
         cleaner = work.cleaner(producer_expiration_ms)
         for group in work.plan.groups:
@@ -237,19 +237,22 @@ class _Work:
 
 
 @contextmanager
-def _opened(
+def _opened(  # noqa: PLR0913 - how to compact
     path: str | os.PathLike[str],
     config: LogConfig,
     now_ms: int,
     directory: LogDirectory | None,
     most_keys: int,
     files: Files,
+    *,
+    copy: bool | None = None,
 ) -> Iterator[_Work]:
+    """Read what there is to know; files are copied where somebody else may cut them short meanwhile."""
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
     listing = list_partition(path)
     _check_settled(listing)
     key = listing.name.topic_partition if listing.name is not None else ("", -1)
-    with opened_segments(listing, copy=directory.is_locked) as segments:
+    with opened_segments(listing, copy=directory.is_locked if copy is None else copy) as segments:
         facts = [facts_of(segment, files) for segment in segments]
         transactions, stable = transactions_of(
             segments, min(directory.high_watermarks.get(key, facts[-1].next_offset), facts[-1].next_offset)

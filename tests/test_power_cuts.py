@@ -10,7 +10,7 @@ from pathlib import Path
 import power_cuts
 import pytest
 from appends import Clock, produced
-from cut_workload import Appended, BrokenPromiseError, Promise
+from cut_workload import Appended, BrokenPromiseError, Compacted, Promise
 from kill_writer import CLAIM
 from simulated_files import MirroredFiles, PowerCut, SimulatedFiles
 
@@ -60,13 +60,31 @@ def test_a_promise_is_broken(found: bytes, acknowledged: int, problem: str) -> N
 
 
 def test_a_promise_is_kept() -> None:
-    assert Promise(APPENDED, 6).kept(b"onefour") == range(2)
-    assert Promise(APPENDED, 5).kept(b"one") == range(1)  # offsets 2 to 4 were never given out
-    assert Promise(APPENDED, 0).kept(b"") == range(0)
-    assert Promise(APPENDED, 6).kept(b"onefour\0\0", zeros_may_follow=True) == range(2)
-    assert Promise(APPENDED, 6, start=2).kept(b"four") == range(1, 2)
-    assert Promise(APPENDED, 6, start=2).kept(b"onefour") == range(2)  # it may be gone; it need not
-    assert Promise(APPENDED, 6, start=6).kept(b"") == range(2, 2)
+    one, four = APPENDED
+    assert Promise(APPENDED, 6).kept(b"onefour") == [one, four]
+    assert Promise(APPENDED, 5).kept(b"one") == [one]  # offsets 2 to 4 were never given out
+    assert Promise(APPENDED, 0).kept(b"") == []
+    assert Promise(APPENDED, 6).kept(b"onefour\0\0", zeros_may_follow=True) == [one, four]
+    assert Promise(APPENDED, 6, start=2).kept(b"four") == [four]
+    assert Promise(APPENDED, 6, start=2).kept(b"onefour") == [one, four]  # it may be gone; it need not
+    assert Promise(APPENDED, 6, start=6).kept(b"") == []
+
+
+def test_a_group_is_as_it_was_or_as_it_is_to_be() -> None:
+    group = Compacted(0, 6, (Appended(b"5", 5, 6),))
+    tail = Appended(b"end", 6, 7)
+    promise = Promise((*APPENDED, tail), 7, groups=(group,))
+    assert promise.kept(b"onefourend") == [*APPENDED, tail]
+    assert promise.kept(b"5end") == [*group.batches, tail]
+    for found in (b"one5end", b"oneend", b"5"):
+        with pytest.raises(BrokenPromiseError):
+            promise.kept(found)
+
+
+def test_histories_with_compaction() -> None:
+    outcomes = power_cuts.run_all(1, range(8), compacts=True)
+    assert [outcome.problem for outcome in outcomes if outcome.problem] == []
+    assert sum(outcome.counts["cut while compacting"] for outcome in outcomes) > 0
 
 
 def test_a_history_notices_a_writer_that_does_not_wait_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,12 +83,14 @@ class History:
         seed: of all histories.
         number: of this one.
         scratch: a directory of the local file system to work in.
+        compacts: logs are compacted, too, in most lives but the first.
     """
 
-    def __init__(self, seed: int, number: int, scratch: Path) -> None:
+    def __init__(self, seed: int, number: int, scratch: Path, *, compacts: bool = False) -> None:
         self.dice = random.Random(f"{seed} {number}")  # noqa: S311 - chance that repeats
         self.number = number
         self.world = World(random.Random(f"{seed} {number} work"))  # noqa: S311
+        self.world.compacts = compacts
         self.counts = self.world.counts
         self.root = scratch / "logs"
         self.files = SimulatedFiles(self.root, self.dice)
@@ -115,11 +117,13 @@ class History:
         life = Life(MirroredFiles(files), self.logs, self.world)
 
         def look() -> None:
-            if files.step_count == files.cut_at or self.dice.random() < CUT_SHARE:
+            is_last = files.step_count == files.cut_at
+            if is_last or life.when == "compacting" or self.dice.random() < CUT_SHARE:
                 cuts.append(Cut(life.when, 0, files.survivors(self.dice), life.promises))
 
         files.after_step = look
-        files.step_count, files.cut_at = 0, self.dice.randint(1, self.dice.choice(MOST_OPERATIONS))
+        most = max(MOST_OPERATIONS) if self.world.compacts else self.dice.choice(MOST_OPERATIONS)
+        files.step_count, files.cut_at = 0, self.dice.randint(1, most)
         try:
             life.run()
         except PowerCut:
@@ -145,7 +149,7 @@ class History:
         for partition, promise in cut.promises.items():
             log = self.logs[partition]
             log.appended, log.acknowledged = list(promise.appended), promise.acknowledged
-            log.start = promise.start
+            log.start, log.groups = promise.start, promise.groups
 
 
 class Bench:

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
+from operator import attrgetter
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from cut_workload import Appenders, Log, Promise, Turns, World, restart_producers
+from cut_workload import Appended, Appenders, Compacted, Log, Promise, Turns, World, restart_producers
 
+from seglog_format.codec.framing import walk
+from seglog_format.lifecycle.compaction_apply import compact
 from seglog_format.lifecycle.config import BrokerGeneration, LogConfig
 from seglog_format.lifecycle.deletion import prepare_retention, retain_partition
 from seglog_format.lifecycle.environment import Environment
 from seglog_format.lifecycle.log_writer import LogWriter
 from seglog_format.lifecycle.recovery_apply import recover_partition
 from seglog_format.lifecycle.truncation import truncate_to
+from seglog_format.model import RecordBatchHeader
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from simulated_files import MirroredFiles
 
 TOPIC: Final = "t"
 GENERATIONS: Final = (BrokerGeneration.V0_11, BrokerGeneration.V2_0, BrokerGeneration.V3_7, BrokerGeneration.V4_1)
-CLOSES, TRUNCATES, RETAINS, PREALLOCATES = 0.3, 0.3, 0.2, 0.2
-"""Shares of the lives that end with a clean close, begin with a truncation or with retention, preallocate segments."""
+CLOSES, TRUNCATES, RETAINS, PREALLOCATES, COMPACTS = 0.3, 0.3, 0.2, 0.2, 0.8
+"""Shares of the lives that end with a clean close, begin with a truncation or with retention, preallocate segments;
+of those in which logs are compacted, that begin with it."""
 
 
 class Life:
@@ -60,9 +69,9 @@ class Life:
         for partition, log in self._logs.items():
             path = path_of(self._root, partition)
             chance = self._dice.random()
-            if path.is_dir() and chance < TRUNCATES + RETAINS:
+            if path.is_dir() and (self._world.compacts or chance < TRUNCATES + RETAINS):
                 self._recover(path, log)
-                self._truncate(path, log) if chance < TRUNCATES else self._retain(path, log)
+                self._change(path, log, chance)
         writer = self._opened()
         self.when = "writing"
         appenders = Appenders(self._logs, writer, self._world)
@@ -81,6 +90,14 @@ class Life:
         for log in self._logs.values():
             log.note()
             log.writer = None
+
+    def _change(self, path: Path, log: Log, chance: float) -> None:
+        if self._world.compacts and self._dice.random() < COMPACTS:
+            self._compact(path, log)
+        elif chance < TRUNCATES:
+            self._truncate(path, log)
+        else:
+            self._retain(path, log)
 
     def _recover(self, path: Path, log: Log) -> None:
         """Recover as the command line does."""
@@ -110,6 +127,16 @@ class Life:
         log.promise.kept(log_bytes(path))
         self._world.counts["segments removed"] += len(done.plan.removed)
 
+    def _compact(self, path: Path, log: Log) -> None:
+        """Compact; each group of segments is as it was, or as it is to be."""
+        config, now_ms = self._config(), self._world.now_ms
+        log.groups = compacted_groups(path, config, now_ms)
+        self.when = "compacting"
+        compact(path, config, now_ms=now_ms, files=self._files)
+        replaced = replace(log.promise, appended=tuple(done_with(log.appended, log.groups)), groups=())
+        self._world.counts["groups of segments compacted"] += len(log.groups)
+        log.keep(replaced.kept(log_bytes(path)))
+
     def _opened(self) -> LogWriter:
         """Open, which recovers; what is there then is on the disk."""
         self.when = "opening"
@@ -134,7 +161,7 @@ class Life:
     def _config(self) -> LogConfig:
         dice = self._dice
         return LogConfig(
-            segment_bytes=dice.choice((400, 400, 700, 1500, 1 << 15)),
+            segment_bytes=dice.choice((400,) if self._world.compacts else (400, 400, 700, 1500, 1 << 15)),
             segment_index_bytes=dice.choice((24, 36, 60, 240, 1000)),
             index_interval_bytes=dice.choice((0, 100, 400, 4096)),
             segment_ms=dice.choice((50, 1000, 10**9)),
@@ -145,6 +172,34 @@ class Life:
             file_delete_delay_ms=dice.choice((0, 60_000)),
             generation=dice.choice(GENERATIONS),
         )
+
+
+def compacted_groups(path: Path, config: LogConfig, now_ms: int) -> tuple[Compacted, ...]:
+    """What compaction will make of a partition: tried on a copy of the log directory."""
+    with TemporaryDirectory(dir=path.parent.parent) as name:
+        copy = Path(name) / "logs"
+        shutil.copytree(path.parent, copy)
+        plan = compact(copy / path.name, config, now_ms=now_ms).plan
+        batches = batches_of(log_bytes(copy / path.name))
+    ranges = [(group[0].base_offset, group[-1].next_offset) for group in plan.groups]
+    return tuple(
+        Compacted(start, end, tuple(batch for batch in batches if start <= batch.start < end)) for start, end in ranges
+    )
+
+
+def batches_of(data: bytes) -> list[Appended]:
+    """The batches of a log."""
+    return [
+        Appended(bytes(frame.data), frame.header.base_offset, frame.header.next_offset)
+        for frame in walk(data)
+        if isinstance(frame.header, RecordBatchHeader)
+    ]
+
+
+def done_with(appended: list[Appended], groups: Sequence[Compacted]) -> list[Appended]:
+    """The batches of a log when all groups are replaced."""
+    kept = [batch for batch in appended if not any(group.holds(batch) for group in groups)]
+    return sorted([*kept, *(batch for group in groups for batch in group.batches)], key=attrgetter("start"))
 
 
 def path_of(root: Path, partition: int) -> Path:

@@ -37,6 +37,8 @@ ACTIONS: Final = {
 }
 """What appenders do, and how often."""
 
+KEYS: Final = (None, b"a", b"b", b"c", b"d", b"e")
+
 
 class BlockedError(Exception):
     """An appender would wait for another one's flush here: it is somebody else's turn."""
@@ -72,12 +74,14 @@ class World:
         counts: of what happened.
         now_ms: the clock.
         turns: the locks of a process.
+        compacts: logs are compacted, and so records have keys.
     """
 
     dice: random.Random
     counts: Counter[str] = field(default_factory=Counter)
     now_ms: int = START_MS
     turns: Turns = field(default_factory=Turns)
+    compacts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,19 @@ class Appended:
 
 
 @dataclass(frozen=True, slots=True)
+class Compacted:
+    """What is to stand in the place of the batches from an offset on, and below another one."""
+
+    start: int
+    end: int
+    batches: tuple[Appended, ...]
+
+    def holds(self, batch: Appended) -> bool:
+        """Whether a batch is one of those that are replaced."""
+        return self.start <= batch.start < self.end
+
+
+@dataclass(frozen=True, slots=True)
 class Promise:
     """What has to be in a log after a power cut.
 
@@ -97,13 +114,15 @@ class Promise:
         appended: the log is a run of these; it begins with the first of them, but for what may be gone.
         acknowledged: everything below was said to be on the disk.
         start: batches that end here or below may be gone, the first ones first.
+        groups: of segments that are being compacted, each as a whole.
     """
 
     appended: tuple[Appended, ...] = ()
     acknowledged: int = 0
     start: int = 0
+    groups: tuple[Compacted, ...] = ()
 
-    def kept(self, found: bytes, *, zeros_may_follow: bool = False) -> range:
+    def kept(self, found: bytes, *, zeros_may_follow: bool = False) -> list[Appended]:
         """Which of the batches are there.
 
         Args:
@@ -113,10 +132,11 @@ class Promise:
         Raises:
             BrokenPromiseError: something else is there, or something is not.
         """
-        first, size = self._first(found), 0
+        appended = self._as_replaced(found)
+        first, size = self._first(appended, found), 0
         last = first
-        while last < len(self.appended) and size < len(found):
-            batch = self.appended[last]
+        while last < len(appended) and size < len(found):
+            batch = appended[last]
             if found[size : size + len(batch.data)] != batch.data:
                 msg = f"at offset {batch.start} is something else than what was appended"
                 raise BrokenPromiseError(msg)
@@ -124,28 +144,38 @@ class Promise:
         if size != len(found) and not (zeros_may_follow and not any(found[size:])):
             msg = f"{len(found) - size} bytes more than what was appended"
             raise BrokenPromiseError(msg)
-        self._check_rest(last)
-        return range(first, last)
+        self._check_rest(appended[last:])
+        return appended[first:last]
 
-    def _first(self, found: bytes) -> int:
+    def _as_replaced(self, found: bytes) -> list[Appended]:
+        """The batches, each group of segments as it was or as it is to be; the log tells which."""
+        appended = list(self.appended)
+        for group in self.groups:
+            inside = [number for number, each in enumerate(appended) if group.holds(each)]
+            old = b"".join(appended[number].data for number in inside)
+            if inside and old not in found:
+                appended[inside[0] : inside[-1] + 1] = group.batches
+        return appended
+
+    def _first(self, appended: list[Appended], found: bytes) -> int:
         """Number of the batch that the log begins with."""
-        gone = sum(batch.end <= self.start for batch in self.appended)
+        gone = sum(batch.end <= self.start for batch in appended)
         if not any(found):
             return gone
-        return next((number for number in range(gone) if found.startswith(self.appended[number].data)), gone)
+        return next((number for number in range(gone) if found.startswith(appended[number].data)), gone)
 
-    def _check_rest(self, last: int) -> None:
+    def _check_rest(self, missing: list[Appended]) -> None:
         """What is not there behind the last batch was not acknowledged."""
-        if last < len(self.appended) and self.appended[last].start < self.acknowledged:
+        if missing and missing[0].start < self.acknowledged:
             msg = (
-                f"the batch at offset {self.appended[last].start} is missing, "
+                f"the batch at offset {missing[0].start} is missing, "
                 f"but everything below {self.acknowledged} was acknowledged"
             )
             raise BrokenPromiseError(msg)
 
-    def keeps_more(self, kept: range) -> bool:
+    def keeps_more(self, kept: list[Appended]) -> bool:
         """Whether the batches that are there are more than what was acknowledged."""
-        return bool(kept) and self.appended[kept[-1]].end > self.acknowledged
+        return bool(kept) and kept[-1].end > self.acknowledged
 
 
 class BrokenPromiseError(Exception):
@@ -175,6 +205,7 @@ class Log:
         appended: the power may go while the last one is written.
         acknowledged: everything below was said to be on the disk.
         start: batches that end here or below may be gone.
+        groups: of segments that are being compacted.
         leader_epoch: that it was written under last.
         producers: by the number of the appender.
         writer: while it is open.
@@ -183,6 +214,7 @@ class Log:
     appended: list[Appended] = field(default_factory=list)
     acknowledged: int = 0
     start: int = 0
+    groups: tuple[Compacted, ...] = ()
     leader_epoch: int = -1
     producers: dict[int, Producer] = field(default_factory=dict)
     writer: PartitionWriter | None = None
@@ -197,15 +229,16 @@ class Log:
     def promise(self) -> Promise:
         """What has to be there if the power goes now."""
         reached = self.writer.recovery_point if self.writer is not None else 0
-        return Promise(tuple(self.appended), max(self.acknowledged, reached), self.start)
+        return Promise(tuple(self.appended), max(self.acknowledged, reached), self.start, self.groups)
 
     def note(self) -> None:
         """Remember what is acknowledged by now."""
         self.acknowledged = self.promise.acknowledged
 
-    def keep(self, kept: range) -> None:
-        """Only these batches are left."""
-        self.appended = self.appended[kept.start : kept.stop]
+    def keep(self, kept: list[Appended]) -> None:
+        """These batches are what is there."""
+        self.appended = kept
+        self.groups = ()
 
     def begin_at(self, offset: int) -> None:
         """What ends at an offset or below is gone."""
@@ -243,7 +276,8 @@ class Appenders:
             PowerCut: in the middle of one.
         """
         with suppress(BlockedError):
-            for _ in range(self._dice.randint(1, self._dice.choice(MOST_TURNS))):
+            most = max(MOST_TURNS) if self._world.compacts else self._dice.choice(MOST_TURNS)
+            for _ in range(self._dice.randint(1, most)):
                 self._turn()
 
     def others_go_on(self) -> None:
@@ -298,10 +332,9 @@ class Appenders:
         log.open_writer.become_leader(log.leader_epoch)
 
     def _retain(self, log: Log) -> None:
-        """Remove what is too old or too much; from the start of that on, it may be gone."""
-        writer = log.open_writer
-        log.start = writer._log.plan_retention(writer.log_start_offset).log_start_offset  # noqa: SLF001 - nothing public only plans
-        plan = writer.apply_retention()
+        """Remove what is too old or too much; until it is known what that is, anything may be gone."""
+        log.start = log.open_writer.log_end_offset
+        plan = log.open_writer.apply_retention()
         log.begin_at(plan.log_start_offset)
         self._counts["segments removed"] += len(plan.removed)
 
@@ -334,7 +367,8 @@ class Appenders:
         known = log.producers.get(number)
         if known is None:
             producer_id = 1000 + number if dice.random() < HAS_PRODUCER else -1
-            known = Producer(producer_id, producer_id >= 0 and dice.random() < HAS_TRANSACTIONS)
+            share = HAS_TRANSACTIONS / 4 if self._world.compacts else HAS_TRANSACTIONS  # open ones keep compaction off
+            known = Producer(producer_id, producer_id >= 0 and dice.random() < share)
             log.producers[number] = known
         if known.is_open and dice.random() < ENDS:
             known.is_open = False
@@ -358,7 +392,9 @@ class Appenders:
         count = dice.choice((1, 1, 2, 4))
         records = [
             new_record(
-                dice.randbytes(dice.choice((0, 5, 30, 60))), timestamp_ms=self._world.now_ms - dice.randrange(20)
+                dice.randbytes(dice.choice((0, 5, 30, 60))),
+                dice.choice(KEYS) if self._world.compacts else None,
+                timestamp_ms=self._world.now_ms - dice.randrange(20),
             )
             for _ in range(count)
         ]

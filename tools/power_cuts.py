@@ -34,23 +34,24 @@ CHUNK: Final = 10
 """Histories that a process does before it tells of them."""
 
 CUTS: Final = "power cuts"
+COMPACT: Final = " --compact"
 
 
-def run_all(seed: int, numbers: Iterable[int]) -> list[Outcome]:
+def run_all(seed: int, numbers: Iterable[int], *, compacts: bool = False) -> list[Outcome]:
     """Do some of the histories of a seed."""
     memory = Path("/dev/shm")  # noqa: S108 - a directory of our own is made in it
     with tempfile.TemporaryDirectory(prefix="power-cuts-", dir=memory if memory.is_dir() else None) as name:
-        return [History(seed, number, Path(name)).run() for number in numbers]
+        return [History(seed, number, Path(name), compacts=compacts).run() for number in numbers]
 
 
-def command(seed: int, number: int) -> str:
+def command(seed: int, number: int, *, compacts: bool = False) -> str:
     """What repeats one history."""
-    return f"python tools/power_cuts.py --seed {seed} --only {number}"
+    return f"python tools/power_cuts.py --seed {seed} --only {number}{COMPACT * compacts}"
 
 
-def _chunks(seed: int, first: int, workers: int) -> Iterator[list[Outcome]]:
+def _chunks(seed: int, first: int, workers: int, *, compacts: bool) -> Iterator[list[Outcome]]:
     """Outcomes of one history after the other, for as long as somebody asks."""
-    run = partial(run_all, seed)
+    run = partial(run_all, seed, compacts=compacts)
     if workers == 1:
         yield from (run(range(start, start + CHUNK)) for start in numbers_from(first, CHUNK))
         return
@@ -59,21 +60,21 @@ def _chunks(seed: int, first: int, workers: int) -> Iterator[list[Outcome]]:
             yield from pool.map(run, (range(at, at + CHUNK) for at in range(start, start + CHUNK * workers, CHUNK)))
 
 
-def reports(seed: int, first: int, count: int, workers: int) -> Iterator[dict[str, Any]]:
+def reports(seed: int, first: int, count: int, workers: int, *, compacts: bool) -> Iterator[dict[str, Any]]:
     """Do histories until there were so many power cuts; sum up after every few of them."""
     started = time.perf_counter()
     counts: Counter[str] = Counter()
     failed: list[dict[str, str]] = []
     histories = 0
-    for outcomes in _chunks(seed, first, workers):
+    for outcomes in _chunks(seed, first, workers, compacts=compacts):
         histories += len(outcomes)
         for outcome in outcomes:
             counts += outcome.counts
             if outcome.problem:
-                failed.append({"repeat": command(seed, outcome.number), "problem": outcome.problem})
+                failed.append({"repeat": command(seed, outcome.number, compacts=compacts), "problem": outcome.problem})
                 print(f"{failed[-1]['problem']}\n  {failed[-1]['repeat']}", file=sys.stderr, flush=True)
         yield {
-            "command": f"python tools/power_cuts.py --seed {seed} --first {first} --count {count}",
+            "command": f"python tools/power_cuts.py --seed {seed} --first {first} --count {count}{COMPACT * compacts}",
             CUTS: counts[CUTS],
             "histories": histories,
             "failures": len(failed),
@@ -99,15 +100,16 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first history")
     parser.add_argument("--count", type=int, default=1000, help="how many power cuts, at least")
     parser.add_argument("--only", type=int, help="one history by its number")
+    parser.add_argument("--compact", action="store_true", help="logs are compacted, too")
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--report", type=Path, help="where to write the result as JSON, and what is known so far")
     given = parser.parse_args()
     if given.only is not None:
-        (outcome,) = run_all(given.seed, [given.only])
+        (outcome,) = run_all(given.seed, [given.only], compacts=given.compact)
         print(outcome.problem or "fine", dict(outcome.counts))
         return int(bool(outcome.problem))
     result: dict[str, Any] = {}
-    for result in reports(given.seed, given.first, given.count, given.workers):
+    for result in reports(given.seed, given.first, given.count, given.workers, compacts=given.compact):
         if given.report is not None:
             given.report.write_text(_text(result), encoding="utf-8")
     print(_text(result), end="")

@@ -8,6 +8,7 @@ no test misses is a survivor: either the test is not worth its mark, or the rule
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import platform
@@ -156,6 +157,32 @@ def sample(found: list[Breakage], share: float, seed: int) -> list[Breakage]:
     return [found[number] for number in chosen]
 
 
+def digest(breakage: Breakage, killed_by: str) -> str:
+    """Of the broken code and of the test module that noticed: while both stand, so does the result."""
+    found = hashlib.sha256()
+    for file, text in sorted(breakage.files.items()):
+        found.update(f"{file}\n{text}\n".encode())
+    found.update(_source(killed_by.split("::", maxsplit=1)[0]).encode())
+    return found.hexdigest()[:16]
+
+
+def taken_over(path: Path, chosen: list[Breakage]) -> dict[Breakage, Outcome]:
+    """What an earlier report says where neither code nor test have changed since; survivors run again."""
+    if not path.is_file():
+        return {}
+    rows = {
+        (row["requirement"], row["kind"], tuple(row["places"])): row
+        for row in json.loads(path.read_text(encoding="utf-8"))["results"]
+        if row["killedBy"] is not None and (REPOSITORY / row["killedBy"].split("::")[0]).is_file()
+    }
+    known = {}
+    for one in chosen:
+        row = rows.get((one.requirement, one.kind, one.places))
+        if row is not None and row["digest"] == digest(one, row["killedBy"]):
+            known[one] = Outcome(one, row["killedBy"], "as reported before")
+    return known
+
+
 def report(outcomes: list[Outcome], arguments: argparse.Namespace) -> dict[str, object]:
     """The result as one JSON object, without names or paths of this machine."""
     command = "python tools/trace_kill.py"
@@ -166,6 +193,7 @@ def report(outcomes: list[Outcome], arguments: argparse.Namespace) -> dict[str, 
             "kind": outcome.breakage.kind,
             "places": list(outcome.breakage.places),
             "killedBy": outcome.killed_by,
+            "digest": outcome.killed_by and digest(outcome.breakage, outcome.killed_by),
         }
         for outcome in outcomes
     ]
@@ -188,6 +216,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="runs at the same time")
     parser.add_argument("--report", type=Path, help="write the result there as JSON")
+    parser.add_argument(
+        "--resume", action="store_true", help="keep what --report says of code and tests that still stand"
+    )
     parser.add_argument("--verbose", action="store_true", help="also print what killed each")
     return parser.parse_args()
 
@@ -198,11 +229,14 @@ def main() -> int:
     started = time.monotonic()
     wanted = tuple(arguments.only or [""])
     candidates = [one for one in breakages() if one.requirement.startswith(wanted)]
+    if not candidates:
+        sys.exit(f"trace_kill.py: nothing to break for {', '.join(wanted)}")
     chosen = sample(candidates, arguments.sample, arguments.seed)
     tests = marked_tests()
+    known = taken_over(arguments.report, chosen) if arguments.resume and arguments.report else {}
     outcomes = []
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        for outcome in pool.map(lambda one: attempt(one, tests.get(one.requirement, [])), chosen):
+        for outcome in pool.map(lambda one: known.get(one) or attempt(one, tests.get(one.requirement, [])), chosen):
             outcomes.append(outcome)
             _tell(outcome, verbose=arguments.verbose)
     if arguments.report:

@@ -431,6 +431,16 @@ def _directory_reads(family: Family) -> None:
         0,
         15,
     )
+    beyond = {name_of(0): log, "99999999999999999999.log": log, "-0000000000000000005.index": b""}
+    read(
+        "read-misnamed-files",
+        "Names whose numbers are no offsets are other files, too.",
+        should("SEG-PDR-011", "SEG-PDR-007"),
+        beyond,
+        ROW,
+        0,
+        15,
+    )
     read(
         "read-other-files",
         "Other files do not matter.",

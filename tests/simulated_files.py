@@ -194,7 +194,7 @@ class Fault:
     """An operation that fails.
 
     Attributes:
-        operation: its name in the file layer.
+        operation: its name in the file layer; a star for any.
         number: errno.
         ending: of the names of files that it is about.
         after: how many such operations work before.
@@ -211,7 +211,7 @@ class Fault:
 
     def strikes(self, operation: str, path: Path) -> bool:
         """Whether an operation fails; it has to be asked once for each."""
-        if operation != self.operation or not path.name.endswith(self.ending):
+        if not operation or self.operation not in {"*", operation} or not path.name.endswith(self.ending):
             return False
         self.after -= 1
         return -self.times <= self.after < 0

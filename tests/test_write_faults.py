@@ -16,6 +16,7 @@ from seglog_format import LogConfig, LogWriter, PartitionWriter, UsageError, Wri
 from seglog_format.codec.build import with_offset
 from seglog_format.lifecycle.environment import Environment
 from seglog_format.lifecycle.recovery_apply import recover_partition
+from seglog_format.lifecycle.truncation import truncate_to
 from seglog_format.requirements import Severity
 
 if TYPE_CHECKING:
@@ -98,6 +99,46 @@ def test_an_operation_fails(
     if loses_power:
         files.lose_power()
     check_recovered(files, acknowledged)
+
+
+OPERATIONS = 150
+"""About so many does it take to write everything."""
+
+
+@pytest.mark.parametrize("after", range(0, OPERATIONS, 6))
+@pytest.mark.req("SEG-FLS-008")
+def test_whatever_operation_fails(after: int, tmp_path: Path) -> None:
+    files = a_disk(tmp_path, after)
+    files.faults.append(Fault("*", errno.EIO, after=after, keep=13))
+    acknowledged, error = write_until_failure(files)
+    assert error is not None
+    assert "Input/output error" in str(error)
+    files.lose_power()
+    check_recovered(files, acknowledged)
+
+
+@pytest.mark.parametrize("after", range(12))
+def test_truncation_goes_on_after_a_failure(after: int, tmp_path: Path) -> None:
+    files = a_disk(tmp_path)
+    with open_writer(files) as writer:
+        for _ in range(12):
+            writer.append(produced())
+    files.store(files.root)
+    files.faults.append(Fault("*", errno.ENOSPC, after=after, keep=3))
+    with pytest.raises(WriteError, match="No space left"):
+        truncate_to(files.root / "t-0", 2, files=MirroredFiles(files))
+    shutil.rmtree(files.root)
+    files.store(files.root)
+    truncate_to(files.root / "t-0", 2)
+    check_same(files, 2)
+
+
+def check_same(files: SimulatedFiles, count: int) -> None:
+    """So many appends are left, and nothing is wrong with them."""
+    directory = files.root / "t-0"
+    found = b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
+    assert found == b"".join(with_offset(produced(), number, 0) for number in range(count))
+    assert [finding for finding in verify(files.root) if finding.severity is Severity.ERROR] == []
 
 
 @pytest.mark.parametrize("capacity", range(0, 1200, 97))

@@ -6,15 +6,19 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from suite_cases import (
+    appends,
+    bad_streams,
+    compaction,
     compressed,
     control,
     damage,
+    decisions,
+    encodings,
     files,
     indexes,
     legacy,
     lookups,
     plain,
-    policy,
     reading,
     records,
     recovery,
@@ -23,7 +27,24 @@ from suite_cases import (
 if TYPE_CHECKING:
     from suite_cases.casefile import Family
 
-MODULES = (plain, compressed, control, legacy, damage, records, indexes, lookups, recovery, reading, files, policy)
+MODULES = (
+    appends,
+    bad_streams,
+    compaction,
+    compressed,
+    control,
+    damage,
+    decisions,
+    encodings,
+    files,
+    indexes,
+    legacy,
+    lookups,
+    plain,
+    reading,
+    records,
+    recovery,
+)
 
 
 @cache

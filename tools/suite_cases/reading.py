@@ -9,7 +9,7 @@ from suite_cases.batches import (
     LAST_OFFSET_DELTA,
     Batch,
 )
-from suite_cases.casefile import Family, Json, Terms, lay, must, should
+from suite_cases.casefile import Family, Json, Terms, lay, may, must, should
 from suite_cases.control import data, empty, marker, transactions
 from suite_cases.primitives import flipped, replaced
 from suite_cases.segments import (
@@ -431,6 +431,33 @@ def _directory_reads(family: Family) -> None:
         0,
         15,
     )
+    tail = should("SEG-LOG-002")
+    for name, rest in (
+        ("garbage-17", b"\xa5" * 17),
+        ("garbage-12", b"\xa5" * 12),
+        ("zeros-17", bytes(17)),
+        ("bad-size-17", b"\xff" * 16 + b"\2"),
+    ):
+        read(
+            f"read-before-{name}",
+            "Up to seventeen bytes at the end of a file are nobody's; all entries before them are whole.",
+            tail,
+            {name_of(0): log + rest},
+            ROW,
+            0,
+            15,
+        )
+    for count in (18, 100, 5000):
+        zeros = may("SEG-LOG-005")
+        read(
+            f"read-before-zeros-{count}",
+            "Zeros as preallocation leaves them are the end.",
+            zeros,
+            {name_of(0): log + bytes(count)},
+            ROW,
+            0,
+            15,
+        )
     beyond = {name_of(0): log, "99999999999999999999.log": log, "-0000000000000000005.index": b""}
     read(
         "read-misnamed-files",

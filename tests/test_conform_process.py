@@ -109,6 +109,15 @@ def test_what_happens_once_does_not_count(tmp_path: Path) -> None:
     assert result.notes == ("crash at first (ended by SIGABRT), not in a fresh process",)
 
 
+def test_what_is_known_need_not_happen_twice(tmp_path: Path) -> None:
+    examiner = Examiner(hostile("once", tmp_path / "state"), seconds=20 * SECONDS)
+    try:
+        assert examiner.examine(EMPTY, Verdict.CRASH).verdict is Verdict.CRASH
+        assert examiner.examine(EMPTY, Verdict.CRASH).verdict is Verdict.PASS
+    finally:
+        examiner.close()
+
+
 def test_a_large_request_to_a_deaf_process_is_a_hang() -> None:
     deaf = hostile("deaf")
     deaf.start()

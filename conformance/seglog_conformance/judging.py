@@ -62,8 +62,13 @@ class Examiner:
         self._is_up = True
         return self.hello
 
-    def examine(self, case: Case) -> Result:
-        """Ask one case, twice if that takes a fresh process, and judge the answer."""
+    def examine(self, case: Case, known: Verdict | None = None) -> Result:
+        """Ask one case and judge the answer; where none comes, ask again in a fresh process.
+
+        Args:
+            case: to ask.
+            known: a verdict that is known already: it need not happen twice.
+        """
         hello = self.hello or self.start()
         reason = None if case.op in hello.ops else f"op:{case.op}"
         reason = reason or missing_feature(case.needs, hello.features)
@@ -75,6 +80,8 @@ class Examiner:
             return self._result(case, Reply(Kind.ANSWER), Judgement(Verdict.SKIP, f"fixture: {error}"))
         if reply.kind is Kind.ANSWER:
             return self._result(case, reply, self._judge(case, reply))
+        if VERDICTS[reply.kind] is known:
+            return self._result(case, reply, Judgement(known, reply.detail))
         again = self.ask(case)
         if again.kind is Kind.ANSWER:
             note = f"{reply.kind.value} at first ({reply.detail}), not in a fresh process"

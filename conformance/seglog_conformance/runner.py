@@ -182,7 +182,9 @@ class Runner:
             if self._is_interrupted:
                 return
             key = (outcome.name, outcome.version, case.id, case.digest)
-            result = self.options.earlier.get(key) or smoked.get(case.id) or examiner.examine(case)
+            entry = outcome.known.entries.get(case.id)
+            asked = self.options.earlier.get(key) or smoked.get(case.id)
+            result = asked or examiner.examine(case, entry.verdict if entry else None)
             result = outcome.known.applied(result)
             outcome.results.append(result)
             self._tell(outcome, result)

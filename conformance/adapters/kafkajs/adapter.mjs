@@ -28,16 +28,20 @@ async function decode (request, delivered) {
   }
 }
 
-/** What a broker sends when an offset is asked for: from the first entry that ends there or above. */
+/**
+ * What a broker sends when an offset is asked for: from the first entry that ends there or above. An entry that is not
+ * whole is the end of the log, and so are zeros; a size that cannot be is left to the library.
+ */
 function served (data, offset) {
   while (data.length >= 17) {
     const size = data.readInt32BE(8)
-    if (size < 14 || data.length < 12 + size) break
+    if (size < 14) return data.every(byte => byte === 0) ? Buffer.alloc(0) : data
+    if (data.length < 12 + size) break
     const delta = data[16] >= 2 && size >= 49 ? BigInt(data.readInt32BE(23)) : 0n
-    if (data.readBigInt64BE(0) + delta >= offset) break
+    if (data.readBigInt64BE(0) + delta >= offset) return data
     data = data.subarray(12 + size)
   }
-  return data
+  return Buffer.alloc(0)
 }
 
 function record (one) {

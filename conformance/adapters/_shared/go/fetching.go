@@ -2,7 +2,10 @@
 
 package main
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"strings"
+)
 
 // decoding gives the records of a fetch response that was asked for an offset, and the offset to ask for next; 0 where
 // the records tell it.
@@ -31,20 +34,24 @@ func fetchAll(data []byte, decode decoding) (object, error) {
 	}
 }
 
-// served is what a broker sends when an offset is asked for: from the first entry that ends there or above.
+// served is what a broker sends when an offset is asked for: from the first entry that ends there or above. An entry
+// that is not whole is the end of the log, and so are zeros; a size that cannot be is left to the library.
 func served(data []byte, offset int64) []byte {
 	for len(data) >= 17 {
 		last, size := int64(binary.BigEndian.Uint64(data)), int(int32(binary.BigEndian.Uint32(data[8:])))
-		if size < 14 || len(data) < 12+size {
-			break
+		if size < 14 {
+			return []byte(strings.TrimRight(string(data), "\x00"))
+		}
+		if len(data) < 12+size {
+			return nil
 		}
 		if data[16] >= 2 && size >= 49 {
 			last += int64(int32(binary.BigEndian.Uint32(data[23:])))
 		}
 		if last >= offset {
-			break
+			return data
 		}
 		data = data[12+size:]
 	}
-	return data
+	return nil
 }

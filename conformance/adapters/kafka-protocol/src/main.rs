@@ -80,7 +80,7 @@ fn built(batch: &Value, record: &Value) -> Record {
         producer_epoch: number(&batch["producerEpoch"], -1) as i16,
         timestamp_type: if batch["timestampType"] == "LogAppendTime" { TimestampType::LogAppend } else { TimestampType::Creation },
         offset,
-        sequence: if sequence < 0 { -1 } else { (sequence + offset - base) as i32 },
+        sequence: (sequence + offset - base) as i32, // the encoder splits where offsets and sequences part, even where there are none
         timestamp: number(&record["timestamp"], -1),
         key: unhexed(&record["key"]).map(Bytes::from),
         value: unhexed(&record["value"]).map(Bytes::from),

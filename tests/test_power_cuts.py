@@ -10,7 +10,7 @@ from pathlib import Path
 import power_cuts
 import pytest
 from appends import Clock, produced
-from cut_workload import Appended, BrokenPromiseError, Compacted, Promise
+from cut_promise import Appended, BrokenPromiseError, Compacted, Promise
 from kill_writer import CLAIM
 from simulated_files import MirroredFiles, PowerCut, SimulatedFiles
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cut_life import TOPIC, Life, log_bytes, path_of
-from cut_workload import Log, Promise, World
+from cut_workload import Log, World
 from simulated_files import Contents, MirroredFiles, PowerCut, SimulatedFiles, store
 
 from seglog_format.checks.verify import verify
@@ -29,6 +29,8 @@ from seglog_format.requirements import Severity
 
 if TYPE_CHECKING:
     from collections import Counter
+
+    from cut_promise import Promise
 
 LIVES: Final = (1, 2, 2, 3)
 MOST_OPERATIONS: Final = (40, 200, 200)

@@ -9,7 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from cut_workload import Appended, Appenders, Compacted, Log, Promise, Turns, World, restart_producers
+from cut_promise import Appended, Compacted, Promise
+from cut_workload import Appenders, Log, Turns, World, restart_producers
 
 from seglog_format.codec.framing import walk
 from seglog_format.lifecycle.compaction_apply import compact

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -26,6 +27,15 @@ STYLES: Final = {
     Verdict.XPASS: "magenta",
 }
 MOST_LINES: Final = 40
+FIRST: Final = 34
+EACH: Final = 21
+"""Characters of columns."""
+
+
+def console(columns: int) -> Console:
+    """A console that is wide enough for so many columns; a terminal has its own width."""
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=max(found.width, FIRST + EACH * columns))
 
 
 def table(outcomes: Sequence[Outcome], cases: Sequence[Case]) -> Table:

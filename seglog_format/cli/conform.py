@@ -134,11 +134,9 @@ def _counted(advance: Callable[[int], None]) -> Callable[[object, object], None]
 
 
 def _print(outcomes: Sequence[Outcome], cases: Sequence[Case]) -> None:
-    from rich.console import Console
-    from seglog_conformance.report_table import failures, summary, table
+    from seglog_conformance.report_table import console, failures, summary, table
 
-    console = Console(highlight=False)
-    console.print(table(outcomes, cases))
+    console(len(outcomes)).print(table(outcomes, cases))
     for outcome in outcomes:
         write_text(printable(summary(outcome)))
         for line in failures(outcome):

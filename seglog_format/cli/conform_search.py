@@ -114,7 +114,7 @@ def cross(*, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's va
     """
     from seglog_conformance.cases import load_cases
     from seglog_conformance.cross import cross as pairs_of
-    from seglog_conformance.report_table import cross_lines, cross_table
+    from seglog_conformance.report_table import console, cross_lines, cross_table
 
     with _examiners(options) as examiners:
         pairs = list(pairs_of(examiners, load_cases()))
@@ -124,9 +124,7 @@ def cross(*, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's va
             names = {"producer": pair.producer, "consumer": pair.consumer}
             write_json({"type": "pair", **names, "verdicts": counts, "failures": [one.case for one in pair.failures]})
     else:
-        from rich.console import Console
-
-        Console(highlight=False).print(cross_table(pairs))
+        console(len({pair.consumer for pair in pairs})).print(cross_table(pairs))
         for line in cross_lines(pairs):
             write_text(printable(line))
     return FINDINGS if any(pair.failures for pair in pairs) else 0

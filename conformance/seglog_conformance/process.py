@@ -19,6 +19,7 @@ from seglog_conformance.processes import (
     end_all,
     memory_of,
     reset_peak,
+    session_seconds,
     session_size,
 )
 from seglog_conformance.protocol import (
@@ -43,6 +44,11 @@ WATCH_SECONDS: Final = 0.05
 
 KILL_FACTOR: Final = 4
 """Beyond so many times the growth that is allowed, a process is ended at once."""
+
+IDLE_SHARE: Final = 0.02
+BUSY_SHARE: Final = 0.8
+MOST_PATIENCE: Final = 3
+"""A process that used less of its time than the first waits for something; one that used more has had it."""
 
 EXIT_SECONDS: Final = 0.5
 """How long a process that has closed its standard output may take to end; after that it is alive without a voice."""
@@ -144,7 +150,7 @@ class ProcessTestee:
         return Reply(Kind.ANSWER, answer, "", child.stderr(), time.perf_counter() - start, growth)
 
     def _exchange(self, child: _Child, request: Json, allowance: Allowance, watch: _Watch) -> Json:
-        line = child.exchange(request_line(request), time.monotonic() + allowance.seconds, allowance.line, watch)
+        line = child.exchange(request_line(request), _Patience(child.pid, allowance.seconds), allowance.line, watch)
         answer = read_answer(line, request["seq"])
         if self._strict:
             check_strictly(answer, f"answer-{request['op']}")
@@ -214,6 +220,31 @@ class _Watch:
         return max(peak - self._before, 0) if peak else None
 
 
+class _Patience:
+    """How long an answer is waited for.
+
+    That is the time allowed, and up to three times as long on a busy machine: for a process that works, and has not had
+    as much of the processor.
+    """
+
+    def __init__(self, pid: int, seconds: float) -> None:
+        self._pid = pid
+        self._seconds = seconds
+        self._start = time.monotonic()
+        self._next = self._start + seconds
+        self._used = session_seconds(pid)
+
+    def is_at_end(self) -> bool:
+        """Whether it has had its time."""
+        now = time.monotonic()
+        if now < self._next:
+            return False
+        used = session_seconds(self._pid) - self._used
+        is_starved = IDLE_SHARE * self._seconds < used < BUSY_SHARE * self._seconds
+        self._next = now + self._seconds / 4
+        return not is_starved or now - self._start > MOST_PATIENCE * self._seconds
+
+
 class _Child:
     """A process and its three pipes; one thread, no blocking call but the wait for all of them at once."""
 
@@ -243,7 +274,7 @@ class _Child:
         """Of the process, and of its session and group."""
         return self._process.pid
 
-    def exchange(self, line: bytes, deadline: float, most: int, watch: _Watch) -> bytes:
+    def exchange(self, line: bytes, patience: _Patience, most: int, watch: _Watch) -> bytes:
         """Write a line and read one.
 
         Raises:
@@ -257,10 +288,9 @@ class _Child:
             if self._is_err_open:
                 selector.register(self._err, selectors.EVENT_READ)
             while b"\n" not in self._received:
-                wait = deadline - time.monotonic()
-                if wait <= 0:
+                if patience.is_at_end():
                     raise _Stopped(Kind.HANG, "no answer within the time")
-                ready = {key.fd for key, _ in selector.select(min(wait, WATCH_SECONDS))}
+                ready = {key.fd for key, _ in selector.select(WATCH_SECONDS)}
                 watch.look()
                 if not ready and self._process.poll() is not None:
                     raise self._ended()  # something that it has started still holds the pipe

@@ -20,6 +20,9 @@ PROC: Final = Path("/proc")
 HAS_PROC: Final = (PROC / "self" / "statm").exists()
 MARK: Final = "SEGLOG_CONFORM_TESTEE"
 PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+TICKS: Final = os.sysconf("SC_CLK_TCK")
+USER_TIME: Final = 11
+"""Place of the field in a process's ``stat``, counted from behind its name; that of the system follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,19 @@ def session_size(session: int) -> int:
 def _resident(pid: int) -> int:
     try:
         return int((PROC / str(pid) / "statm").read_text(encoding="ascii").split()[1]) * PAGE
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def session_seconds(session: int) -> float:
+    """Processor time that all processes of a session have had."""
+    return sum(_processor_ticks(pid) for pid in _pids() if _session(pid) == session) / TICKS
+
+
+def _processor_ticks(pid: int) -> int:
+    try:
+        fields = (PROC / str(pid) / "stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        return int(fields[USER_TIME]) + int(fields[USER_TIME + 1])
     except (OSError, IndexError, ValueError):
         return 0
 

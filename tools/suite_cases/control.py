@@ -430,6 +430,20 @@ def _odd_values(family: Family) -> None:
         should("SEG-CTL-004", needs=needs),
         marker("COMMIT", 5, epoch=-1),
     )
+    voter = struct.pack(">iqq", 1, 1, 2) + NO_TAGS
+    later = struct.pack(">hi", 9, 1) + uvarint(3) + voter * 2 + uvarint(2) + voter + NO_TAGS
+    family.valid(
+        "leader-change-version-above",
+        "A later version is read as the latest that is known, in which voters have directories; read as the first it makes no sense.",
+        must("SEG-CTL-012", needs=needs, since="3.9"),
+        kraft("LEADER_CHANGE", later),
+    )
+    family.valid(
+        "leader-change-version-1",
+        "Version 1 has the directory of each voter.",
+        must("SEG-CTL-006", needs=needs, since="3.9"),
+        kraft("LEADER_CHANGE", struct.pack(">h", 1) + later[2:]),
+    )
     newer = struct.pack(">h", 9) + SNAPSHOT_FOOTER[2:]
     family.valid(
         "kraft-version-above",

@@ -182,6 +182,7 @@ def lookups() -> Family:
                 place(offset // 3),
                 offset=offset,
             )
+    _usable_entries(find, log)
     harmless = must("SEG-IDX-009", "SEG-IDX-008", flags=("INDEX_TRUST",))
     sparse = {name_of(0): log, name_of(0, ".index"): struct.pack(">ii", 5, SIZE)}
     find(
@@ -212,6 +213,46 @@ def lookups() -> Family:
     )
     _times(find)
     return family
+
+
+def _usable_entries(find: Callable[..., None], log: bytes) -> None:
+    """Which entries of an index count."""
+    terms = should("SEG-IDX-010", "SEG-IDX-008", flags=("INDEX_TRUST",))
+    dense = offset_index(ROW, 0)
+    rows = {
+        "preallocated": (dense + bytes(800), (14, 4)),
+        "descending": (dense[8:16] + dense[:8], (8, 2)),
+        "equal-offsets": (struct.pack(">iiii", 5, SIZE, 5, 2 * SIZE), (5, 1)),
+        "zero-first": (struct.pack(">iiii", 0, 0, 8, 2 * SIZE), (8, 2)),
+        "torn": (dense + b"\0\0\0", (14, 4)),
+    }
+    for name, (content, (offset, at)) in rows.items():
+        found = {"entry": {"offset": str(offset), "position": at * SIZE}, "position": 4 * SIZE, "baseOffset": "12"}
+        why = (
+            "The entries end before the first one that is not greater; the last that counts is where the search begins."
+        )
+        find(f"usable-{name}", why, terms, {name_of(0): log, name_of(0, ".index"): content}, found, offset=14)
+    terms = should("SEG-TIX-009", "SEG-TIX-008", flags=("INDEX_TRUST",))
+    times = time_index(ROW, 0)
+    rows = {
+        "preallocated": (times + bytes(1200), (1042, 14)),
+        "descending": (times[12:24] + times[:12], (1022, 8)),
+        "equal-times": (time_entry(1012, 5) + time_entry(1012, 8), (1012, 5)),
+        "offset-back": (time_entry(1012, 8) + time_entry(1022, 5), (1012, 8)),
+        "same-offset": (time_entry(1012, 8) + time_entry(1022, 8), (1022, 8)),
+        "torn": (times + bytes(7), (1042, 14)),
+    }
+    for name, (content, (timestamp, offset)) in rows.items():
+        found = {"entry": {"timestamp": str(timestamp), "offset": str(offset)}, "offset": "14", "timestamp": "1042"}
+        why = "The entries end before the first one that is not younger, or whose offset is less."
+        find(
+            f"usable-times-{name}",
+            why,
+            terms,
+            {name_of(0): log, name_of(0, ".timeindex"): content},
+            found,
+            timestamp=1042,
+        )
 
 
 def _floor(offset: int) -> Json:

@@ -370,7 +370,7 @@ def _directory_reads(family: Family) -> None:
         "read",
         "invalid",
         "An offset below the log start offset is out of range, though its record is there.",
-        must("SEG-LKP-010", "SEG-LKP-004", needs=("logStartOffset",)),
+        must("SEG-LKP-010", "SEG-LKP-004", "SEG-CKP-010", needs=("logStartOffset",)),
         request=below,
         expect={"reject": {"class": "offset"}, "records": []},
     )
@@ -384,6 +384,22 @@ def _directory_reads(family: Family) -> None:
         100,
         106,
         logStartOffset="7",
+    )
+    request: Json = {
+        "files": {key: content.hex() for key, content in low.items()},
+        "offset": "50",
+        "options": {"logStartOffset": "7"},
+    }
+    why = "Above the checkpoint, but below the first segment: out of range."
+    refused: Json = {"reject": {"class": "offset"}, "records": []}
+    family.add(
+        "read-between-checkpoint-and-first",
+        "read",
+        "invalid",
+        why,
+        must("SEG-CKP-010", "SEG-LKP-004", needs=("logStartOffset",)),
+        request=request,
+        expect=refused,
     )
     end = must("SEG-LKP-015", "SEG-LKP-005")
     for base in (15, 40):

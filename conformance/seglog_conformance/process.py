@@ -18,8 +18,8 @@ from seglog_conformance.processes import (
     cap_address_space,
     end_all,
     memory_of,
+    processor_seconds,
     reset_peak,
-    session_seconds,
     session_size,
 )
 from seglog_conformance.protocol import (
@@ -232,14 +232,14 @@ class _Patience:
         self._seconds = seconds
         self._start = time.monotonic()
         self._next = self._start + seconds
-        self._used = session_seconds(pid)
+        self._used = processor_seconds(pid)
 
     def is_at_end(self) -> bool:
         """Whether it has had its time."""
         now = time.monotonic()
         if now < self._next:
             return False
-        used = session_seconds(self._pid) - self._used
+        used = processor_seconds(self._pid) - self._used
         is_starved = IDLE_SHARE * self._seconds < used < BUSY_SHARE * self._seconds
         self._next = now + self._seconds / 4
         return not is_starved or now - self._start > MOST_PATIENCE * self._seconds

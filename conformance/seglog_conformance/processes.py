@@ -62,17 +62,13 @@ def _resident(pid: int) -> int:
         return 0
 
 
-def session_seconds(session: int) -> float:
-    """Processor time that all processes of a session have had."""
-    return sum(_processor_ticks(pid) for pid in _pids() if _session(pid) == session) / TICKS
-
-
-def _processor_ticks(pid: int) -> int:
+def processor_seconds(pid: int) -> float:
+    """Processor time that a process has had; 0 where that cannot be known."""
     try:
         fields = (PROC / str(pid) / "stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-        return int(fields[USER_TIME]) + int(fields[USER_TIME + 1])
+        return (int(fields[USER_TIME]) + int(fields[USER_TIME + 1])) / TICKS
     except (OSError, IndexError, ValueError):
-        return 0
+        return 0.0
 
 
 def _session(pid: int) -> int:

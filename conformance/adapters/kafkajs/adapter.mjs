@@ -5,9 +5,18 @@ import { asStored, codecs, hexed, serve, unhexed, whyUnencodable } from './servi
 const require = createRequire(import.meta.url)
 const Decoder = require('kafkajs/src/protocol/decoder')
 const decodeMessages = require('kafkajs/src/protocol/requests/fetch/v4/decodeMessages')
-const Long = require('kafkajs/src/utils/long')
+const Long = longOf()
 const RecordV0 = require('kafkajs/src/protocol/recordBatch/record/v0')
 const { RecordBatch } = require('kafkajs/src/protocol/recordBatch/v0')
+
+/** Releases before 1.15 take 64-bit integers from a package. */
+function longOf () {
+  try {
+    return require('kafkajs/src/utils/long')
+  } catch {
+    return require('long')
+  }
+}
 
 /** Fetches until nothing more comes: where the magic changes, the library leaves the rest to its next fetch. */
 async function decode (request, delivered) {

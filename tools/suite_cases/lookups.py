@@ -48,10 +48,20 @@ def lookups() -> Family:
     good = {name_of(0): log, name_of(0, ".index"): offset_index(ROW, 0), name_of(0, ".timeindex"): time_index(ROW, 0)}
     plain = must("SEG-LKP-001", "SEG-LKP-002")
 
-    def find(name: str, why: str, terms: Terms, files: dict[str, bytes], found: Json | None, **asked: int) -> None:
-        request = {
+    def find(
+        name: str,
+        why: str,
+        terms: Terms,
+        files: dict[str, bytes],
+        found: Json | None,
+        *,
+        options: Json | None = None,
+        **asked: int,
+    ) -> None:
+        request: Json = {
             "files": {key: content.hex() for key, content in files.items()},
             **{key: str(number) for key, number in asked.items()},
+            **({"options": options} if options else {}),
         }
         family.add(name, "lookup", "valid", why, terms, request=request, expect={"found": found})
 
@@ -409,6 +419,37 @@ def _times(find: Callable[..., None]) -> None:
         files,
         found(11, 6002),
         timestamp=-3,
+    )
+    ties = row(4, step=0)
+    tied = {name_of(0): bytes_of(ties)}
+    find(
+        "largest-of-several",
+        "Several records have the largest time: the first of them.",
+        must("SEG-LKP-013", since="3.0", needs=("specialTimestamps",)),
+        tied,
+        found(2, 1002),
+        timestamp=-3,
+    )
+    start = {"options": {"logStartOffset": "5"}}
+    needs = ("specialTimestamps", "logStartOffset")
+    find(
+        "earliest-after-deletion",
+        "The earliest offset is the log start offset, not the first that is there.",
+        must("SEG-LKP-009", needs=needs),
+        good,
+        {"offset": "5"},
+        timestamp=-2,
+        **start,
+    )
+    hidden = must("SEG-LKP-010", "SEG-LKP-008", needs=("logStartOffset",))
+    find(
+        "time-after-deletion",
+        "Records below the log start offset are not found by their times.",
+        hidden,
+        good,
+        found(5, 1012),
+        timestamp=0,
+        **start,
     )
     old = [Msg(magic=0, offset=at) for at in range(3)]
     find(

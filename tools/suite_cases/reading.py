@@ -202,6 +202,12 @@ def _committed_reads(family: Family, fetch: Callable[..., None]) -> None:
         data(3, b"c", producer_id=2, sequence=1),
         marker("COMMIT", 4, producer_id=2),
     ]
+    both_open = [Batch(base=0), data(1, b"a", producer_id=1), data(2, b"b", producer_id=2), Batch(base=3)]
+    fetch(
+        "two-open", "Two are open: the one that began first ends the read.", stable, both_open, 0, (0,), 1, **committed
+    )
+    other_end = [*both_open[:3], marker("COMMIT", 3, producer_id=2), data(4, b"c", producer_id=2, sequence=1)]
+    fetch("first-still-open", "The second one ended, the first did not.", stable, other_end, 0, (0,), 1, **committed)
     fetch("interleaved", "Two at once: each by its own marker.", done, two_open, 0, (1, 3), 5, **committed)
     again = [
         data(0, b"a"),
@@ -400,6 +406,16 @@ def _directory_reads(family: Family) -> None:
         must("SEG-CKP-010", "SEG-LKP-004", needs=("logStartOffset",)),
         request=request,
         expect=refused,
+    )
+    gap = {name_of(0): log, name_of(100): bytes_of(row(3, base=100))}
+    read(
+        "read-gap-between-segments",
+        "The offset is missing at the end of a segment: the next one goes on.",
+        must("SEG-LKP-002"),
+        gap,
+        row(3, base=100),
+        50,
+        109,
     )
     end = must("SEG-LKP-015", "SEG-LKP-005")
     for base in (15, 40):

@@ -184,6 +184,13 @@ def encodings() -> Family:
             exact=False,
         )
     encode(
+        "codec-snappy-blocks",
+        "Framed snappy has blocks of 32 KiB of data: nothing is lost where one ends and the next begins.",
+        must("SEG-COD-001", "SEG-BAT-003"),
+        Batch(base=0, leader_epoch=-1, codec="snappy", compress=COMPRESSORS["snappy"], recs=_long(12)),
+        exact=False,
+    )
+    encode(
         "magic-1",
         "Messages of magic 1.",
         must("SEG-MSG-002", "SEG-MSG-004", since="0.10"),
@@ -206,6 +213,11 @@ def encodings() -> Family:
         exact=False,
     )
     return family
+
+
+def _long(count: int) -> tuple[Rec, ...]:
+    """Records of 3000 bytes, no two of which are the same."""
+    return tuple(Rec(key=None, value=(b"%06d " % at) * 428 + b"end.") for at in range(count))
 
 
 def families() -> list[Family]:

@@ -88,15 +88,10 @@ def recoveries() -> Family:
             name_of(0, ".index"): offset_index(good, 100),
             name_of(0, ".timeindex"): time_index(good, 100),
         }
-        recover(
-            name,
-            why,
-            terms,
-            {name_of(0): log},
-            left,
-            good[-1].next_offset if good else 0,
-            removed=len(log) - len(bytes_of(good)),
-        )
+        end, removed = good[-1].next_offset if good else 0, len(log) - len(bytes_of(good))
+        recover(name, why, terms, {name_of(0): log}, left, end, removed=removed)
+        by_text = replace(terms, needs=(*terms.needs, "recovery:by-the-text"))
+        recover(f"{name}-by-the-text", why, by_text, {name_of(0): log}, left, end, removed=removed, likeBroker=False)
 
     keep = must("SEG-RCV-003", "SEG-RCV-025", flags=("CUT_TOO_MUCH",))
     cut("whole", "Nothing is damaged: nothing goes, and the indexes are built anew.", whole, 5, terms=keep)

@@ -39,6 +39,7 @@ FEATURES: Final = {
     "strictAppend": True,
     "verifiedRead": True,
     "logStartOffset": True,
+    "recovery": ["like-brokers", "by-the-text"],
 }
 
 

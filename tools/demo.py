@@ -72,6 +72,13 @@ TOUR = (
         "What does such a rule say?",
         "seglog explain SEG-RCV-003",
     ),
+    Step(
+        "Are others right? The same bytes to two libraries (their first time takes a minute: pip installs them).\n"
+        "# Where a topic was upgraded, one file holds several formats; aiokafka reads on in the one that came first,\n"
+        "# and neither library notices a format that does not exist.",
+        "seglog conform run --testee reference --testee kafka-python --testee aiokafka --family 16 --family 28",
+        lines=20,
+    ),
 )
 
 FAREWELL = """
@@ -82,6 +89,8 @@ That was all real data: the directories are in demo/. Try next:
   seglog dump --decode demo/kafka-4.3.0/__consumer_offsets-0            Kafka's own topics, decoded
   seglog dump --json demo/kafka-1.1.1/mixed-segs-0                      the same data for programs
   seglog verify /path/to/a/log/directory                                your own; nothing is changed
+  seglog conform run --html matrix.html                                 every case, every library that is here
+  seglog conform smoke --adapter conformance/templates/python           yours: docs/how-to/write-an-adapter.md
   seglog --help
 
 How it works: docs/index.md. The rules themselves: spec/.

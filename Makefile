@@ -13,7 +13,7 @@ TESTEES ?= reference kafka-python aiokafka aiokafka-pure
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types trace trace-kill hostile kafka-reads authentic docs docs-check docs-serve coverage bench conform package ci clean
+.PHONY: help demo test lint types trace trace-kill mutants hostile kafka-reads authentic docs docs-check docs-serve coverage bench conform package ci clean
 
 help: ## tell what there is
 	@echo 'usage: make TARGET'
@@ -66,6 +66,9 @@ trace: $(VENV)/.dev ## every requirement has its code, its test and its fault
 
 trace-kill: $(VENV)/.dev ## disable each rule in turn and expect a test on bytes to fail (minutes)
 	@$(BIN)/python tools/trace_kill.py --report reports/trace-kill.json $(ARGS)
+
+mutants: $(VENV)/.dev ## put small faults into the package: does the conformance suite flag each (long)
+	@$(BIN)/python tools/mutants.py --report reports/mutants.json $(ARGS)
 
 hostile: $(VENV)/.dev ## cut and change small inputs at every byte: nothing may escape but a FormatError (long)
 	@$(BIN)/python tools/hostile.py --report reports/hostile.json $(ARGS)

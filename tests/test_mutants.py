@@ -1,0 +1,95 @@
+"""A sample of the mutants that `tools/mutants.py` tries in great numbers, and the rules that make them."""
+
+from __future__ import annotations
+
+import ast
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import mutants
+import pytest
+from enforcement import REPOSITORY
+from mutation import worker
+from mutation.candidates import OUT_OF_SIGHT, equivalents
+from mutation.operators import Mutation, mutations
+
+if TYPE_CHECKING:
+    from seglog_conformance.cases import Case
+
+RECORD = "seglog_format/codec/record.py"
+FAMILIES = ("plain-batches", "header-order", "field-lengths", "timestamps", "varints")
+SEED = 11
+SAMPLE = 8
+
+
+def _of(text: str) -> set[tuple[str, str]]:
+    return {(one.before, one.after) for one in mutations(text, "module.py")}
+
+
+def test_operators_change_what_a_program_does() -> None:
+    assert {("a < b", "(a <= b)"), ("a < b", "(a >= b)")} <= _of("a < b")
+    assert {("7", "8"), ("7", "(6)")} <= _of("f(7)")
+    assert ("data[a:b]", "data[a + 1:b]") in _of("data[a:b]")
+    assert ("'>iq'", "'<iq'") in _of("Struct('>iq')")
+    assert ("Int32sb", '__import__("construct").Int32sl') in _of("Int32sb")
+    assert ("raise Bad(x)", "pass") in _of("if a: raise Bad(x)")
+    assert ("return x", "return None") in _of("def f(x): return x")
+
+
+def test_operators_leave_words_alone() -> None:
+    assert _of('"""Text."""\nx: Final[1] = y\n') == set()
+    assert _of("def f():\n    raise Bad(at.at('crc', 17, 4), 'SEG-BAT-003', found=a + 1)") == {
+        ("raise Bad(at.at('crc', 17, 4), 'SEG-BAT-003', found=a + 1)", "pass")
+    }
+    assert _of("x = Doc('a' + b, 1)") == set()
+    assert _of("class A:\n    def __str__(self): return f'{1}' + x") == set()
+    assert _of("@dataclass(frozen=True)\nclass A:\n    pass") == set()
+
+
+def test_every_change_is_a_program() -> None:
+    for file in sorted(REPOSITORY.glob("seglog_format/codec/*.py")):
+        text = file.read_text(encoding="utf-8")
+        for one in mutations(text, file.name):
+            ast.parse(one.apply(text))
+
+
+@pytest.fixture(scope="module")
+def cases() -> list[Case]:
+    return [case for case in worker.suite() if case.family_name in FAMILIES]
+
+
+def _ran(changes: list[Mutation], cases: list[Case], *, is_inside: bool) -> dict[int, worker.Flag]:
+    text = (REPOSITORY / RECORD).read_text(encoding="utf-8")
+    return dict(worker.run([worker.Task({RECORD: one.apply(text)}, cases, is_inside) for one in changes], 2))
+
+
+def test_the_suite_flags_a_sample_in_the_decoder_of_records(cases: list[Case]) -> None:
+    text = (REPOSITORY / RECORD).read_text(encoding="utf-8")
+    every = [one for one in mutations(text, RECORD) if one.operator in {"result left out", "arithmetic"}]
+    chosen = random.Random(SEED).sample(every, SAMPLE)  # noqa: S311 - a sample, no secret
+    in_place, anew = (_ran(chosen, cases, is_inside=is_inside) for is_inside in (True, False))
+    survived = {number for number, flag in anew.items() if flag.case is None}
+    assert survived == {number for number, flag in in_place.items() if flag.case is None}
+    assert len(survived) <= SAMPLE // 4  # these few families do not see everything
+
+
+def test_the_package_as_it_is_survives(cases: list[Case]) -> None:
+    same = Mutation(RECORD, 1, "", "nothing", "", "", 0, 0, None)
+    assert _ran([same], cases, is_inside=False)[0].case is None
+
+
+def test_a_mutant_that_never_ends_is_flagged(cases: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "CASE_SECONDS", 2)
+    text = (REPOSITORY / RECORD).read_text(encoding="utf-8")
+    endless = [
+        Mutation(RECORD, 1, "", "nothing", "", "while True: pass\n", len(text.encode()), len(text.encode()), None)
+    ]
+    flag = _ran(endless, cases[:1], is_inside=False)[0]
+    assert (flag.case, flag.verdict) == ("(import)", "HANG")
+
+
+def test_what_is_set_aside_has_a_reason() -> None:
+    assert all(Path(REPOSITORY / file).is_file() for file in OUT_OF_SIGHT)
+    assert all(reason.strip() for reason in equivalents().values())
+    assert mutants.LEAST_SHARE == 0.95

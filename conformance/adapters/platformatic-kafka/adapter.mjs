@@ -9,6 +9,7 @@ const { createRecordsBatch, readRecordsBatch, BATCH_HEAD = 12 } = await import(n
 /** Batch by batch as `readRecordsBatches` does it, so that what came before a refusal is known. */
 async function decode (request, delivered) {
   const reader = Reader.from(unhexed(request.data))
+  if (!(reader.remaining >= 0)) throw new Error('releases before 1.20 have another reader')
   while (reader.remaining >= BATCH_HEAD && reader.remaining - BATCH_HEAD >= reader.peekInt32(reader.position + 8)) {
     delivered.push(batchOf(readRecordsBatch(reader)))
   }

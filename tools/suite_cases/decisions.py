@@ -145,6 +145,16 @@ def _rolls(family: Family) -> None:
         now=2000,
     )
     roll(
+        "time-from-zero",
+        "A first timestamp of 0 is a timestamp: the records count, not the clock.",
+        time,
+        "time",
+        config=week,
+        active={"firstTimestamp": "0"},
+        incoming={"maxTimestamp": "1001"},
+        now=1500,
+    )
+    roll(
         "time-compacted",
         "On a compacted topic the lag may be the shorter span.",
         time,
@@ -276,6 +286,7 @@ def _retention(family: Family) -> None:
         "time-first", "The first segment is too old by a millisecond.", time, 1, config={**off, "retention.ms": "8999"}
     )
     keep("time-exactly", "Exactly as old as allowed: it stays.", time, 0, config={**off, "retention.ms": "9000"})
+    keep("time-zero", "Nothing may be older than now.", time, 1, config={**off, "retention.ms": "0"}, now=2000)
     keep("time-three", "Three are too old.", time, 3, config={**off, "retention.ms": "6500"})
     keep(
         "time-prefix",

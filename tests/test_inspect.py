@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import re
 import zlib
 from typing import TYPE_CHECKING
 
 import pytest
+from batches import batch, record
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import bundled, vector, vectors
 
+from seglog_format.cli.render_field import bytes_text
 from seglog_format.cli.render_html import page
-from seglog_format.cli.render_inspect import json_fields
+from seglog_format.cli.render_inspect import hex_text, json_fields
 from seglog_format.errors import CorruptRecordError, UsageError
 from seglog_format.inspection import Block, Field, Selection, inspect_file, inspect_pasted, pasted_bytes
 
@@ -364,3 +367,28 @@ def test_any_damaged_byte_gives_fields(name: str, tmp_path: Path) -> None:
         assert inspection.problems or position < 16  # offset, size and leader epoch have no checksum
         for block in inspection.blocks:
             assert all(0 <= field.start <= field.end <= len(block.data) for field in block.fields)
+
+
+# Large batches
+
+
+@pytest.mark.parametrize("codec", [0, 1])
+def test_records_too_large_to_be_shown_are_named(codec: int, tmp_path: Path) -> None:
+    section = record(value=b"v" * (1 << 20))
+    log = tmp_path / "00000000000000000000.log"
+    log.write_bytes(batch(gzip.compress(section) if codec else section, attributes=codec))
+    first, *derived = inspect_file(log, Selection()).blocks
+    remarks = [field.note for field in first.fields] + [block.title for block in derived]
+    assert sum("more than 1,048,576 bytes, not shown here" in remark for remark in remarks) == 1
+    assert [len(block.data) for block in derived] == [0] * codec
+
+
+def test_a_long_value_is_text_by_its_beginning() -> None:
+    assert bytes_text("ä".encode() * 4096) == '8192 bytes "' + "ä" * 60 + '…"'
+    assert bytes_text(b"a" * 4095 + "ä".encode()) == '4097 bytes "' + "a" * 60 + '…"'
+    assert bytes_text(b"\xff" * 5000).startswith("5000 bytes 0xffff")
+
+
+def test_styles_of_a_long_field_cover_what_is_shown() -> None:
+    block = Block("", memoryview(bytes(1 << 20)), fields=[Field("value", 3, 1 << 20, value=b"")])
+    assert len(hex_text(block, ["green"], 16).plain.splitlines()) < 12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.cli.render import printable
@@ -10,6 +11,9 @@ if TYPE_CHECKING:
     from seglog_format.inspection import Field
 
 MAX_TEXT: Final = 60
+MAX_DECODED: Final = 4096
+"""Bytes that decide whether a value is text."""
+UTF8: Final = codecs.getincrementaldecoder("utf-8")
 MAX_HEX: Final = 24
 HEX_FIELDS: Final = {"crc", "attributes"}
 """Numbers that are read in hex."""
@@ -33,7 +37,7 @@ def value_text(field: Field) -> str:
 def bytes_text(value: bytes) -> str:
     """Text in quotes where the bytes are printable UTF-8, else hex digits; cut short, with the size in front then."""
     try:
-        text = value.decode()
+        text = UTF8().decode(value[:MAX_DECODED], final=len(value) <= MAX_DECODED)
     except UnicodeDecodeError:
         text = ""
     if value and (not text or sum(not character.isprintable() for character in text) * 4 > len(text)):

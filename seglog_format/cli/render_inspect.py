@@ -89,7 +89,7 @@ def tree_text(fields: list[Field], styles: list[str]) -> Text:
 def hex_text(block: Block, styles: list[str], row_size: int) -> Text:
     """Rows of position, bytes and characters; rows in the middle of a long field are left out."""
     text = Text()
-    style_at = _style_of_bytes(block, styles)
+    style_at = _style_of_bytes(block, styles, row_size)
     for start, skipped in _rows(block, row_size):
         if skipped:
             text.append(f"{'':8}  … {skipped:,} bytes …\n", "dim")
@@ -99,13 +99,21 @@ def hex_text(block: Block, styles: list[str], row_size: int) -> Text:
     return text
 
 
-def _style_of_bytes(block: Block, styles: list[str]) -> dict[int, str]:
+def _style_of_bytes(block: Block, styles: list[str], row_size: int) -> dict[int, str]:
     """The style of each byte that will be shown, by the innermost field that holds it."""
     result: dict[int, str] = {}
     for field, style in zip(block.fields, styles, strict=True):
         if not field.is_group:
-            result.update(dict.fromkeys(range(field.start, field.end), style))
+            for part in _shown(field, (SHOWN_ROWS + 2) * row_size):
+                result.update(dict.fromkeys(part, style))
     return result
+
+
+def _shown(field: Field, size: int) -> tuple[range, ...]:
+    """The bytes of a field that may be shown: all, or its beginning and its end."""
+    if field.end - field.start <= 2 * size:
+        return (range(field.start, field.end),)
+    return range(field.start, field.start + size), range(field.end - size, field.end)
 
 
 def _rows(block: Block, row_size: int) -> Iterator[tuple[int, int]]:

@@ -11,7 +11,7 @@ from construct import Array, Struct
 from seglog_format.codec.compression import decompress
 from seglog_format.codec.decode import computed_crc, decode_frame
 from seglog_format.codec.framing import walk
-from seglog_format.errors import FormatError, Location
+from seglog_format.errors import FormatError, Location, RefusedError
 from seglog_format.inspection.fields import Block, Field, fields_of, mark_groups
 from seglog_format.inspection.notes import RecordNotes, entry_note, time_note
 from seglog_format.model import Frame, RecordBatchHeader, TailKind
@@ -36,7 +36,11 @@ DECLARATIONS: Final = {0: MESSAGES[0], 1: MESSAGES[1], 2: RecordBatchHeaderSchem
 MAX_PREFIX_SIZE: Final = 1 << 20
 """Bytes to look at where an entry is not whole or cannot be one."""
 
+MAX_SHOWN_SIZE: Final = 1 << 20
+"""Bytes of records that are shown field by field; of a larger batch its header is shown, and its size."""
+
 COMPRESSED: Final = Doc("Compressed: what comes out is shown below.", "SEG-COD-001")
+TOO_LARGE: Final = f"more than {MAX_SHOWN_SIZE:,} bytes, not shown here"
 RECORDS: Final = Doc("The records, one after the other.", "SEG-BAT-008")
 
 
@@ -122,12 +126,13 @@ def _add_content(block: Block, frame: Frame, traced: Trace) -> list[Block]:
         return _wrapped(frame, traced) if header.codec_id else []
     stored = frame.data[RECORD_BATCH_HEADER_SIZE:]
     start, end = at + RECORD_BATCH_HEADER_SIZE, at + len(frame.data)
-    if header.codec_id == 0:
+    if header.codec_id == 0 and len(stored) <= MAX_SHOWN_SIZE:
         block.fields += _records(stored, header, shift=start, depth=1)
         return []
-    block.fields.append(
-        Field("records", start, end, 1, bytes(stored), "compressed", COMPRESSED, COMPRESSED.requirements)
-    )
+    doc, note = (COMPRESSED, "compressed") if header.codec_id else (RECORDS, TOO_LARGE)
+    block.fields.append(Field("records", start, end, 1, bytes(stored), note, doc, doc.requirements))
+    if header.codec_id == 0:
+        return []
     return _decompressed(stored, header, f"records of batch @{frame.position}")
 
 
@@ -143,7 +148,9 @@ def _wrapped(frame: Frame, traced: Trace) -> list[Block]:
 def _decompressed(stored: memoryview, header: BatchHeader, title: str) -> list[Block]:
     """A block with what compressed bytes hold; none where they cannot be decompressed, which is a problem already."""
     try:
-        data = decompress(header.codec_id, stored, magic=header.magic, at=Location(title))
+        data = decompress(header.codec_id, stored, magic=header.magic, at=Location(title), limit=MAX_SHOWN_SIZE)
+    except RefusedError:
+        return [Block(f"{title}, decompressed: {TOO_LARGE}", memoryview(b""), is_derived=True)]
     except FormatError:
         return []
     view = memoryview(data)

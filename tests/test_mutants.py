@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,6 +88,13 @@ def test_a_mutant_that_never_ends_is_flagged(cases: list[Case], monkeypatch: pyt
     ]
     flag = _ran(endless, cases[:1], is_inside=False)[0]
     assert (flag.case, flag.verdict) == ("(import)", "HANG")
+
+
+def test_the_kept_report_is_of_enough_mutants_and_hides_none() -> None:
+    found = json.loads((REPOSITORY / "reports" / "mutants.json").read_text(encoding="utf-8"))
+    assert found["generated"]["mutants"] >= 300
+    counted = found["generated"]["mutants"] + found["byHand"]["mutants"]
+    assert len(found["killed"]) + len(found["survivors"]) == counted
 
 
 def test_what_is_set_aside_has_a_reason() -> None:

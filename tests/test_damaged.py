@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 NOT_ALONE = {
     "SEG-LOG-010": "a file above 2 GiB",
+    "SEG-PDR-020": "a file above 64 MiB",
 }
 """Requirements that a small damaged file cannot break, or not alone."""
 

@@ -127,7 +127,8 @@ def test_every_partition_of_a_log_directory(cli: Seglog, orders: Path) -> None:
 
 
 def test_nothing_is_written_while_a_broker_is_at_work(cli: Seglog, orders: Path) -> None:
-    holder = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX); print(); sys.stdin.read()"
+    lock = "f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX)"
+    holder = f"import fcntl, sys; {lock}; print(flush=True); sys.stdin.read()"
     command = [sys.executable, "-c", holder, str(orders.parent / ".lock")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None

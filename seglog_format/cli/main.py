@@ -99,6 +99,7 @@ def _outcome(args: list[str] | None) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
+        _drain_standard_output()
         return _complain(_reason(error), UNREADABLE)
     return status if isinstance(status, int) else 0
 
@@ -120,6 +121,14 @@ def _complain(message: str, status: int) -> int:
 
     click.echo(f"seglog: {printable(message)}", err=True)
     return status
+
+
+def _drain_standard_output() -> None:
+    """Write what is buffered; where that fails, what failed before is what there is to say."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _silence_standard_output()
 
 
 def _silence_standard_output() -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 PROJECT: Final = REPOSITORY / "tests" / "java"
+SHARED: Final = REPOSITORY / "conformance" / "adapters" / "_shared" / "java-storage"
+"""What the project shares with an adapter of the conformance suite."""
 BUILD: Final = REPOSITORY / "build" / "java"
 
 RELEASES: Final = {"3.9": "3.9.0", "4.1": "4.1.1"}
@@ -68,7 +70,7 @@ def class_path(release: str) -> str:
 
 
 def _build(release: str, listed: Path) -> None:
-    if not listed.exists() or listed.stat().st_mtime < newest(PROJECT):
+    if not listed.exists() or listed.stat().st_mtime < max(newest(PROJECT), newest(SHARED)):
         command = ["mvn", "-q", "-B", "-P", release, "compile"]
         try:
             done = subprocess.run(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "python"))
 
-from seglog_adapter import CODECS, TIMESTAMP_TYPES, RefusedError, SkipError, as_stored, decoded, header_pair, hexed
-from seglog_adapter import serve, unhexed, why_unencodable
+from record_builders import Encoder, record_of
+from seglog_adapter import CODECS, TIMESTAMP_TYPES, RefusedError, decoded, serve
 
 import kafka
 from kafka.record.default_records import DefaultRecordBatchBuilder
@@ -44,7 +44,7 @@ def decode(request):
 
 
 def described(batch):
-    records = [record_of(batch, record) for record in batch]
+    records = [checked_record(batch, record) for record in batch]
     return {
         "magic": batch.magic,
         "sizeInBytes": batch.size_in_bytes,
@@ -84,52 +84,10 @@ def legacy_header(batch, records):
     }
 
 
-def record_of(batch, record):
+def checked_record(batch, record):
     if batch.magic < 2 and not getattr(record, "validate_crc", lambda: True)():
         raise RefusedError("crc", "validate_crc() of a record is false")
-    return {
-        "offset": str(record.offset),
-        "timestamp": str(-1 if record.timestamp is None else record.timestamp),
-        "key": hexed(record.key),
-        "value": hexed(record.value),
-        "headers": [header_pair(pair) for pair in record.headers],
-    }
-
-
-def encode(request):
-    return {"ok": True, "data": b"".join(map(encoded, request["batches"])).hex()}
-
-
-def encoded(batch):
-    if reason := why_unencodable(batch):
-        raise SkipError(reason)
-    codec, base = CODECS.index(batch.get("codec", "none")), int(batch.get("baseOffset") or 0)
-    if batch.get("magic", 2) < 2:
-        return legacy(batch, codec)
-    builder = DefaultRecordBatchBuilder(
-        magic=2,
-        compression_type=codec,
-        is_transactional=batch.get("isTransactional", False),
-        producer_id=int(batch.get("producerId", -1)),
-        producer_epoch=batch.get("producerEpoch", -1),
-        base_sequence=batch.get("baseSequence", -1),
-        batch_size=1 << 30,
-    )
-    for record in batch["records"]:
-        headers = [(bytes.fromhex(key).decode(), unhexed(value)) for key, value in record.get("headers", [])]
-        key, value = unhexed(record.get("key")), unhexed(record.get("value"))
-        builder.append(int(record["offset"]) - base, int(record["timestamp"]), key, value, headers)
-    return as_stored(builder.build(), batch)
-
-
-def legacy(batch, codec):
-    builder = LegacyRecordBatchBuilder(magic=batch["magic"], compression_type=codec, batch_size=1 << 30)
-    if codec and batch["records"][0]["offset"] != "0":
-        raise SkipError("its encoder sets no offset on a wrapper")
-    for record in batch["records"]:
-        key, value = unhexed(record.get("key")), unhexed(record.get("value"))
-        builder.append(int(record["offset"]), int(record.get("timestamp", -1)), key, value)
-    return bytes(builder.build())
+    return record_of(record)
 
 
 serve(
@@ -152,5 +110,5 @@ serve(
         "partialTail": True,
     },
     decode=decode,
-    encode=encode,
+    encode=Encoder(DefaultRecordBatchBuilder, LegacyRecordBatchBuilder),
 )

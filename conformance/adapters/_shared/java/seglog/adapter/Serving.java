@@ -12,6 +12,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.Map;
+import org.apache.kafka.common.utils.AppInfoParser;
 
 /** The line protocol: one JSON object for each request, whatever Kafka's classes throw. */
 final class Serving {
@@ -35,8 +36,13 @@ final class Serving {
         }
     }
 
-    /** Answer requests until there are no more. */
-    static void run(ObjectNode hello, Map<String, Operation> operations) throws IOException {
+    /** Answer requests for one of Kafka's libraries until there are no more; its features are JSON. */
+    static void run(String name, String features, Map<String, Operation> operations) throws IOException {
+        ObjectNode hello = JSON.createObjectNode();
+        hello.putObject("implementation").put("name", name).put("version", AppInfoParser.getVersion())
+            .put("language", "Java").put("homepage", "https://kafka.apache.org")
+            .put("issues", "https://issues.apache.org/jira/projects/KAFKA");
+        hello.set("features", JSON.readTree(features));
         PrintStream answers = System.out;
         System.setOut(System.err);
         operations.keySet().stream().sorted().forEach(hello.putArray("ops")::add);

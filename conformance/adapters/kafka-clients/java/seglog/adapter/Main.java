@@ -6,7 +6,6 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.Map;
 import org.apache.kafka.common.record.MemoryRecords;
-import org.apache.kafka.common.utils.AppInfoParser;
 
 /** kafka-clients: {@code MemoryRecords}, asked as the Java consumer does. */
 public final class Main {
@@ -20,12 +19,8 @@ public final class Main {
     }
 
     public static void main(String[] arguments) throws IOException {
-        ObjectNode hello = Serving.JSON.createObjectNode();
-        hello.putObject("implementation").put("name", "kafka-clients").put("version", AppInfoParser.getVersion())
-            .put("language", "Java").put("homepage", "https://kafka.apache.org")
-            .put("issues", "https://issues.apache.org/jira/projects/KAFKA");
-        hello.set("features", Serving.JSON.readTree(FEATURES));
-        Serving.run(hello, Map.of("decode", Main::decode, "encode", Encoding::encode, "validate", Main::validate));
+        Serving.run("kafka-clients", FEATURES,
+            Map.of("decode", Main::decode, "encode", Encoding::encode, "validate", Main::validate));
     }
 
     private static void decode(JsonNode request, ObjectNode answer) {

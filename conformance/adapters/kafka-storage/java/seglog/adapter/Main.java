@@ -9,7 +9,6 @@ import java.nio.file.Files;
 import java.util.Map;
 import org.apache.kafka.common.record.FileRecords;
 import org.apache.kafka.common.record.MemoryRecords;
-import org.apache.kafka.common.utils.AppInfoParser;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
 
 /** kafka-storage: {@code FileRecords}, {@code LogSegment} and {@code UnifiedLog}, as a broker uses them. */
@@ -25,12 +24,8 @@ public final class Main {
     }
 
     public static void main(String[] arguments) throws IOException {
-        ObjectNode hello = Serving.JSON.createObjectNode();
-        hello.putObject("implementation").put("name", "kafka-storage").put("version", AppInfoParser.getVersion())
-            .put("language", "Java").put("homepage", "https://kafka.apache.org")
-            .put("issues", "https://issues.apache.org/jira/projects/KAFKA");
-        hello.set("features", Serving.JSON.readTree(FEATURES));
-        Serving.run(hello, Map.of("decode", Main::decode, "validate", Main::validate, "index", Partitions::index,
+        Serving.run("kafka-storage", FEATURES, Map.of(
+            "decode", Main::decode, "validate", Main::validate, "index", Partitions::index,
             "lookup", Partitions::lookup, "read", Partitions::read, "recover", Partitions::recover,
             "truncate", Partitions::truncate, "parse", SmallFiles::parse));
     }

@@ -10,6 +10,8 @@ import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
+import seglog.kafka.InlineScheduler;
+import seglog.kafka.StandingTime;
 
 /** A log, opened as a broker opens it. */
 final class Opened implements AutoCloseable {

@@ -31,6 +31,8 @@ import org.apache.kafka.storage.internals.log.OffsetPosition;
 import org.apache.kafka.storage.internals.log.ProducerStateManager;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.TimestampOffset;
+import seglog.kafka.InlineScheduler;
+import seglog.kafka.StandingTime;
 
 /** Whole partition directories, and the index files of a segment. */
 final class Partitions {

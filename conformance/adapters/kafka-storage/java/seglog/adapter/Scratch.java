@@ -2,22 +2,17 @@ package seglog.adapter;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Comparator;
 import java.util.List;
 import java.util.stream.Stream;
+import seglog.kafka.ScratchDirectory;
 
-/** A partition directory that lasts for one request. */
-final class Scratch implements AutoCloseable {
-    private final Path root;
-    final File partition;
-
+/** The directory of a request, filled from it and read into the answer. */
+final class Scratch extends ScratchDirectory {
     Scratch() throws IOException {
-        root = Files.createTempDirectory("adapter");
-        partition = Files.createDirectory(root.resolve("topic-0")).toFile();
+        super();
     }
 
     /** With the files of a request; a suffix alone is that of base offset 0. */
@@ -47,17 +42,6 @@ final class Scratch implements AutoCloseable {
     void put(ObjectNode files) throws IOException {
         for (Path path : files()) {
             files.put(path.getFileName().toString(), Serving.hexed(Files.readAllBytes(path)));
-        }
-    }
-
-    @Override
-    public void close() throws IOException {
-        List<Path> paths;
-        try (Stream<Path> walk = Files.walk(root)) {
-            paths = walk.sorted(Comparator.reverseOrder()).toList();
-        }
-        for (Path path : paths) {
-            Files.deleteIfExists(path);
         }
     }
 }

@@ -15,6 +15,7 @@ import org.apache.kafka.common.record.MemoryRecords;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.LogSegment;
+import seglog.kafka.InlineScheduler;
 
 /**
  * How long appends take, for benchmarks: the batches of a file, one append each, into a new directory.

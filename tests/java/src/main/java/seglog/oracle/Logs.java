@@ -6,6 +6,8 @@ import java.io.File;
 import java.io.IOException;
 import java.security.GeneralSecurityException;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
+import seglog.kafka.InlineScheduler;
+import seglog.kafka.StandingTime;
 
 /** Whole logs, as a broker opens, writes and closes them. */
 final class Logs {

@@ -31,6 +31,9 @@ import org.apache.kafka.storage.internals.log.LogSegment;
 import org.apache.kafka.storage.internals.log.ProducerAppendInfo;
 import org.apache.kafka.storage.internals.log.ProducerStateManager;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
+import seglog.kafka.InlineScheduler;
+import seglog.kafka.ScratchDirectory;
+import seglog.kafka.StandingTime;
 
 /** One segment: written by appends, recovered, searched. */
 final class Segments {
@@ -45,10 +48,10 @@ final class Segments {
 
     /** Append {@code appends}, each the batches of one append; answer with all files of the segment. */
     static void index(JsonNode request, ObjectNode answer) throws IOException {
-        try (Scratch scratch = new Scratch()) {
+        try (ScratchDirectory scratch = new ScratchDirectory()) {
             long base = request.path("baseOffset").asLong();
-            LogSegment segment = LogSegment.open(scratch.directory, base, config(request), TIME, 0, false);
-            ProducerStateManager producers = producers(scratch.directory);
+            LogSegment segment = LogSegment.open(scratch.partition, base, config(request), TIME, 0, false);
+            ProducerStateManager producers = producers(scratch.partition);
             for (JsonNode append : request.path("appends")) {
                 append(segment, producers, records(append));
             }
@@ -90,15 +93,15 @@ final class Segments {
 
     /** Recover the bytes in {@code log} as a broker does; answer with what is left and the files made from it. */
     static void recover(JsonNode request, ObjectNode answer) throws IOException {
-        try (Scratch scratch = new Scratch()) {
+        try (ScratchDirectory scratch = new ScratchDirectory()) {
             long base = request.path("baseOffset").asLong();
-            File log = LogFileUtils.logFile(scratch.directory, base);
+            File log = LogFileUtils.logFile(scratch.partition, base);
             Files.write(log.toPath(), HEX.parseHex(request.path("log").asText()));
             LogSegment segment =
-                LogSegment.open(scratch.directory, base, config(request), TIME, true, 0, false, "");
+                LogSegment.open(scratch.partition, base, config(request), TIME, true, 0, false, "");
             LeaderEpochCheckpointFile epochs = new LeaderEpochCheckpointFile(
-                LeaderEpochCheckpointFile.newFile(scratch.directory), new LogDirFailureChannel(1));
-            ProducerStateManager producers = producers(scratch.directory);
+                LeaderEpochCheckpointFile.newFile(scratch.partition), new LogDirFailureChannel(1));
+            ProducerStateManager producers = producers(scratch.partition);
             try {
                 recover(segment, producers, new LeaderEpochFileCache(PARTITION, epochs, new InlineScheduler()), answer);
                 answer.put("nextOffset", segment.readNextOffset());
@@ -123,7 +126,7 @@ final class Segments {
         producers.takeSnapshot();
     }
 
-    private static void putFiles(ObjectNode answer, Scratch scratch, long base, long end) throws IOException {
+    private static void putFiles(ObjectNode answer, ScratchDirectory scratch, long base, long end) throws IOException {
         for (String kind : List.of("log", "index", "timeindex", "txnindex")) {
             put(answer, kind, scratch.bytes(LogFileUtils.filenamePrefixFromOffset(base) + "." + kind));
         }

@@ -1,17 +1,17 @@
-package seglog.oracle;
+package seglog.kafka;
 
 import java.util.function.Supplier;
 import org.apache.kafka.common.utils.Time;
 
 /** A clock that stands where it was put, so that the same request gives the same bytes. */
-final class StandingTime implements Time {
+public final class StandingTime implements Time {
     private long nowMs;
 
-    StandingTime(long nowMs) {
+    public StandingTime(long nowMs) {
         this.nowMs = nowMs;
     }
 
-    void set(long time) {
+    public void set(long time) {
         nowMs = time;
     }
 

@@ -1,4 +1,4 @@
-package seglog.adapter;
+package seglog.kafka;
 
 import java.util.concurrent.Delayed;
 import java.util.concurrent.FutureTask;
@@ -7,7 +7,7 @@ import java.util.concurrent.TimeUnit;
 import org.apache.kafka.server.util.Scheduler;
 
 /** Does at once what a broker does in the background without delay, and never what it does later. */
-final class InlineScheduler implements Scheduler {
+public final class InlineScheduler implements Scheduler {
     @Override
     public void startup() {
     }

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
 import pytest
+from kafka_oracle import RELEASES, Oracle, OracleError, missing_tools
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TERMINAL_SETTINGS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE")
 
@@ -12,6 +20,28 @@ def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Output is as wide and as plain as in a pipe, whatever terminal the tests are run from."""
     for name in TERMINAL_SETTINGS:
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="module")
+def oracles() -> Iterator[dict[str, Oracle]]:
+    """Kafka's own classes, by release; where the machine has a tool chain and CI runs, they have to answer."""
+    missing = missing_tools()
+    if missing:
+        pytest.skip(f"Kafka's classes need {' and '.join(missing)}, which this machine does not have")
+    with ExitStack() as stack:
+        try:
+            found = {release: stack.enter_context(Oracle(release)) for release in RELEASES}
+        except OracleError as error:
+            if os.environ.get("CI") == "true":
+                raise
+            pytest.skip(f"Kafka's classes could not be built: {error}")
+        yield found
+
+
+@pytest.fixture
+def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that cannot tell whether the real disk was waited for."""
+    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -5,7 +5,6 @@ What they say that does not hold is in `test_disagreements`.
 
 from __future__ import annotations
 
-import os
 import threading
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -22,9 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
+pytestmark = pytest.mark.usefixtures("no_fsync")
 
 
 MINUTE_MS: Final = 60_000

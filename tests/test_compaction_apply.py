@@ -36,10 +36,7 @@ CLEANER = "cleaner-offset-checkpoint"
 ABORT = 0
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing here can tell whether the real disk was waited for."""
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
+pytestmark = pytest.mark.usefixtures("no_fsync")
 
 
 def log_directory(root: Path) -> Path:

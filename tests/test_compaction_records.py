@@ -33,10 +33,7 @@ ABORT, COMMIT = 0, 1
 CLEANER = "cleaner-offset-checkpoint"
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing here can tell whether the real disk was waited for."""
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
+pytestmark = pytest.mark.usefixtures("no_fsync")
 
 
 Pair: TypeAlias = "tuple[str | None, str | None]"

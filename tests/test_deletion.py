@@ -40,10 +40,7 @@ if TYPE_CHECKING:
     from seglog_format.lifecycle.files import Files
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing here can tell whether the real disk was waited for."""
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
+pytestmark = pytest.mark.usefixtures("no_fsync")
 
 
 NOW = 10_000

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-sys.path.insert(0, str(REPOSITORY / "tools"))
-
 import hostile
 import hostile_readers
 

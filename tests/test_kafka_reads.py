@@ -6,26 +6,18 @@ Where Java and Maven are, the first run builds the project in ``tests/java``; wi
 from __future__ import annotations
 
 import json
-import os
-import sys
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-import pytest
-from support import REPOSITORY
-
-sys.path.insert(0, str(REPOSITORY / "tools"))
-
 import kafka_reads
-from kafka_oracle import RELEASES, Oracle, OracleError, missing_tools
 from kafka_result import Result
 from random_damage import DAMAGES, damaged
 from random_logs import random_log
+from support import REPOSITORY
 
 from seglog_format.codec.framing import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from kafka_oracle import Oracle
 
 SEED = 5000
 """Apart from the seeds of the full run."""
@@ -39,21 +31,6 @@ COUNTS = {
     "directories": 5,
     "broker": 2,
 }
-
-
-@pytest.fixture(scope="module")
-def oracles() -> Iterator[dict[str, Oracle]]:
-    missing = missing_tools()
-    if missing:
-        pytest.skip(f"Kafka's classes need {' and '.join(missing)}, which this machine does not have")
-    with ExitStack() as stack:
-        try:
-            found = {release: stack.enter_context(Oracle(release)) for release in RELEASES}
-        except OracleError as error:
-            if os.environ.get("CI") == "true":
-                raise
-            pytest.skip(f"Kafka's classes could not be built: {error}")
-        yield found
 
 
 def run(part: str, oracles: dict[str, Oracle]) -> Result:

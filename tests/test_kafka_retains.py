@@ -5,43 +5,21 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import sys
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 from appends import produced
-from support import REPOSITORY
-
-sys.path.insert(0, str(REPOSITORY / "tools"))
-
-from kafka_oracle import RELEASES, Oracle, OracleError, missing_tools
+from kafka_oracle import RELEASES, Oracle
 
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.deletion import retain_partition
 from seglog_format.log.partition import open_partition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 RUNS = 20
 NOW_MS = 1_700_000_000_000
-
-
-@pytest.fixture(scope="module")
-def oracles() -> Iterator[dict[str, Oracle]]:
-    missing = missing_tools()
-    if missing:
-        pytest.skip(f"Kafka's classes need {' and '.join(missing)}, which this machine does not have")
-    with ExitStack() as stack:
-        try:
-            found = {release: stack.enter_context(Oracle(release)) for release in RELEASES}
-        except OracleError as error:
-            if os.environ.get("CI") == "true":
-                raise
-            pytest.skip(f"Kafka's classes could not be built: {error}")
-        yield found
 
 
 def appends(dice: random.Random) -> list[dict[str, object]]:

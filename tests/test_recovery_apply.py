@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import os
 import shutil
 import struct
 from pathlib import Path
@@ -49,10 +48,7 @@ if TYPE_CHECKING:
     from seglog_format.lifecycle.recovery import RecoveryPlan
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing here can tell whether the disk was waited for."""
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
+pytestmark = pytest.mark.usefixtures("no_fsync")
 
 
 CRASHES = [name for name in authentic_names() if "/crash-" in name]

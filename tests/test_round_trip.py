@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,10 +53,7 @@ LENIENT = {
 Row = tuple[int, bytes | None, bytes | None, tuple[tuple[bytes, bytes | None], ...]]
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing here can tell whether the disk was waited for."""
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
+pytestmark = pytest.mark.usefixtures("no_fsync")
 
 
 def row(record: Record | Message) -> Row:

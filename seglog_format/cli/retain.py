@@ -15,7 +15,7 @@ from seglog_format.cli.output import diagnose, progress, write_json, write_text
 from seglog_format.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from seglog_format.lifecycle.compaction_apply import Compacted
@@ -170,20 +170,27 @@ def _retain(
 
 
 def _tell(found: PreparedRetention, config: LogConfig, *, is_written: bool, as_json: bool) -> None:
-    if as_json:
-        for line in as_objects(found, is_written=is_written):
-            write_json(line)
-        return
     from seglog_format.cli.render_retention import retention_text
 
-    for text in retention_text(found, config, is_written=is_written):
-        write_text(text)
+    _write(
+        as_objects(found, is_written=is_written) if as_json else retention_text(found, config, is_written=is_written)
+    )
+
+
+def _write(lines: Iterable[dict[str, Any] | str]) -> None:
+    """JSON objects, or what is told to people."""
+    for line in lines:
+        if isinstance(line, dict):
+            write_json(line)
+        else:
+            write_text(line)
 
 
 def _compact(
     path: Path, directory: LogDirectory, config: LogConfig, now_ms: int, *, write: bool, as_json: bool
 ) -> None:
     """What compaction makes of the segments that are there; it is done where a broker would do it now."""
+    from seglog_format.cli.render_retention import compaction_text
     from seglog_format.lifecycle.compaction_apply import Compacted, compact, prepare_compaction
 
     plan = prepare_compaction(path, config, now_ms=now_ms, directory=directory)
@@ -193,14 +200,11 @@ def _compact(
         if is_written
         else Compacted(path, plan, (), 0, 0)
     )
-    if as_json:
-        for line in compaction_objects(found, is_written=is_written):
-            write_json(line)
-        return
-    from seglog_format.cli.render_retention import compaction_text
-
-    for text in compaction_text(found, config, is_written=is_written):
-        write_text(text)
+    _write(
+        compaction_objects(found, is_written=is_written)
+        if as_json
+        else compaction_text(found, config, is_written=is_written)
+    )
 
 
 def as_objects(found: PreparedRetention, *, is_written: bool) -> Iterator[dict[str, Any]]:

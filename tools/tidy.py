@@ -29,7 +29,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.}])/(?:work|home|root|Users)/\w")
 REGISTRY_HOST = re.compile(r"\b(?:pypi|pythonhosted|npmjs|crates|golang|maven|debian)\.(?:org|com|io|net)\b")
 BARE_TODO = re.compile(r"\b(?:TODO|FIXME|XXX)\b(?!: \w+ \w+ \w+)(?!-)")
 
-PROSE_ONLY = ("00-terms", "A-disagreements", "B-version-history")
+PROSE_ONLY = ("00-terms", "A-disagreements", "B-version-history", "C-departures")
 """Chapters without requirements."""
 SCHEMA_HELPERS = ("__init__", "fields", "protocol", "text", "tracing", "varint")
 """Schema modules that describe no structure of their own."""

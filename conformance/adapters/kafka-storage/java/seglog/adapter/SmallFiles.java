@@ -136,7 +136,8 @@ final class SmallFiles {
     }
 
     private static void name(String name, ObjectNode object) throws IOException {
-        if (name.matches("\\S+\\.(log|index|timeindex|txnindex|snapshot|checkpoint)(\\.\\S+)?") || !name.contains("-")) {
+        boolean isSegmentFile = name.matches("\\S+\\.(log|index|timeindex|txnindex|snapshot|checkpoint)(\\.\\S+)?");
+        if (isSegmentFile || name.equals(EPOCHS) || !name.contains("-")) {
             throw new Serving.Skip("names of files are told apart inside LogLoader");
         }
         TopicPartition found = LocalLog.parseTopicPartitionName(new File(name));

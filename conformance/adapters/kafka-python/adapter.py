@@ -44,15 +44,21 @@ def decode(request):
 
 
 def described(batch):
+    """Without properties that releases before 2.1 have not; reading puts decompressed bytes in place of the buffer."""
+    magic, size = magic_of(batch), len(batch._buffer)
     records = [checked_record(batch, record) for record in batch]
     return {
-        "magic": batch.magic,
-        "sizeInBytes": batch.size_in_bytes,
+        "magic": magic,
+        "sizeInBytes": size,
         "codec": codec_name(batch.compression_type),
         "timestampType": TIMESTAMP_TYPES[batch.timestamp_type],
         "records": records,
-        **(header(batch) if batch.magic > 1 else legacy_header(batch, records)),
+        **(header(batch) if magic > 1 else legacy_header(batch, records)),
     }
+
+
+def magic_of(batch):
+    return getattr(batch, "_magic", 2)
 
 
 def codec_name(codec):
@@ -60,32 +66,33 @@ def codec_name(codec):
 
 
 def header(batch):
+    base, _, epoch, _, _, _, last, _, latest, producer, producer_epoch, sequence, count = batch._header_data
     return {
-        "baseOffset": str(batch.base_offset),
-        "lastOffset": str(batch.base_offset + batch.last_offset_delta),
-        "maxTimestamp": str(batch.max_timestamp),
-        "recordsCount": getattr(batch, "records_count", batch._header_data[12]),
-        "producerId": str(batch.producer_id),
-        "producerEpoch": batch.producer_epoch,
-        "baseSequence": batch.base_sequence,
+        "baseOffset": str(base),
+        "lastOffset": str(base + last),
+        "maxTimestamp": str(latest),
+        "recordsCount": count,
+        "producerId": str(producer),
+        "producerEpoch": producer_epoch,
+        "baseSequence": sequence,
         "isTransactional": batch.is_transactional,
         "isControl": batch.is_control_batch,
-        "partitionLeaderEpoch": getattr(batch, "leader_epoch", batch._header_data[2]),
+        "partitionLeaderEpoch": epoch,
     }
 
 
 def legacy_header(batch, records):
-    """Its `base_offset` is the stored offset, which is that of the last message in a wrapper."""
+    """The stored offset is that of the last message in a wrapper."""
     return {
         "baseOffset": records[0]["offset"] if records else None,
-        "lastOffset": str(batch.base_offset),
+        "lastOffset": str(batch._offset),
         "maxTimestamp": max((record["timestamp"] for record in records), key=int, default="-1"),
         **NO_PRODUCER,
     }
 
 
 def checked_record(batch, record):
-    if batch.magic < 2 and not getattr(record, "validate_crc", lambda: True)():
+    if magic_of(batch) < 2 and not getattr(record, "validate_crc", lambda: True)():
         raise RefusedError("crc", "validate_crc() of a record is false")
     return record_of(record)
 

@@ -120,6 +120,14 @@ def test_bytes_that_have_to_be_refused() -> None:
     assert verdict(invalid, answer()) is Verdict.SILENT
 
 
+def test_who_names_the_rule_of_a_refusal_is_held_to_it() -> None:
+    refused = case("invalid", reject={"class": "crc"}, batches=[])
+    named = [{**REFUSAL, "reject": {"class": "crc", "requirement": name}} for name in ("SEG-BAT-001", "SEG-BAT-002")]
+    assert [verdict(refused, one, requirements=True) for one in named] == [Verdict.PASS, Verdict.DIFFER]
+    assert [verdict(refused, one) for one in named] == [Verdict.PASS, Verdict.PASS]
+    assert verdict(refused, REFUSAL, requirements=True) is Verdict.PASS  # it rests on no rule
+
+
 def test_a_damaged_batch_that_is_left_out_without_a_word_is_silence() -> None:
     of = next(case for case in load_cases() if case.family_name == "crc" and case.result == "invalid")
     from seglog_conformance.reference import sound_batches

@@ -12,7 +12,7 @@ import mutants
 import pytest
 from enforcement import REPOSITORY
 from mutation import worker
-from mutation.candidates import OUT_OF_SIGHT, equivalents
+from mutation.candidates import OUT_OF_SIGHT, Mutant, equivalents
 from mutation.operators import Mutation, mutations
 
 if TYPE_CHECKING:
@@ -53,6 +53,20 @@ def test_every_change_is_a_program() -> None:
         text = file.read_text(encoding="utf-8")
         for one in mutations(text, file.name):
             ast.parse(one.apply(text))
+
+
+def test_a_lot_is_drawn_by_each_mutant_for_itself() -> None:
+    def made(line: str) -> tuple[None, Mutant]:
+        nothing = frozenset[int]()
+        return None, Mutant("generated", "sign", "a.py:f", 1, line, ("1", "2"), {}, nothing, nothing, is_inside=True)
+
+    every = [made(f"line {number % 90}") for number in range(100)]
+    first = mutants.chosen(every, 10, 1)
+    assert mutants.chosen(every[::-1], 10, 1) == first
+    assert mutants.chosen(every, 11, 1)[:10] == first
+    assert mutants.chosen(every, 10, 2) != first
+    fewer = [one for one in every if one is not first[0]]
+    assert mutants.chosen(fewer, 9, 1) == first[1:]
 
 
 @pytest.fixture(scope="module")

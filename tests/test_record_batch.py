@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 from batches import batch, patched, record
+from construct import Int16ub, Int32ul, Struct
 from support import vector
 
 from seglog_format.codec.decode import checksum_is_valid, decode_batch
 from seglog_format.codec.framing import walk
 from seglog_format.errors import CorruptRecordError, FormatError, TruncatedError, UnsupportedVersionError
 from seglog_format.model import RecordBatchHeader, TimestampType
-from seglog_format.schema.fields import layout
+from seglog_format.schema.fields import compiled, layout
 from seglog_format.schema.record_batch import RECORD_BATCH_HEADER
 from seglog_format.schema.record_batch import RecordBatchHeader as Schema
 
@@ -27,6 +28,11 @@ def refusal(data: bytes) -> FormatError:
     with pytest.raises(FormatError) as caught:
         decode_batch(data)
     return caught.value
+
+
+def test_only_big_endian_numbers_are_compiled() -> None:
+    with pytest.raises(TypeError, match="size is not a big-endian number"):
+        compiled(Struct("count" / Int16ub, "size" / Int32ul))
 
 
 @pytest.mark.req("SEG-BAT-001", "SEG-BAT-003")

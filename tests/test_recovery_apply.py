@@ -334,6 +334,15 @@ def test_leader_epochs_begin_with_the_log(tmp_path: Path) -> None:
     assert epochs(directory) == "0\n1\n2 3\n"
 
 
+@pytest.mark.req("SEG-RCV-028")
+def test_the_latest_epoch_outlives_a_log_that_ends_where_it_starts(tmp_path: Path) -> None:
+    directory = make(tmp_path, {"0.log": entry(0) + entry(1, 4, epoch=0), EPOCHS: b"0\n1\n3 0\n"}, log_start=5)
+    recover_partition(directory)
+    assert epochs(directory) == "0\n1\n3 5\n"  # not that of the batches, which is lower
+    recover_partition(directory)
+    assert epochs(directory) == "0\n1\n3 5\n"
+
+
 def test_leader_epochs_that_cannot_be_read_stay(tmp_path: Path) -> None:
     directory = make(tmp_path, {"0.log": entry(0), EPOCHS: b"7\n"})
     recover_partition(directory)

@@ -8,6 +8,7 @@ by hand are the faults of tests/faults and, for every requirement, the package w
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import platform
@@ -29,9 +30,21 @@ SLOW_FAMILIES = ("bombs",)
 Outcome = tuple[Mutant, Flag]
 
 
-def chosen(found: list[Any], count: int, seed: int) -> list[Any]:
-    """A seeded choice in the order of the draw, so that the beginning of a long run is a sample, too."""
-    return random.Random(seed).sample(found, min(count, len(found)))  # noqa: S311 - a sample, no secret
+def chosen(found: list[tuple[Any, Mutant]], count: int, seed: int) -> list[tuple[Any, Mutant]]:
+    """A seeded choice in the order of the draw, so that the beginning of a long run is a sample, too.
+
+    Each mutant draws its own lot, so that a change to the package or to the suite redraws no other.
+    """
+    seen: Counter[tuple[str, ...]] = Counter()
+    lots = []
+    for _, mutant in found:
+        lots.append(_lot(str(seed), *mutant.key, str(seen[mutant.key])))
+        seen[mutant.key] += 1
+    return [found[number] for number in sorted(range(len(found)), key=lots.__getitem__)[:count]]
+
+
+def _lot(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
 def in_turn(mutant: Mutant, candidates: Candidates, seed: int) -> list[Any]:

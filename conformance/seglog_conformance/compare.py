@@ -49,6 +49,27 @@ def _acceptable(case: Case, answer: Json, features: Json) -> Judgement:
 
 
 def _against(case: Case, expect: Json, answer: Json, features: Json) -> Judgement:
+    judgement = _by_op(case, expect, answer, features)
+    is_refused = judgement.verdict is Verdict.PASS and case.result == "invalid" and not answer["ok"]
+    if not is_refused or not features.get("requirements"):
+        return judgement
+    return _on_its_ground(case, judgement, answer)
+
+
+def _on_its_ground(case: Case, judgement: Judgement, answer: Json) -> Judgement:
+    """A refusal by one who names the rule that it rests on: it has to be the first one of the case.
+
+    Where no rule is named, the refusal rests on none, as that of a setting that is out of its range.
+    """
+    wanted, found = case.requirements[0], answer["reject"].get("requirement")
+    compared = (*judgement.compared, "reject.requirement")
+    if found is None or found == wanted:
+        return Judgement(Verdict.PASS, judgement.detail, (), compared)
+    difference = Difference("reject.requirement", wanted, found)
+    return Judgement(Verdict.DIFFER, str(difference), (difference,), compared)
+
+
+def _by_op(case: Case, expect: Json, answer: Json, features: Json) -> Judgement:
     op = case.op
     if op in {"decode", "encode", "read"}:
         comparison = _Comparison(op, expect, answer, Mask(EVERYTHING if op == "encode" else features))

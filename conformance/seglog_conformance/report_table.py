@@ -15,6 +15,7 @@ from seglog_conformance.verdicts import FINE, Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from seglog_conformance.bugs import Shown
     from seglog_conformance.cases import Case
     from seglog_conformance.cross import Pair
     from seglog_conformance.runner import Outcome
@@ -114,3 +115,35 @@ def cross_lines(pairs: Sequence[Pair]) -> Iterator[str]:
     for pair in pairs:
         for result in pair.failures[:3]:
             yield f"{pair.producer} -> {pair.consumer}: {result.case}: {result.label}: {result.detail}"
+
+
+def bug_table(shown: Sequence[Shown]) -> Table:
+    """Claims by releases: what the cases of each came to."""
+    grid = Table(caption="what the cases of each claim came to", caption_justify="left", show_lines=True)
+    for name in ("implementation", "defect", "older release", "newer release"):
+        grid.add_column(name)
+    for one in shown:
+        bug, style = one.bug, "green" if one.holds else "yellow" if one.is_unavailable else "red"
+        defect = Text("\n".join((bug.summary, *bug.links)))
+        releases = (_release(bug.old, one.old), _release(bug.new, one.new))
+        grid.add_row(bug.adapter.name, defect, *(Text(told, style=style) for told in releases))
+    return grid
+
+
+def _release(version: str, verdicts: Mapping[str, Verdict]) -> str:
+    counts = Counter(verdicts.values())
+    return "\n".join((version, *(f"{verdict}: {count}" for verdict, count in counts.items())))
+
+
+def bug_lines(shown: Sequence[Shown]) -> Iterator[str]:
+    """What the table leaves out: the claims that do not hold, and how many do."""
+    for one in shown:
+        bug = one.bug
+        if not one.holds:
+            subject = "not run" if one.is_unavailable else "it does not hold"
+            yield f"{bug.adapter.name}: {bug.summary} {subject}{f': {one.reason}' if one.reason else ''}"
+        for case in bug.cases if not one.holds and not one.reason else ():
+            yield f"  {case}: {one.old.get(case)} and {one.new.get(case)} instead of {bug.verdict} and {Verdict.PASS}"
+    holding = [one for one in shown if one.holds]
+    names = {one.bug.adapter.name for one in holding}
+    yield f"{len(holding)} of {len(shown)} claims hold, about {len(names)} implementations"

@@ -188,17 +188,21 @@ def _is_readable(path: Path) -> bool:
 
 
 def _epoch_steps(work: RecoveryWork, found: Sequence[EpochStart]) -> Iterator[FileStep]:
-    """Epochs from the end of the log on are forgotten; of those before its start one is left (SEG-RCV-028)."""
+    """Epochs from the end of the log on are forgotten; of those before its start one is left (SEG-RCV-028).
+
+    Where the log ends where it starts, that one stays, so that planning again finds nothing more to do.
+    """
     path = work.directory / FileKind.LEADER_EPOCH_CHECKPOINT.value
     known = read_leader_epochs(path)
     if known is None:
         return
     epochs = LeaderEpochs(known)
-    epochs.truncate_to(work.plan.log_end_offset)
+    log_start_offset = work.circumstances.log_start_offset
+    epochs.truncate_to(max(work.plan.log_end_offset, log_start_offset + 1))
     for start in found:
         if start.epoch > max((entry.epoch for entry in epochs.entries), default=-1):
             epochs.assign(*start)
-    epochs.start_at(work.circumstances.log_start_offset)
+    epochs.start_at(log_start_offset)
     if work.plan.restarts:
         epochs.clear()
     if epochs.entries != known:

@@ -117,18 +117,18 @@ def type_name(field: Construct) -> str:
 
 
 def compiled(declaration: Struct) -> struct.Struct:
-    """A `struct.Struct` for a declaration of fixed-size numbers: the same layout, a hundred times as quick.
+    """A `struct.Struct` for a declaration of big-endian numbers: the same layout, a hundred times as quick.
 
     Raises:
-        TypeError: a field is not a fixed-size number.
+        TypeError: a field is not a big-endian number of fixed size.
     """
     codes = []
     for field in declaration.subcons:
         inner = field
         while isinstance(inner, Renamed):
             inner = inner.subcon
-        if not isinstance(inner, FormatField):
-            msg = f"{field.name} is not a fixed-size number"
+        if not isinstance(inner, FormatField) or inner.fmtstr[0] != ">":
+            msg = f"{field.name} is not a big-endian number of fixed size"
             raise TypeError(msg)
         codes.append(inner.fmtstr[1:])
     return struct.Struct(">" + "".join(codes))

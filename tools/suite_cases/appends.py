@@ -20,6 +20,7 @@ from suite_cases.casefile import Family, Json, Terms, must, should
 from suite_cases.control import control_key, empty, marker_value
 from suite_cases.damage import COMPRESSORS
 from suite_cases.primitives import flipped
+from suite_cases.written import appended
 
 NOW: Final = 1_700_000_000_000
 HOUR: Final = 3_600_000
@@ -138,7 +139,7 @@ def appends() -> Family:
     refuses(
         "count-too-large",
         "A count that does not fit.",
-        must("SEG-APP-004", "SEG-BAT-008", flags=("APPEND_POLICY",)),
+        must("SEG-BAT-008", "SEG-APP-004", flags=("APPEND_POLICY",)),
         with_field(plain.encoded(), COUNT, 3),
     )
     refuses("two-batches", "Two batches at once.", single, plain.encoded() + replace(plain, base=2).encoded())
@@ -157,7 +158,7 @@ def appends() -> Family:
     refuses(
         "no-sequence",
         "A producer id without a sequence.",
-        must("SEG-APP-004", "SEG-APP-007", flags=("APPEND_POLICY",)),
+        must("SEG-APP-007", "SEG-APP-004", flags=("APPEND_POLICY",)),
         replace(plain, producer_id=9, producer_epoch=0).encoded(),
     )
     damaged = must("SEG-BAT-003", flags=("APPEND_POLICY",))
@@ -279,4 +280,6 @@ def _clocks(takes: object, refuses: object) -> None:
 
 def families() -> list[Family]:
     """All of this module."""
-    return [appends()]
+    family = appends()
+    appended(family)
+    return [family]

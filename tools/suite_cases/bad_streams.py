@@ -32,6 +32,10 @@ from suite_cases.plain import R1, R2, R3
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+SNAPPY_MAGIC_SIZE = 8
+LZ4_HEADER_SIZE = 7
+LZ4_SIZE_SIZE = 4
+
 
 def bad_data() -> Family:
     """Family 35."""
@@ -79,25 +83,26 @@ def bad_data() -> Family:
             more=Msg(offset=9),
         )
     terms = must("SEG-COD-002", flags=("BAD_STREAM",))
-    rules = {"gzip": "SEG-COD-002", "snappy": "SEG-COD-003", "lz4": "SEG-COD-010", "zstd": "SEG-COD-014"}
+    starts = {"gzip": "SEG-COD-002", "snappy": "SEG-COD-004", "lz4": "SEG-COD-006", "zstd": "SEG-COD-014"}
+    as_records = {"gzip": "SEG-REC-002", "snappy": "SEG-REC-006", "lz4": "SEG-REC-006", "zstd": "SEG-REC-006"}
     for codec, compress in COMPRESSORS.items():
-        rule = replace(terms, req=(rules[codec],))
+        start = replace(terms, req=(starts[codec],))
         size = len(packed(codec, compress).encoded()) - 61
         for cut in sorted({1, 2, 4, 8, size // 2, size - 8, size - 5, size - 4, size - 2, size - 1}):
             refused(
                 family,
                 f"{codec}-cut-at-{cut}",
                 "The compressed data ends too early, under a right checksum.",
-                rule,
+                _of_a_cut(codec, cut, size, terms),
                 codec,
                 lambda data, cut=cut, compress=compress: compress(data)[:cut],
             )
-        refused(family, f"{codec}-nothing", "A codec and a count, and no data at all.", rule, codec, lambda _: b"")
+        refused(family, f"{codec}-nothing", "A codec and a count, and no data at all.", start, codec, lambda _: b"")
         refused(
             family,
             f"{codec}-plain-records",
             "The attributes name a codec, but the records are plain.",
-            rule,
+            start,
             codec,
             lambda data: data,
         )
@@ -106,20 +111,20 @@ def bad_data() -> Family:
             ("ones", b"\xff" * 40),
             ("text", b"This is no compressed data at all, is it?"),
         ):
-            refused(family, f"{codec}-{name}", "Bytes that no encoder made.", rule, codec, lambda _, junk=junk: junk)
+            refused(family, f"{codec}-{name}", "Bytes that no encoder made.", start, codec, lambda _, junk=junk: junk)
         other = COMPRESSORS["gzip" if codec != "gzip" else "zstd"]
         refused(
             family,
             f"{codec}-of-another-codec",
             "The data is that of another codec.",
-            rule,
+            start,
             codec,
             lambda data, other=other: other(data),
         )
         family.invalid(
             f"{codec}-as-none",
             "Compressed data under attributes that say none.",
-            must("SEG-REC-001", "SEG-BAT-008", flags=("BAD_STREAM",), needs=("magic:2",)),
+            must(as_records[codec], "SEG-REC-001", "SEG-BAT-008", flags=("BAD_STREAM",), needs=("magic:2",)),
             "length",
             GOOD,
             Batch(
@@ -186,6 +191,21 @@ def _bad_gzip(family: Family, terms: Terms) -> None:
         "gzip",
         lambda data: b"\x78\x9c" + deflated(data) + b"\0\0\0\0",
     )
+
+
+def _of_a_cut(codec: str, cut: int, size: int, terms: Terms) -> Terms:
+    """What data breaks that was cut: before its header ends, in a block, or before what ends the frame."""
+    match codec:
+        case "snappy":
+            rule = "SEG-COD-004" if cut < SNAPPY_MAGIC_SIZE else "SEG-COD-003"
+        case "lz4" if cut < LZ4_HEADER_SIZE:
+            rule = "SEG-COD-006"
+        case "lz4":
+            is_in_block = LZ4_HEADER_SIZE + LZ4_SIZE_SIZE <= cut < size - LZ4_SIZE_SIZE
+            rule = "SEG-COD-009" if is_in_block else "SEG-COD-010"
+        case _:
+            rule = "SEG-COD-002" if codec == "gzip" else "SEG-COD-014"
+    return replace(terms, req=(rule,))
 
 
 def _bad_snappy(family: Family, terms: Terms) -> None:

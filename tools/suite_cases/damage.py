@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from typing import Final
 
 from suite_cases.batches import (
@@ -462,8 +463,8 @@ def counts() -> Family:
     family.invalid("bytes-behind-the-records", "Five zeros behind the last record.", hostile, "count", GOOD, junk)
     family.invalid(
         "bytes-only",
-        "No record, but bytes where one is counted.",
-        hostile,
+        "No record, but bytes where one is counted: a length of 0, and no attributes.",
+        replace(hostile, req=("SEG-REC-003", *hostile.req)),
         "count",
         GOOD,
         Batch(base=10, stored=b"\0", recs=(Rec(),)).encoded(),

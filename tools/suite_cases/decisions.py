@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from suite_cases.casefile import Family, Json, Terms, must
+from suite_cases.settings import settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,10 +26,15 @@ def decisions() -> Family:
             "effect": "One segment too many is data lost for good; one too few is a full disk.",
             "links": [],
         },
+        "CONFIG": {
+            "effect": "Another default, or a number that brokers refuse, shapes other files than a broker makes.",
+            "links": [],
+        },
     }
     family = Family(44, "decisions", "When a log rolls, and what retention takes", "facts 5.2 and 5.3", flags=flags)
     _rolls(family)
     _retention(family)
+    settings(family)
     return family
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+SNAPSHOT_HEADER_SIZE: Final = 10
 EPOCHS: Final = "leader-epoch-checkpoint"
 METADATA: Final = "partition.metadata"
 PROPERTIES: Final = "meta.properties"
@@ -169,12 +170,11 @@ def _file_names(names: Parsing) -> None:
         {"kind": ".checkpoint", "baseOffset": "57", "suffix": ""},
         file_name="00000000000000000057-0000000003.checkpoint",
     )
-    other = must("SEG-PDR-011")
     for text in ("notes.txt", "00000000000000000000.kafka", "00000000000000000000", ".log", "x.log"):
         names.bad(
             f"other-{text.strip('.').replace('.', '-') or 'dot'}",
             "A name that is none of a broker's.",
-            other,
+            must("SEG-PDR-005" if text.endswith(".log") else "SEG-PDR-001", "SEG-PDR-011"),
             None,
             file_name=text,
         )
@@ -367,7 +367,7 @@ def _offset_checkpoints(files: Parsing) -> None:
     files.bad(
         "byte-order-mark",
         "A byte order mark is part of the first line.",
-        must("SEG-CKP-013", "SEG-CKP-004", since="0.8"),
+        must("SEG-CKP-004", "SEG-CKP-013", since="0.8"),
         b"\xef\xbb\xbf0\n1\nt 1 2\n",
     )
 
@@ -395,8 +395,12 @@ def _epochs(files: Parsing) -> None:
         of((3, 0), (2, 9)),
     )
     files.bad(
-        "epochs-three-fields", "An entry of the other kind of checkpoint.", must("SEG-CKP-003"), _lines(0, 1, "t 1 2")
+        "epochs-three-fields",
+        "An entry of the other kind of checkpoint: its first field is no number, and there is one too many.",
+        must("SEG-CKP-004", "SEG-CKP-003"),
+        _lines(0, 1, "t 1 2"),
     )
+    files.bad("epochs-three-numbers", "An entry with one field too many.", must("SEG-CKP-003"), _lines(0, 1, "0 1 2"))
     files.bad("epochs-one-field", "An entry with one field.", must("SEG-CKP-003"), _lines(0, 1, "5"))
     files.bad("epochs-too-large", "An epoch above 32 bits.", must("SEG-CKP-004"), _lines(0, 1, "2147483648 0"))
     files.bad("epochs-cut", "Fewer than counted.", must("SEG-CKP-002", flags=("CHECKPOINT_CUT",)), _lines(0, 2, "5 0"))
@@ -565,9 +569,8 @@ def _snapshots(files: Parsing) -> None:
             packed(*two, count=count),
         )
     for left in (0, 1, 5, 9, 10, 55, 101):
-        files.bad(
-            f"cut-to-{left}", "A file that was cut.", size if left else must("SEG-PSN-003", **flags), whole[:left]
-        )
+        rules = ("SEG-PSN-002", "SEG-PSN-003") if left >= SNAPSHOT_HEADER_SIZE else ("SEG-PSN-003",)
+        files.bad(f"cut-to-{left}", "A file that was cut.", must(*rules, **flags), whole[:left])
 
 
 def _offset_indexes(files: Parsing) -> None:

@@ -376,7 +376,7 @@ def _directory_reads(family: Family) -> None:
         "read",
         "invalid",
         "An offset below the log start offset is out of range, though its record is there.",
-        must("SEG-LKP-010", "SEG-LKP-004", "SEG-CKP-010", needs=("logStartOffset",)),
+        must("SEG-LKP-004", "SEG-LKP-010", "SEG-CKP-010", needs=("logStartOffset",)),
         request=below,
         expect={"reject": {"class": "offset"}, "records": []},
     )
@@ -403,7 +403,7 @@ def _directory_reads(family: Family) -> None:
         "read",
         "invalid",
         why,
-        must("SEG-CKP-010", "SEG-LKP-004", needs=("logStartOffset",)),
+        must("SEG-LKP-004", "SEG-CKP-010", needs=("logStartOffset",)),
         request=request,
         expect=refused,
     )
@@ -433,7 +433,7 @@ def _directory_reads(family: Family) -> None:
         "read",
         "invalid",
         "Beyond the name of an empty last segment is out of range.",
-        must("SEG-LKP-015", "SEG-LKP-004"),
+        must("SEG-LKP-004", "SEG-LKP-015"),
         request={"files": {name_of(0): log.hex(), name_of(40): ""}, "offset": "41"},
         expect={"reject": {"class": "offset"}, "records": []},
     )
@@ -598,7 +598,7 @@ def _damaged_reads(family: Family) -> None:
             "read",
             "invalid",
             "Nobody has cut the log: a read that begins at a damaged batch says so.",
-            must("SEG-LKP-014", needs=("verifiedRead",)),
+            must("SEG-BAT-003", "SEG-LKP-014", needs=("verifiedRead",)),
             request={"files": files, "offset": str(3 * at)},
             expect={"reject": {"class": "crc"}, "records": []},
         )
@@ -623,7 +623,7 @@ def _damaged_reads(family: Family) -> None:
         "read",
         "invalid",
         "A damaged last offset delta makes an offset look missing: only the checksum of that batch shows it.",
-        must("SEG-LKP-017"),
+        must("SEG-BAT-003", "SEG-LKP-017"),
         request={"files": {name_of(0): past.hex()}, "offset": "5"},
         expect={"reject": {"class": "crc"}, "records": []},
     )

@@ -93,11 +93,11 @@ def record_lengths() -> Family:
         varint(INT32_MAX) + PLAIN,
         compressed=True,
     )
-    short = Bad(family, should("SEG-REC-006", flags=("RECORD_LENGTH",)), "length")
+    stops_in = {1: "SEG-BAT-012", 2: "SEG-REC-012"}
     for count in range(1, len(PLAIN)):
-        short.add(
-            f"cut-after-{count}", "The record ends in the middle of its fields, and says so.", sized(PLAIN[:count])
-        )
+        rule = should(*filter(None, (stops_in.get(count), "SEG-REC-006")), flags=("RECORD_LENGTH",))
+        cut = Bad(family, rule, "length")
+        cut.add(f"cut-after-{count}", "The record ends in the middle of its fields, and says so.", sized(PLAIN[:count]))
     swallow = sized(PLAIN[:-1] + b"\2" + sized(b"h") + sized(b"x" * 30))
     bad = Batch(
         base=10, recs=(Rec(raw=sized(PLAIN)[:1].replace(b"\x10", varint(len(PLAIN) + 9)) + PLAIN), Rec(), Rec())
@@ -290,7 +290,8 @@ def varints() -> Family:
     bad.add("length-without-end", "The length of the record has no end.", b"\x80" * 30)
     end = Bad(family, should("SEG-REC-006", flags=("VARINT_END",)), "varint")
     end.add("last-byte-says-more", "The last byte of the batch says that another follows.", sized(PLAIN[:-1] + b"\x80"))
-    end.add("only-a-length-that-says-more", "The only byte of the batch says that another follows.", b"\x80")
+    only = Bad(family, should("SEG-REC-002", "SEG-REC-006", flags=("VARINT_END",)), "varint")
+    only.add("only-a-length-that-says-more", "The only byte of the batch says that another follows.", b"\x80")
     dropped = should("SEG-REC-004", flags=("OVERLONG",))
     high = Rec(key=b"k", value=b"v", raw=sized(fields["offset-delta"](b"\x80\x80\x80\x80\x70")))
     family.valid(

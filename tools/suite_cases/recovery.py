@@ -20,6 +20,7 @@ from suite_cases.casefile import Family, Json, Terms, must, should
 from suite_cases.control import data, empty, marker
 from suite_cases.messages import Msg
 from suite_cases.primitives import flipped, replaced
+from suite_cases.repairs import repairs
 from suite_cases.segments import (
     ROW,
     SIZE,
@@ -136,6 +137,7 @@ def recoveries() -> Family:
     _recovered_directories(recover)
     _order(family)
     _truncations(family)
+    repairs(family)
     return family
 
 

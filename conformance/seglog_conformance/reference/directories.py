@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_conformance.protocol import Json
+    from seglog_format.lifecycle.recovery import RecoveryPlan
+    from seglog_format.lifecycle.segment_scan import Remark
     from seglog_format.log.partition import Partition
 
 TOPIC: Final = "topic"
@@ -45,6 +47,8 @@ def written(request: Json) -> Iterator[Path]:
             if option in options:
                 entry = CheckpointedOffset(TOPIC, 0, int(options[option]))
                 (Path(root) / kind.value).write_bytes(encode_offset_checkpoint([entry]))
+        for name, data in options.get("checkpoints", {}).items():
+            (Path(root) / _plain(name)).write_bytes(bytes.fromhex(data))
         if options.get("cleanShutdown"):
             (Path(root) / FileKind.CLEAN_SHUTDOWN.value).touch()
         yield partition
@@ -62,9 +66,19 @@ def files_in(partition: Path) -> dict[str, str]:
     return {path.name: path.read_bytes().hex() for path in paths}
 
 
+def checkpoints_beside(partition: Path) -> dict[str, str | None]:
+    """The checkpoint files of the log directory; null for those that are not there."""
+    paths = {kind.value: partition.parent / kind.value for kind in CHECKPOINTS.values()}
+    return {name: path.read_bytes().hex() if path.is_file() else None for name, path in paths.items()}
+
+
+def _opened(path: Path, request: Json) -> Partition:
+    return open_partition(path, trust_indexes=request.get("options", {}).get("trustIndexes", False))
+
+
 def lookup(request: Json) -> Json:
     """Where an offset or a timestamp is found."""
-    with written(request) as path, open_partition(path) as partition:
+    with written(request) as path, _opened(path, request) as partition:
         try:
             found = _by_offset(partition, request) if "offset" in request else _by_timestamp(partition, request)
         except OffsetOutOfRangeError:
@@ -116,7 +130,7 @@ def _place(partition: Partition, offset: int) -> Json | None:
 
 def read(request: Json) -> Json:
     """What a consumer gets from one fetch."""
-    with written(request) as path, open_partition(path) as partition:
+    with written(request) as path, _opened(path, request) as partition:
         try:
             fetch = partition.read(
                 int(request["offset"]),
@@ -143,15 +157,40 @@ def recover(request: Json) -> Json:
         except (SeglogError, OSError) as error:
             return rejection(error) if isinstance(error, SeglogError) else _failed(error)
         if done.failure is not None:
-            return {"ok": False, "reject": {"class": "other", "message": done.failure.text}}
-        after = files_in(path)
+            return _not_started(done.failure)
+        after, beside = files_in(path), checkpoints_beside(path)
         truncated = before - _log_size(path)
     return {
         "ok": True,
         "truncatedBytes": truncated,
         "nextOffset": str(done.plan.log_end_offset),
         "files": after,
+        "names": list(after),
+        "checkpoints": beside,
+        "plan": _plan(done.plan),
     }
+
+
+def _plan(plan: RecoveryPlan) -> Json:
+    """What recovery decided of the segments, and by which rules."""
+    cuts = [
+        {
+            "baseOffset": str(cut.base_offset),
+            "position": cut.position,
+            "nextOffset": str(cut.next_offset),
+            "requirements": list(cut.requirements),
+        }
+        for cut in plan.cuts
+    ]
+    remarks = [{"at": remark.location.position, "requirement": remark.requirements[0]} for remark in plan.remarks]
+    scanned, dropped = map(str, plan.scanned), map(str, plan.dropped)
+    return {"scanned": list(scanned), "cuts": cuts, "dropped": list(dropped), "remarks": remarks}
+
+
+def _not_started(failure: Remark) -> Json:
+    """A broker would not start."""
+    reject = {"class": "other", "message": failure.text, "requirement": failure.requirements[0]}
+    return {"ok": False, "reject": reject}
 
 
 def _log_size(partition: Path) -> int:
@@ -165,7 +204,9 @@ def truncate(request: Json) -> Json:
             plan = truncate_to(path, int(request["offset"]))
         except (SeglogError, FormatError) as error:
             return rejection(error)
-        return {"ok": True, "nextOffset": str(plan.offset), "files": files_in(path)}
+        after = files_in(path)
+        answer = {"ok": True, "nextOffset": str(plan.offset), "files": after, "names": list(after)}
+        return {**answer, "checkpoints": checkpoints_beside(path)}
 
 
 def _failed(error: OSError) -> Json:

@@ -14,9 +14,10 @@ from seglog_format.codec.decode import computed_crc, decode_frame
 from seglog_format.codec.encode import encode_batch
 from seglog_format.codec.framing import walk
 from seglog_format.errors import CorruptRecordError, FormatError, Location, UsageError
-from seglog_format.lifecycle.append import Assignment, as_leader
+from seglog_format.lifecycle.append import Assignment, Entry, as_follower, as_leader
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.index_settings import IndexSettings
+from seglog_format.lifecycle.producer_state import Origin
 from seglog_format.lifecycle.segment_files import side_files_of
 from seglog_format.lines.logs import batch_line
 from seglog_format.lines.options import LineOptions
@@ -112,13 +113,10 @@ def _with_numbers(line: Json) -> Json:
 
 
 def validate(request: Json) -> Json:
-    """Whether a consumer takes the bytes (``read``), or a broker on produce (``append``)."""
-    data = bytes.fromhex(request["data"])
+    """Whether a consumer takes the bytes (``read``), a leader (``append``), or a follower (``replicate``)."""
     try:
-        if request["policy"] == "append":
-            given = Assignment(int(request.get("baseOffset", 0)), 0, int(request.get("now", 0)))
-            as_leader(data, LogConfig.from_properties(request.get("config", {})), given)
-            return {"ok": True, "accept": True}
+        if request["policy"] != "read":
+            return {"ok": True, "accept": True, "entries": [_appended(entry) for entry in _entries(request)]}
         answer = decode(request)
     except (UsageError, FormatError) as error:
         return rejection(error)
@@ -126,6 +124,27 @@ def validate(request: Json) -> Json:
         at = Location("", answer["tail"]["at"])
         return rejection(CorruptRecordError(at, "SEG-LOG-004", expected="whole entries", found="a partial one"))
     return {"ok": True, "accept": True} if answer["ok"] else {"ok": False, "reject": answer["reject"]}
+
+
+def _entries(request: Json) -> tuple[Entry, ...]:
+    data, next_offset = bytes.fromhex(request["data"]), int(request.get("baseOffset", 0))
+    config = LogConfig.from_properties(request.get("config", {}))
+    epoch = request.get("leaderEpoch")
+    if request["policy"] == "replicate":
+        return as_follower(data, config, next_offset=next_offset, leader_epoch=epoch)
+    origin = Origin(request.get("origin", "client"))
+    return as_leader(data, config, Assignment(next_offset, epoch or 0, int(request.get("now", 0)), origin))
+
+
+def _appended(entry: Entry) -> Json:
+    return {
+        "data": entry.data.hex(),
+        "firstOffset": str(entry.first_offset),
+        "lastOffset": str(entry.last_offset),
+        "maxTimestamp": str(entry.largest.timestamp_ms),
+        "maxTimestampOffset": str(entry.largest.offset),
+        "batches": decode({"data": entry.data.hex()}).get("batches", []),
+    }
 
 
 def index(request: Json) -> Json:

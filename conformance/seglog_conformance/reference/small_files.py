@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +15,7 @@ from seglog_format.codec.checkpoints import (
 )
 from seglog_format.codec.properties import decode_meta_properties
 from seglog_format.errors import FormatError, Location, SeglogError
+from seglog_format.lifecycle.config import LogConfig, kafka_name
 from seglog_format.lines.side_files import (
     offset_index_lines,
     producer_snapshot_lines,
@@ -107,6 +110,27 @@ def _name(name: str, _data: bytes, _base_offset: int) -> Json:
     return {"kind": parsed.kind.value, "baseOffset": parsed.base_offset, "suffix": parsed.suffix}
 
 
+def _config(_name: str, data: bytes, _base_offset: int) -> Json:
+    """Topic settings, a ``name=value`` on each line, with those that are not given."""
+    lines = data.decode().splitlines()
+    config = LogConfig.from_properties(dict(line.split("=", 1) for line in lines))
+    settings = {kafka_name(field.name): _setting(getattr(config, field.name)) for field in fields(config)}
+    return {**settings, "roll.ms": str(config.roll_ms)}
+
+
+def _setting(value: object) -> str:
+    """As text, which no language rounds."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case frozenset():
+            return ",".join(sorted(value))
+        case Enum():
+            return str(value.value)
+        case _:
+            return str(value)
+
+
 PARSERS: Final[dict[str, Callable[[str, bytes, int], Json]]] = {
     "index": _index,
     "timeindex": _time_index,
@@ -115,4 +139,5 @@ PARSERS: Final[dict[str, Callable[[str, bytes, int], Json]]] = {
     "checkpoint": _checkpoint,
     "metadata": _metadata,
     "name": _name,
+    "config": _config,
 }

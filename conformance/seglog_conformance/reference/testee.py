@@ -31,10 +31,17 @@ OPERATIONS: Final[dict[str, Callable[[Json], Json]]] = {
 }
 FEATURES: Final = {
     **EVERYTHING,
-    "policy": ["read", "append"],
+    "policy": ["read", "append", "replicate"],
+    "appended": True,
+    "config": True,
+    "names": True,
+    "plan": True,
+    "checkpoints": True,
+    "trustIndexes": True,
     "decide": ["roll", "retain"],
     "parse": True,
     "limit": True,
+    "requirements": True,
     "specialTimestamps": True,
     "strictAppend": True,
     "verifiedRead": True,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format.errors import FormatError, RefusedError, SeglogError
+from seglog_format.errors import FormatError, OffsetOutOfRangeError, RefusedError, SeglogError
 
 if TYPE_CHECKING:
     from seglog_conformance.protocol import Json
@@ -33,7 +34,7 @@ LONG: Final = frozenset(
 )
 """Fields of 64 bits: decimal strings on the wire."""
 
-NOT_ON_WIRE: Final = frozenset({"type", "file"})
+NOT_ON_WIRE: Final = frozenset({"type", "file", "invalid"})
 """What lines of files say and answers do not."""
 
 
@@ -56,6 +57,7 @@ def _value(name: str, value: Any) -> Any:  # noqa: ANN401 - any JSON value
             return value
 
 
+REQUIREMENT: Final = re.compile(r"SEG-[A-Z]{3}-[0-9]{3}")
 CLASSES: Final = {
     "SEG-BAT-002": "length",
     "SEG-BAT-003": "crc",
@@ -91,6 +93,16 @@ AREAS: Final = {
 }
 
 
+def _requirement_of(error: SeglogError) -> str:
+    """The rule that a refusal rests on: of broken bytes the first, of a use the one that its text names."""
+    if isinstance(error, FormatError):
+        return error.requirements[0]
+    if isinstance(error, OffsetOutOfRangeError):
+        return "SEG-LKP-004"
+    named = REQUIREMENT.search(str(error))
+    return named.group() if named else ""
+
+
 def rejection(error: SeglogError) -> Json:
     """A refusal as the protocol has it."""
     reject: Json = {"class": "policy", "message": str(error), "error": type(error).__name__}
@@ -98,6 +110,9 @@ def rejection(error: SeglogError) -> Json:
         first = error.requirements[0]
         reject["class"] = CLASSES.get(first, AREAS.get(first[4:7], "other"))
         reject["at"] = error.location.position
+    requirement = _requirement_of(error)
+    if requirement:
+        reject["requirement"] = requirement
     if isinstance(error, RefusedError):
         reject["class"] = "limit"
     return {"ok": False, "reject": reject}

@@ -1,0 +1,189 @@
+"""Defects that were fixed: an older release fails the cases that name the rule, and a newer one passes them.
+
+What is claimed stands in `bugs.toml` beside an adapter. A claim holds when the older release fails each of its cases
+with the verdict that is claimed, and the newer one passes each.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import tomllib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from seglog_conformance.environment import suite_version
+from seglog_conformance.protocol import schema_errors
+from seglog_conformance.registry import AdapterError, Listed
+from seglog_conformance.runner import COMPLETE, UNAVAILABLE, Options, Outcome, Runner
+from seglog_conformance.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from seglog_conformance.cases import Case
+    from seglog_conformance.protocol import Json
+    from seglog_conformance.registry import Adapter, Builder
+
+FILE: Final = "bugs.toml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bug:
+    """A defect that a release has and a later one has not.
+
+    Attributes:
+        adapter: of the implementation.
+        summary: what is wrong, in a sentence.
+        links: where it was reported, fixed or announced.
+        old: a release that has it.
+        new: a release that has it no more.
+        verdict: of the old release.
+        cases: ids that show it.
+    """
+
+    adapter: Adapter
+    summary: str
+    links: tuple[str, ...]
+    old: str
+    new: str
+    verdict: Verdict
+    cases: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What became of a claim.
+
+    Attributes:
+        bug: that is claimed.
+        old: verdicts of the old release, by case.
+        new: verdicts of the new one.
+        reason: why a release could not be asked; empty if both were.
+        is_unavailable: what a release needs is not on this machine, so that nothing is known.
+    """
+
+    bug: Bug
+    old: Mapping[str, Verdict] = field(default_factory=dict)
+    new: Mapping[str, Verdict] = field(default_factory=dict)
+    reason: str = ""
+    is_unavailable: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """The old release fails each case as claimed, and the new one passes it."""
+        cases, verdict = self.bug.cases, self.bug.verdict
+        return all(self.old.get(case) is verdict and self.new.get(case) is Verdict.PASS for case in cases)
+
+
+def read_bugs(adapter: Adapter) -> list[Bug]:
+    """The `bugs.toml` of an adapter; nothing where there is none.
+
+    Raises:
+        AdapterError: it does not fit its schema.
+    """
+    path = adapter.path / FILE
+    if not path.is_file():
+        return []
+    try:
+        stored = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        msg = f"{path}: {error}"
+        raise AdapterError(msg) from error
+    if errors := schema_errors(stored, "bugs"):
+        msg = f"{path}: {'; '.join(errors)}"
+        raise AdapterError(msg)
+    return [_bug(adapter, entry) for entry in stored["bug"]]
+
+
+def _bug(adapter: Adapter, entry: Json) -> Bug:
+    return Bug(
+        adapter=adapter,
+        summary=entry["summary"],
+        links=tuple(entry["links"]),
+        old=entry["old"],
+        new=entry["new"],
+        verdict=Verdict(entry["verdict"]),
+        cases=tuple(entry["cases"]),
+    )
+
+
+def show(builder: Builder, bugs: Sequence[Bug], cases: Sequence[Case]) -> list[Shown]:
+    """Ask the releases that claims are about, each once, and see which claims hold.
+
+    Args:
+        builder: of adapters.
+        bugs: that are claimed.
+        cases: that there are.
+
+    Raises:
+        AdapterError: a claim names a case that there is not.
+    """
+    known = {case.id: case for case in cases}
+    if gone := sorted({case for bug in bugs for case in bug.cases} - set(known)):
+        msg = f"{FILE} names cases that there are not: {', '.join(gone)}"
+        raise AdapterError(msg)
+    outcomes = {}
+    for listed, ids in _releases(bugs):
+        runner = Runner(builder, [known[case] for case in ids], all_cases=cases, options=Options(smoke=False))
+        outcomes[listed.label] = runner.run_one(listed)
+    return [_shown(bug, outcomes) for bug in bugs]
+
+
+def _releases(bugs: Iterable[Bug]) -> list[tuple[Listed, list[str]]]:
+    """The releases to ask, and what."""
+    found: dict[str, tuple[Listed, dict[str, None]]] = {}
+    for bug in bugs:
+        for version in (bug.old, bug.new):
+            listed = Listed(bug.adapter.name, version, bug.adapter)
+            found.setdefault(listed.label, (listed, {}))[1].update(dict.fromkeys(bug.cases))
+    return [(listed, list(cases)) for listed, cases in found.values()]
+
+
+def _shown(bug: Bug, outcomes: Mapping[str, Outcome]) -> Shown:
+    old, new = (outcomes[Listed(bug.adapter.name, version).label] for version in (bug.old, bug.new))
+    for outcome in (old, new):
+        if outcome.state != COMPLETE:
+            reason = f"{outcome.listed.label}: {outcome.reason}"
+            return Shown(bug=bug, reason=reason, is_unavailable=outcome.state == UNAVAILABLE)
+    return Shown(bug=bug, old=_verdicts(old, bug), new=_verdicts(new, bug))
+
+
+def _verdicts(outcome: Outcome, bug: Bug) -> dict[str, Verdict]:
+    found = {result.case: result.raw for result in outcome.results}
+    return {case: found[case] for case in bug.cases if case in found}
+
+
+def bug_line(shown: Shown) -> Json:
+    """A claim and what became of it, as JSON."""
+    bug = shown.bug
+    line: Json = {
+        "type": "bug",
+        "testee": bug.adapter.name,
+        "summary": bug.summary,
+        "links": list(bug.links),
+        "verdict": str(bug.verdict),
+        "old": {"version": bug.old, "verdicts": {case: str(verdict) for case, verdict in shown.old.items()}},
+        "new": {"version": bug.new, "verdicts": {case: str(verdict) for case, verdict in shown.new.items()}},
+        "holds": None if shown.is_unavailable else shown.holds,
+    }
+    return {**line, "reason": shown.reason} if shown.reason else line
+
+
+def report(shown: Sequence[Shown], command: str) -> Json:
+    """All claims with what they were checked on.
+
+    Args:
+        shown: what became of them.
+        command: that did it.
+    """
+    holding = [one for one in shown if one.holds]
+    return {
+        "command": command,
+        "versions": {"python": platform.python_version(), "seglog-format": suite_version()},
+        "machine": {"system": platform.system(), "architecture": platform.machine(), "cores": os.cpu_count()},
+        "claims": len(shown),
+        "holding": len(holding),
+        "implementations": len({one.bug.adapter.name for one in holding}),
+        "bugs": [bug_line(one) for one in shown],
+    }

@@ -260,16 +260,19 @@ def test_smoke_tells_a_broken_adapter_from_a_wrong_implementation() -> None:
 
     from seglog_conformance.smoke import smoke
 
-    def smoked(answering: Reference) -> tuple[bool, str]:
+    def smoked(answering: Reference, known: KnownFailures | None = None) -> tuple[bool, str]:
         examiner = Examiner(DirectTestee("x", answering))
         examiner.start()
-        found = smoke(examiner, EVERY)
+        found = smoke(examiner, EVERY, known)
         return found.is_broken, found.hint
 
     assert smoked(Reference()) == (False, "")
     is_broken, hint = smoked(Relative())
     assert is_broken
     assert "are they absolute?" in hint
+    assert "--no-smoke" in hint
+    differing = {case.id: Known(case.id, Verdict.DIFFER) for case in EVERY}
+    assert smoked(Relative(), KnownFailures("x", entries=differing)) == (False, ""), "somebody has looked"
     is_broken, hint = smoked(Wrong())
     assert not is_broken or "records are missing" in hint
 

@@ -173,7 +173,7 @@ class Runner:
             return
         outcome.known = read_known(outcome.name, outcome.version, self.options.known)
         if self.options.smoke:
-            outcome.smoke = smoke(examiner, self.all_cases)
+            outcome.smoke = smoke(examiner, self.all_cases, outcome.known)
             if outcome.smoke.is_broken:
                 outcome.state, outcome.reason = BROKEN, outcome.smoke.hint
                 return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from seglog_format.cli.conform_bugs import bugs
 from seglog_format.cli.conform_options import case_options, chosen, testee_options, wanted
 from seglog_format.cli.conform_search import cross, differential, generate
 from seglog_format.cli.main import FINDINGS
@@ -149,6 +150,7 @@ def _print(outcomes: Sequence[Outcome], cases: Sequence[Case]) -> None:
 def smoke(**options: Any) -> int:  # noqa: ANN401 - click's values
     """Ask a dozen valid cases, every line held against its schema, and tell a broken adapter from a wrong library."""
     from seglog_conformance.judging import Examiner
+    from seglog_conformance.known import read_known
     from seglog_conformance.registry import Builder
     from seglog_conformance.report_table import result_lines
     from seglog_conformance.smoke import smoke as smoke_test
@@ -161,7 +163,7 @@ def smoke(**options: Any) -> int:  # noqa: ANN401 - click's values
         examiner = Examiner(testee, extra_growth=listed.adapter.extra_memory if listed.adapter else 0)
         try:
             hello = examiner.start()
-            found = smoke_test(examiner, every)
+            found = smoke_test(examiner, every, read_known(listed.name, listed.version))
         except StartError as error:
             write_text(printable(f"{listed.label}: the adapter does not come up: {error}"))
             status = FINDINGS
@@ -231,6 +233,7 @@ def repro(case_id: str, **options: Any) -> None:  # noqa: ANN401 - click's value
                 diagnose(f"{listed.label}: pipe into {shlex.join(arguments)}")
 
 
+command.add_command(bugs)
 command.add_command(cross)
 command.add_command(generate)
 command.add_command(differential)

@@ -25,6 +25,7 @@ from suite_cases.segments import (
     time_entry,
     time_index,
 )
+from suite_cases.trusting import add_trusting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -464,4 +465,6 @@ def _times(find: Callable[..., None]) -> None:
 
 def families() -> list[Family]:
     """All of this module."""
-    return [lookups()]
+    family = lookups()
+    add_trusting(family)
+    return [family]

@@ -20,6 +20,7 @@ from suite_cases.segments import (
     name_of,
     row,
 )
+from suite_cases.trusting import add_trusting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -633,4 +634,5 @@ def families() -> list[Family]:
     """All of this module."""
     family = transactions()
     reads(family)
+    add_trusting(family)
     return [family]

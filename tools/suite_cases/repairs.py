@@ -165,6 +165,8 @@ def repairs(family: Family) -> None:
     _markers(to)
     _believed(to)
     _truncated(to)
+    _odd(to)
+    _rare(to)
 
 
 def _epochs(to: Repairs) -> None:
@@ -620,6 +622,7 @@ def _strict_order(to: Repairs) -> None:
             "cuts": [cut],
             "dropped": [],
             "remarks": [{"at": 3 * SIZE, "requirement": "SEG-LOG-006"}],
+            "differences": [{"at": 0, "requirement": "SEG-RCV-023"}],
         },
     )
     to.recover(
@@ -721,7 +724,11 @@ def _markers(to: Repairs) -> None:
             {**segment(good), **epochs((0, 0))},
             4,
             modes="t",
-            plan={"cuts": [cut], "remarks": [{"at": position, "requirement": found}]},
+            plan={
+                "cuts": [cut],
+                "remarks": [{"at": position, "requirement": found}],
+                "differences": [{"at": position, "requirement": "SEG-RCV-008"}],
+            },
         )
     packed = Batch(
         base=4,
@@ -1037,3 +1044,211 @@ def _short(units: Sequence[Batch], offset: int, base: int = 0) -> Files:
         name_of(base, ".index"): b"".join(kept),
         name_of(base, ".timeindex"): b"".join(timed),
     }
+
+
+def _odd(to: Repairs) -> None:
+    """What is found once in a thousand directories."""
+    high = [*FIRST[:4], replace(FIRST[4], base=2, base_timestamp=5000)]
+    to.recover(
+        "order-late-time",
+        "Offsets go back where no index entry is due, and the largest timestamp with them: brokers empty the segment.",
+        should("SEG-RCV-023"),
+        {name_of(0): bytes_of(high), name_of(0, ".index"): b""},
+        segment([]),
+        0,
+        modes="b",
+        plan={
+            "cuts": [
+                {"baseOffset": "0", "position": 0, "nextOffset": "0", "requirements": ["SEG-RCV-023", "SEG-LOG-006"]}
+            ]
+        },
+        indexIntervalBytes=3 * SIZE - 1,
+    )
+    to.recover(
+        "empty-without-time-index",
+        "An empty log and an index.",
+        must("SEG-RCV-025"),
+        {name_of(0): b"", name_of(0, ".index"): b""},
+        segment([]),
+        0,
+    )
+    short = {name.lstrip("0"): content for name, content in segment(SECOND, 15).items()}
+    to.recover(
+        "names-with-few-digits",
+        "A broker would not find indexes of such names again: they get the right ones.",
+        must("SEG-PDR-005"),
+        {**segment(FIRST), **short},
+        {**segment(FIRST), **segment(SECOND, 15), **epochs((0, 0))},
+        24,
+        modes="t",
+    )
+    gone = Batch(base=4, recs=(), last_delta=0, producer_id=9, producer_epoch=2, attributes=CONTROL | TRANSACTIONAL)
+    kept = segment([data(0, b"a"), *row(1, base=1), gone, *row(1, base=5)])
+    to.recover(
+        "marker-removed",
+        "Compaction took the marker and left its batch: that is fine.",
+        must("SEG-RCV-008"),
+        kept,
+        {**kept, **epochs((0, 0))},
+        8,
+        plan={"cuts": [], "remarks": [], "differences": []},
+    )
+    far = [Batch(base=0), Batch(base=2**31 - 1)]
+    to.recover(
+        "offsets-as-far-as-they-go",
+        "The last offset that a segment can index.",
+        must("SEG-RCV-003", "SEG-LOG-009"),
+        segment(far),
+        {**segment(far), **epochs((0, 0))},
+        2**31,
+        plan={"cuts": [], "remarks": []},
+    )
+    for name, cut in (("first", 0), ("second", 1)):
+        logs_cut = {name_of(0): bytes_of(FIRST), name_of(15): bytes_of(SECOND), name_of(24): bytes_of(THIRD)}
+        broken = name_of(0 if cut == 0 else 15)
+        logs_cut[broken] = flipped(logs_cut[broken], SIZE + 70)
+        left = segment(FIRST[:1]) if cut == 0 else {**segment(FIRST), **segment(SECOND[:1], 15)}
+        to.recover(
+            f"cut-in-the-{name}",
+            "The cut, what it rests on, and what goes behind it.",
+            must("SEG-RCV-003", "SEG-RCV-004"),
+            {**ALL, **logs_cut},
+            {**left, **epochs((0, 0))},
+            (3, 18)[cut],
+            plan={
+                "scanned": [["0"], ["0", "15"]][cut],
+                "cuts": [
+                    {
+                        "baseOffset": ("0", "15")[cut],
+                        "position": SIZE,
+                        "nextOffset": ("3", "18")[cut],
+                        "requirements": ["SEG-RCV-003", "SEG-BAT-003"],
+                    }
+                ],
+                "dropped": [["15", "24"], ["24"]][cut],
+            },
+        )
+    to.recover(
+        "recovery-point-and-an-index-that-is-missing",
+        "Below the recovery point the cut of a segment without an index drops nothing; above it a cut does.",
+        must("SEG-RCV-004", "SEG-RCV-006"),
+        {
+            name: content
+            for name, content in {
+                **ALL,
+                name_of(0): flipped(ALL[name_of(0)], 70),
+                name_of(15): flipped(ALL[name_of(15)], 70),
+            }.items()
+            if name != name_of(0, ".index")
+        },
+        {**segment([]), **segment([], 15)},
+        15,
+        recoveryPoint="20",
+        plan={"scanned": ["0", "15"], "dropped": ["24"]},
+    )
+    point = {**ALL, name_of(15): flipped(ALL[name_of(15)], 70)}
+    to.recover(
+        "recovery-point-above-an-index-that-is-missing",
+        "Nothing is unflushed but the last segment.",
+        must("SEG-RCV-004", "SEG-RCV-006"),
+        {name: content for name, content in point.items() if name != name_of(15, ".index")},
+        {**ALL, **segment([], 15), **epochs((0, 24))},
+        30,
+        recoveryPoint="24",
+        plan={"scanned": ["15", "24"], "dropped": []},
+    )
+
+
+def _rare(to: Repairs) -> None:
+    """What only one more batch, or one number less, shows."""
+    back = [*FIRST[:3], replace(FIRST[3], base=2), FIRST[4]]
+    to.recover(
+        "order-kept-one-byte-short",
+        "Offsets go back where an index entry would be due one byte later: brokers do not notice.",
+        should("SEG-RCV-023"),
+        {name_of(0): bytes_of(back), name_of(0, ".index"): b""},
+        {**segment(back, interval=SIZE), **epochs((0, 0))},
+        15,
+        modes="b",
+        indexIntervalBytes=SIZE,
+    )
+    looks = replace(data(0, b"a"), recs=(Rec(key=control_key(0), value=marker_value(0)),))
+    begun, ended = segment([looks, *row(1, base=1)]), segment([marker("ABORT", 4), *row(1, base=5)], 4)
+    index = {name_of(4, ".txnindex"): aborted(9, 0, 4, 5)}
+    for name, point, found in (("", None, epochs((0, 0), (3, 4))), ("-not-scanned", "4", epochs((3, 4)))):
+        to.recover(
+            f"data-that-looks-like-a-marker{name}",
+            "Data that looks like an end marker ends nothing: it stands in no control batch.",
+            must("SEG-RCV-025", "SEG-TXN-001"),
+            {**begun, **ended},
+            {**begun, **ended, **index, **found},
+            8,
+            recoveryPoint=point,
+            plan={"cuts": [], "dropped": [], "remarks": []},
+        )
+    two = [data(0, b"a"), marker("ABORT", 1), data(2, b"b", sequence=1)]
+    first, second = segment(two), segment([marker("ABORT", 3)], 3)
+    to.recover(
+        "aborts-of-the-segment-before",
+        "Those that ended in the segment before are listed there.",
+        must("SEG-RCV-025", "SEG-TXN-001"),
+        {**first, **second},
+        {**first, **second, name_of(3, ".txnindex"): aborted(9, 2, 3, 4), **epochs((3, 3))},
+        4,
+        recoveryPoint="3",
+    )
+    to.recover(
+        "aborts-of-both-segments",
+        "Each segment lists its own.",
+        must("SEG-RCV-025", "SEG-TXN-001"),
+        {**first, **second},
+        {
+            **first,
+            **second,
+            name_of(0, ".txnindex"): aborted(9, 0, 1, 2),
+            name_of(3, ".txnindex"): aborted(9, 2, 3, 4),
+            **epochs((0, 0), (3, 1)),
+        },
+        4,
+    )
+    grown = [replace(one, leader_epoch=epoch) for one, epoch in zip(FIRST, (0, 2, 2, 5, 6), strict=True)]
+    to.recover(
+        "epochs-known-begins-later",
+        "The epoch of a batch is known already, though from a later offset on.",
+        must("SEG-RCV-028"),
+        {**segment(grown), **epochs((0, 0), (2, 3), (6, 14))},
+        {**segment(grown), **epochs((0, 0), (2, 3), (6, 14))},
+        15,
+    )
+    wide = [Batch(base=0), Batch(base=2**31, base_timestamp=2000), Batch(base=2**31 + 5, base_timestamp=3000)]
+    parts = {**segment(wide[:1]), **segment(wide[1:], 2**31)}
+    to.recover(
+        "offsets-too-far-for-an-index",
+        "Offsets that no index of this segment can hold: the segment is split before them.",
+        must("SEG-RCV-022", "SEG-LOG-009"),
+        {name_of(0): bytes_of(wide), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},
+        {**parts, **epochs((0, 0))},
+        2**31 + 6,
+        modes="bt",
+    )
+    clean = must("SEG-RCV-002")
+    to.recover(
+        "nothing-differs",
+        "Brokers do the same.",
+        clean,
+        ALL,
+        {**ALL, **epochs((0, 0))},
+        30,
+        modes="t",
+        plan={"cuts": [], "remarks": [], "differences": []},
+    )
+    to.recover(
+        "cut-like-brokers",
+        "Brokers cut and drop the same.",
+        must("SEG-RCV-003", "SEG-RCV-004"),
+        {**ALL, name_of(15): flipped(ALL[name_of(15)], SIZE + 70)},
+        {**segment(FIRST), **segment(SECOND[:1], 15), **epochs((0, 0))},
+        18,
+        modes="t",
+        plan={"differences": []},
+    )

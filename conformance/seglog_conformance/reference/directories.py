@@ -11,17 +11,17 @@ from seglog_conformance.reference.logs import records_of
 from seglog_conformance.reference.wire import rejection
 from seglog_format.codec.checkpoints import encode_offset_checkpoint
 from seglog_format.errors import FormatError, OffsetOutOfRangeError, SeglogError
-from seglog_format.lifecycle.recovery_apply import RecoveryOptions, recover_partition
+from seglog_format.lifecycle.recovery_apply import RecoveryOptions, prepare_recovery, recover_partition
 from seglog_format.lifecycle.truncation import truncate_to
 from seglog_format.log.partition import DEFAULT_MAX_BYTES, open_partition
 from seglog_format.model import CheckpointedOffset, Frame
 from seglog_format.names import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from seglog_conformance.protocol import Json
-    from seglog_format.lifecycle.recovery import RecoveryPlan
+    from seglog_format.lifecycle.recovery_apply import PreparedRecovery
     from seglog_format.lifecycle.segment_scan import Remark
     from seglog_format.log.partition import Partition
 
@@ -159,20 +159,28 @@ def recover(request: Json) -> Json:
         if done.failure is not None:
             return _not_started(done.failure)
         after, beside = files_in(path), checkpoints_beside(path)
+        end = _end_after(done, path, chosen)
         truncated = before - _log_size(path)
     return {
         "ok": True,
         "truncatedBytes": truncated,
-        "nextOffset": str(done.plan.log_end_offset),
+        "nextOffset": str(end),
         "files": after,
         "names": list(after),
         "checkpoints": beside,
-        "plan": _plan(done.plan),
+        "plan": _plan(done),
     }
 
 
-def _plan(plan: RecoveryPlan) -> Json:
-    """What recovery decided of the segments, and by which rules."""
+def _end_after(done: PreparedRecovery, path: Path, options: RecoveryOptions) -> int:
+    """A broker that splits a segment begins again: only then it knows where the log ends."""
+    plan = prepare_recovery(path, options=options).plan if done.splits else done.plan
+    return plan.log_end_offset
+
+
+def _plan(done: PreparedRecovery) -> Json:
+    """What recovery decided of the segments, by which rules, and where brokers do something else."""
+    plan = done.plan
     cuts = [
         {
             "baseOffset": str(cut.base_offset),
@@ -182,9 +190,14 @@ def _plan(plan: RecoveryPlan) -> Json:
         }
         for cut in plan.cuts
     ]
-    remarks = [{"at": remark.location.position, "requirement": remark.requirements[0]} for remark in plan.remarks]
+    remarks, differences = map(_remarks, (plan.remarks, done.differences))
     scanned, dropped = map(str, plan.scanned), map(str, plan.dropped)
-    return {"scanned": list(scanned), "cuts": cuts, "dropped": list(dropped), "remarks": remarks}
+    told = {"scanned": list(scanned), "cuts": cuts, "dropped": list(dropped)}
+    return {**told, "remarks": remarks, "differences": differences}
+
+
+def _remarks(remarks: Sequence[Remark]) -> list[Json]:
+    return [{"at": remark.location.position, "requirement": remark.requirements[0]} for remark in remarks]
 
 
 def _not_started(failure: Remark) -> Json:

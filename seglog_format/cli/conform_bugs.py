@@ -1,0 +1,66 @@
+"""``seglog conform bugs``: defects that were fixed, an older release beside a newer one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from seglog_format.cli.main import FINDINGS
+from seglog_format.cli.options import PATH
+from seglog_format.cli.output import write_json, write_text
+from seglog_format.cli.render import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seglog_conformance.bugs import Bug, Shown
+
+
+@click.command()
+@click.option("--testee", "testees", multiple=True, metavar="NAME", help="Of an adapter; may be repeated.")
+@click.option("--adapter", "directories", multiple=True, type=PATH, help="A directory with an adapter.toml; the same.")
+@click.option("--build", type=PATH, default=Path("build/conform"), help="Where adapters are built.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line instead of a table.")
+@click.option("--report", type=PATH, help="Write everything to this file as one JSON object.")
+def bugs(**options: Any) -> int:  # noqa: ANN401 - click's values
+    """Show defects that were fixed: an older release fails the cases that name the rule, a newer one passes them.
+
+    What is claimed, and where it was reported, stands in the bugs.toml of an adapter; both releases are built and
+    asked. The exit status is 1 when a claim does not hold. Claims about a library whose tool chain is missing are
+    named and passed over.
+    """
+    from seglog_conformance.bugs import bug_line, report, show
+    from seglog_conformance.cases import load_cases
+    from seglog_conformance.registry import Builder
+
+    shown = show(
+        Builder(options["build"]), _claims([*options["testees"], *map(str, options["directories"])]), load_cases()
+    )
+    if options["report"] is not None:
+        text = json.dumps(report(shown, f"seglog conform bugs --report {options['report']}"), indent=1)
+        options["report"].write_text(f"{text}\n", encoding="utf-8")
+    if options["as_json"]:
+        for one in shown:
+            write_json(bug_line(one))
+    else:
+        _print(shown)
+    return 0 if all(one.holds or one.is_unavailable for one in shown) else FINDINGS
+
+
+def _claims(names: Sequence[str]) -> list[Bug]:
+    from seglog_conformance.bugs import read_bugs
+    from seglog_conformance.registry import adapters, listed
+
+    chosen = [one for name in names if (one := listed(name).adapter) is not None] if names else adapters()
+    return [bug for adapter in chosen for bug in read_bugs(adapter)]
+
+
+def _print(shown: Sequence[Shown]) -> None:
+    from seglog_conformance.report_table import bug_lines, bug_table, console
+
+    console(4).print(bug_table(shown))
+    for line in bug_lines(shown):
+        write_text(printable(line))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import random
 import shutil
 import struct
 from pathlib import Path
@@ -28,6 +29,7 @@ from made_partitions import (
 from messages import message, wrapper
 from random_damage import damaged
 from random_logs import random_log
+from simulated_files import MirroredFiles, PowerCut, SimulatedFiles
 from support import authentic, authentic_expected, authentic_names
 
 from seglog_format.checks import verify
@@ -614,6 +616,30 @@ def test_the_power_may_go_at_any_moment(
             assert moment > 10
             return
     pytest.fail("recovery does not end")
+
+
+@pytest.mark.req("SEG-RCV-004")
+@pytest.mark.parametrize("seed", range(20))
+def test_segments_that_are_dropped_leave_no_hole(seed: int, tmp_path: Path) -> None:
+    """A full scan may drop what no later scan would look at: what is left when the power goes is a log all the same."""
+    segments = {f"{base}.log": entry(base, 10) for base in range(0, 60, 10)}
+    segments["0.log"] = patched(segments["0.log"], 70, "b", 9, seal=False)
+    for moment in range(1, 200):
+        directory = make(tmp_path / str(moment), segments)
+        disk = SimulatedFiles(directory.parent, random.Random(f"{seed} {moment}"))  # noqa: S311 - chance that repeats
+        disk.load(directory.parent)
+        disk.cut_at = moment
+        try:
+            recover_partition(directory, options=FULL_SCAN, files=MirroredFiles(disk))
+        except PowerCut:
+            disk.lose_power()
+            survived = tmp_path / f"{moment}-survived"
+            disk.store(survived)
+            bases = sorted(log_sizes(survived / directory.name))
+            assert bases == list(range(0, 10 * len(bases), 10))
+        else:
+            return
+    pytest.fail("there is no end")
 
 
 def built(root: Path, files: Callable[[], dict[str, bytes]]) -> Path:

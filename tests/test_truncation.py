@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from made_partitions import (
     make,
     names,
 )
+from simulated_files import MirroredFiles, PowerCut, SimulatedFiles
 
 from seglog_format.errors import UsageError
 from seglog_format.lifecycle.recovery_apply import recover_partition
@@ -198,6 +200,29 @@ def test_below_the_first_segment_the_power_may_go_too(tmp_path: Path) -> None:
             assert log_sizes(directory) == {3: 0}
         else:
             return
+
+
+@pytest.mark.req("SEG-TRN-001")
+@pytest.mark.parametrize("seed", range(20))
+def test_a_power_cut_leaves_no_hole(seed: int, tmp_path: Path) -> None:
+    """What was not synced survives by chance: of two renames the second may be there without the first."""
+    segments = {f"{base}.log": entry(base, 10) for base in range(0, 60, 10)}
+    for moment in range(1, 100):
+        directory = make(tmp_path / str(moment), segments)
+        disk = SimulatedFiles(directory.parent, random.Random(f"{seed} {moment}"))  # noqa: S311 - chance that repeats
+        disk.load(directory.parent)
+        disk.cut_at = moment
+        try:
+            truncate_to(directory, 5, files=MirroredFiles(disk))
+        except PowerCut:
+            disk.lose_power()
+            survived = tmp_path / f"{moment}-survived"
+            disk.store(survived)
+            bases = sorted(log_sizes(survived / directory.name))
+            assert bases == list(range(0, 10 * len(bases), 10))
+        else:
+            return
+    pytest.fail("there is no end")
 
 
 @pytest.mark.parametrize(("names_of", "offset"), [({}, 0), ({"0.log": b""}, -1)])

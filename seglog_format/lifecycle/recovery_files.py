@@ -91,7 +91,7 @@ def recovery_steps(work: RecoveryWork) -> tuple[FileStep, ...]:
     """Drop, cut, and make everything beside the logs agree with them."""
     written, epochs = _written(work)
     return (
-        *settled(_drops(work), work.directory),
+        *_drops(work),
         *_cuts(work),
         *_first_segment(work),
         *written,
@@ -101,11 +101,11 @@ def recovery_steps(work: RecoveryWork) -> tuple[FileStep, ...]:
 
 
 def _drops(work: RecoveryWork) -> Iterator[FileStep]:
-    """The last segment first, so that no gap opens in what is left."""
+    """The last segment first, and on the disk as gone before the next, so that a power cut leaves no hole."""
     rule = "SEG-RCV-007" if work.plan.restarts else "SEG-RCV-004"
     for segment in reversed(work.segments):
         if segment.base_offset in work.plan.dropped:
-            yield from removal_steps(segment.paths, rule)
+            yield from settled(removal_steps(segment.paths, rule), work.directory)
 
 
 def _cuts(work: RecoveryWork) -> Iterator[FileStep]:

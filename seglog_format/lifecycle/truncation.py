@@ -167,16 +167,21 @@ def truncation_steps(
     """
     if not plan.changes_log:
         return ()
-    dropped = [segment for segment in reversed(segments) if segment.base_offset in plan.dropped]
-    removals = (step for segment in dropped for step in removal_steps(segment.paths, "SEG-TRN-001"))
     return (
         *_lowered(listing, directory, plan),
         *_epochs(listing, plan),
         *settled(_snapshots(listing, segments, plan), listing.path),
         *_new_segment(listing, plan),
-        *settled(removals, listing.path),
+        *_removals(listing, segments, plan),
         *_cut(segments, plan),
     )
+
+
+def _removals(listing: PartitionListing, segments: Sequence[LogSegment], plan: TruncationPlan) -> Iterator[FileStep]:
+    """The last segment first, and on the disk as gone before the next, so that a power cut leaves no hole."""
+    for segment in reversed(segments):
+        if segment.base_offset in plan.dropped:
+            yield from settled(removal_steps(segment.paths, "SEG-TRN-001"), listing.path)
 
 
 def _lowered(listing: PartitionListing, directory: LogDirectory, plan: TruncationPlan) -> Iterator[FileStep]:

@@ -43,6 +43,11 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	@$(PIP) --editable '.[docs]'
 	@touch $(VENV)/.base $@
 
+$(VENV)/.bench: pyproject.toml | $(BIN)/python
+	@echo 'Installing seglog-format and its columnar engine into $(VENV) (once)'
+	@$(PIP) --editable '.[fast]'
+	@touch $(VENV)/.base $@
+
 # -- look ------------------------------------------------------------------------------------------------------------
 
 demo: $(VENV)/.base ## read log directories that real Kafka brokers wrote, and explain a broken one
@@ -88,9 +93,10 @@ conform: $(VENV)/.dev ## judge the reference, and the Python libraries that pip 
 authentic: $(VENV)/.dev ## hold the reference reader against what Kafka reads from the bundled fixtures
 	@$(BIN)/python tools/conform.py $(ARGS)
 
-bench: $(VENV)/.base ## how quick reading is, and appending against Kafka's own classes (Java 17, Maven)
-	@$(BIN)/python tools/bench.py $(ARGS)
+bench: $(VENV)/.bench ## how quick everything is, against every implementation that is there (long; ARGS='--scale 0.1')
+	@$(BIN)/python tools/bench.py
 	@$(BIN)/python benchmarks/append.py --report reports/append.json
+	@$(BIN)/python benchmarks/bench.py --report reports/bench.json $(ARGS)
 
 # -- documentation ---------------------------------------------------------------------------------------------------
 

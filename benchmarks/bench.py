@@ -1,0 +1,208 @@
+"""``make bench``: the columnar engine against every implementation that is there, in one session.
+
+Data comes from seeds and is kept, peers are built once. All take turns, all have to find the same contents, and what
+counts are ratios: to the best of the others, and to what this machine allows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import articles
+from datasets import BUILD, DataSet, data_set
+from harness import machine
+from limits import Limit, codec_limit, memory_limits
+from peers import OURS, PROGRAMS
+from pipe import NotBuiltError, PeerError
+from ratios import ratios
+from recipes import RECIPES
+from session import Session
+from tables import say_articles, say_limits, say_memory, say_ratios, say_rows
+from wholes import memory_growth, verify_rows
+from works import TEXT, WORKS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+PARTS: Final = ("works", "limits", "verify", "memory", "articles")
+MEMORY_DATA: Final = ("u100", "jlz4")
+ARTICLES_DATA: Final = "s100"
+VERIFIED: Final = ("u100", "u100_1g")
+LIMITED: Final = ("u100", "u1k", "h100", "s100", "p100", "m1u100", "m1lz4")
+
+
+def say(text: str) -> None:
+    """To whoever waits."""
+    print(text, flush=True)
+
+
+class Bench:
+    """One run.
+
+    Args:
+        given: options of the command line.
+    """
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self.given = given
+        self.failed = False
+        self.report: dict[str, Any] = {
+            "command": "python benchmarks/bench.py " + " ".join(sys.argv[1:]),
+            "seed": given.seed,
+            "scale": given.scale,
+            "rounds": given.rounds,
+            "machine": {**machine(), "processor": processor()},
+        }
+        recipes = [recipe for recipe in RECIPES if not given.data or recipe.name in given.data]
+        self.data: dict[str, DataSet] = {}
+        for recipe in recipes:
+            say(f"data: {recipe.name}")
+            self.data[recipe.name] = data_set(recipe, given.scale, given.seed)
+        self.report["data"] = [
+            {
+                "name": each.name,
+                "about": each.about,
+                "bytes": each.size,
+                "uncompressed": each.uncompressed,
+                "records": each.records,
+                "batches": each.batches,
+                "crc32c": f"{each.crc32c:08x}",
+            }
+            for each in self.data.values()
+        ]
+
+    def run(self) -> dict[str, Any]:
+        """All parts that are wanted."""
+        parts: dict[str, Callable[[], None]] = {
+            "limits": self._limits,
+            "works": self._works,
+            "verify": self._verify,
+            "memory": self._memory,
+            "articles": self._articles,
+        }
+        self.report["results"] = []
+        self.report["limits"] = {}
+        for name, part in parts.items():
+            if name in self.given.parts:
+                part()
+        self.report["ratios"] = ratios(self.report["results"], self.report["limits"])
+        say_ratios(self.report["ratios"], say)
+        self.report["loadAverageAtEnd"] = round(os.getloadavg()[0], 1)
+        return self.report
+
+    def _limits(self) -> None:
+        """Of memory and checksums over one log; a log a second for each set that they bound."""
+        speeds: dict[str, Limit] = {}
+        if "u100" in self.data:
+            speeds = memory_limits(self.data["u100"], self.given.rounds)
+        logs = {
+            kind: {name: limit.best * 1e6 / self.data[name].size for name in LIMITED if name in self.data}
+            for kind, limit in speeds.items()
+        }
+        compressed = [self.data[name] for name in (*TEXT, "m1lz4") if name in self.data]
+        codecs = {each.name: codec_limit(each, self.given.rounds) for each in compressed}
+        logs["codec"] = {name: limit.best * 1e6 / self.data[name].size for name, limit in codecs.items()}
+        self.report["limits"] = {
+            "megabytesPerSecond": {kind: {"best": limit.best, **limit.ways} for kind, limit in speeds.items()},
+            "codecs": {name: {"best": limit.best, **limit.ways} for name, limit in codecs.items()},
+            "logsPerSecond": logs,
+        }
+        say_limits(self.report["limits"], say)
+
+    def _works(self) -> None:
+        with Session(self.given.programs, say) as session:
+            self.report["versions"] = {name: each.version for name, each in session.processes.items()}
+            self.report["missing"] = session.missing
+            for name, reason in session.missing.items():
+                say(f"passed over: {name}: {reason}")
+            for work in WORKS:
+                if self.given.works and work.name not in self.given.works:
+                    continue
+                rows = [
+                    row
+                    for name in work.data
+                    if name in self.data
+                    for row in session.measured(work, self.data[name], self.given.rounds)
+                ]
+                self.failed |= any(row.agrees is False for row in rows)
+                told = [row.told() for row in rows]
+                self.report["results"] += told
+                say_rows(work.title, told, say)
+
+    def _verify(self) -> None:
+        java = next(program for program in PROGRAMS if program.name == "java")
+        has_java = not java.missing() and (java.home / "built").exists() and "java" in (self.given.programs or ["java"])
+        for name in VERIFIED:
+            if name in self.data:
+                told = verify_rows(self.data[name], min(self.given.rounds, 3), java=has_java)
+                self.report["results"] += told
+                say_rows("whole process, verify", told, say)
+
+    def _memory(self) -> None:
+        found: list[dict[str, Any]] = []
+        for name in MEMORY_DATA:
+            if name in self.data:
+                try:
+                    with OURS.start() as fresh:
+                        found += memory_growth(fresh, self.data[name], self.given.scale)
+                except (NotBuiltError, PeerError) as error:
+                    found.append({"data": name, "note": str(error)})
+        self.report["memory"] = found
+        say_memory(found, say)
+
+    def _articles(self) -> None:
+        if ARTICLES_DATA in self.data:
+            self.report["articles"] = articles.measured(self.data[ARTICLES_DATA], self.given.rounds)
+            say_articles(self.report["articles"], say)
+
+
+def processor() -> str:
+    """What the processor calls itself."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), "")
+
+
+def is_full(given: argparse.Namespace, report: dict[str, Any]) -> bool:
+    """Whether everything was measured, at full size."""
+    chosen = given.data or given.works or given.programs or given.parts != list(PARTS)
+    return given.scale == 1 and not chosen and not report.get("missing")
+
+
+def options(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="the columnar engine against every implementation that is there")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the size of the data; 0.1 for a quick run")
+    parser.add_argument("--seed", type=int, default=1, help="of the data")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of each")
+    parser.add_argument("--data", nargs="*", default=[], choices=[recipe.name for recipe in RECIPES], metavar="SET")
+    parser.add_argument("--works", nargs="*", default=[], choices=sorted({work.name for work in WORKS}), metavar="WORK")
+    parser.add_argument("--programs", nargs="*", default=[], choices=[program.name for program in PROGRAMS])
+    parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=PARTS)
+    parser.add_argument("--json", type=Path, default=BUILD / "bench.json", help="where any run is written")
+    parser.add_argument("--report", type=Path, help="where a full run is written besides")
+    return parser.parse_args(arguments)
+
+
+def main() -> int:
+    """Measure, print, and keep the figures."""
+    given = options(sys.argv[1:])
+    bench = Bench(given)
+    text = json.dumps(bench.run(), indent=1) + "\n"
+    given.json.write_text(text, encoding="utf-8")
+    if given.report is not None and is_full(given, bench.report):
+        given.report.write_text(text, encoding="utf-8")
+    elif given.report is not None:
+        say(f"\nnot a full run at scale 1: {given.report} is left as it is")
+    return 1 if bench.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,155 @@
+"""What no reader can pass: copying memory, reading it, checksums, and the codecs alone, over the same bytes."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import time
+import zlib
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import cramjam
+import google_crc32c
+import lz4.frame
+import numpy as np
+import zstandard
+from templates import HEADER
+
+from seglog_format.codec.compression import decompress
+from seglog_format.errors import Location
+
+try:
+    from isal import igzip, isal_zlib
+except ImportError:  # there is no wheel for every processor
+    igzip, isal_zlib = gzip, zlib
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from datasets import DataSet
+
+CHUNK: Final = 16_384
+WRAPPED_FROM: Final = 34
+"""Where the payload of a wrapper of magic 1 without a key begins."""
+XERIAL_HEADER: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Megabytes a second that the quickest way gave, and each way by name."""
+
+    best: float
+    ways: dict[str, float]
+
+
+def timed(work: Callable[[], object], size: int, rounds: int) -> float:
+    """Megabytes a second in the best of some rounds."""
+    seconds = []
+    for _ in range(rounds + 1):
+        start = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - start)
+    return size / 1e6 / min(seconds[1:])
+
+
+def _limit(ways: dict[str, Callable[[], object]], size: int, rounds: int) -> Limit:
+    speeds = {name: round(timed(way, size, rounds), 1) for name, way in ways.items()}
+    return Limit(max(speeds.values()), speeds)
+
+
+def memory_limits(data: DataSet, rounds: int) -> dict[str, Limit]:
+    """Of an uncompressed log: ``memcpy``, ``read`` from the page cache, ``crc`` and ``crc32``.
+
+    Args:
+        data: whose bytes are used.
+        rounds: of which the best counts.
+    """
+    whole = data.path.read_bytes()
+    array = np.frombuffer(whole, np.uint8)
+    words, target = array[: len(array) // 8 * 8].view(np.uint64), np.empty_like(array)
+    pieces = [whole[start : start + CHUNK] for start in range(0, len(whole), CHUNK)]
+    size = len(whole)
+    castagnoli = {
+        "google-crc32c, 16 KB": lambda: [google_crc32c.value(piece) for piece in pieces],
+        "google-crc32c, whole": lambda: google_crc32c.value(whole),
+        **_kernel_ways(array, castagnoli=True),
+    }
+    ieee = {
+        "zlib, 16 KB": lambda: [zlib.crc32(piece) for piece in pieces],
+        "isal, 16 KB": lambda: [isal_zlib.crc32(piece) for piece in pieces],
+        **_kernel_ways(array, castagnoli=False),
+    }
+    reading = {
+        "sum of 8-byte words": words.sum,
+        "read() into the same buffer": lambda: data.path.open("rb").readinto(target),
+    }
+    return {
+        "memcpy": _limit({"numpy copyto": lambda: np.copyto(target, array)}, size, rounds),
+        "read": _limit(reading, size, rounds),
+        "crc": _limit(castagnoli, size, rounds),
+        "crc32": _limit(ieee, size, rounds),
+    }
+
+
+def _kernel_ways(array: Any, *, castagnoli: bool) -> dict[str, Callable[[], object]]:  # noqa: ANN401 - an array
+    """The engine's own checksum over all bytes at once, where the engine is there."""
+    try:
+        from seglog_format.columnar import checksum, cpu  # noqa: PLC0415 - needs numba
+    except ImportError:
+        return {}
+    path = cpu.checksum_path()
+    return {"the engine's, whole": lambda: checksum.checksum(castagnoli, path, array, 0, len(array))}
+
+
+def codec_limit(data: DataSet, rounds: int) -> Limit:
+    """Decompressing every batch, in megabytes of log a second.
+
+    Args:
+        data: a compressed set.
+        rounds: of which the best counts.
+    """
+    payloads = list(_payloads(data))
+    codec, magic = payloads[0][0], payloads[0][1]
+    found = [payload for _, _, payload in payloads]
+    ways = {"the package's": lambda: [decompress(codec, each, magic=magic, at=Location()) for each in found]}
+    for name, expand in _wheels(codec).items():
+        ways[name] = partial(_each, expand, found)
+    return _limit(ways, data.size, rounds)
+
+
+def _each(expand: Callable[[bytes], object], payloads: Sequence[bytes]) -> None:
+    for payload in payloads:
+        expand(payload)
+
+
+def _payloads(data: DataSet) -> Iterable[tuple[int, int, bytes]]:
+    log, at = data.path.read_bytes(), 0
+    while at < len(log):
+        end = at + 12 + struct.unpack_from(">i", log, at + 8)[0]
+        magic = log[at + 16]
+        codec = log[at + 22 if magic > 1 else at + 17] & 7
+        yield codec, magic, log[at + (HEADER.size if magic > 1 else WRAPPED_FROM) : end]
+        at = end
+
+
+def _wheels(codec: int) -> dict[str, Callable[[bytes], object]]:
+    """Decoders that pip brings, by name; the reference's own choice is among them."""
+    zstd = zstandard.ZstdDecompressor()
+    known: dict[int, dict[str, Callable[[bytes], object]]] = {
+        1: {"zlib": gzip.decompress, "isal": igzip.decompress, "cramjam": cramjam.gzip.decompress},
+        2: {"cramjam": _xerial},
+        3: {"lz4": lz4.frame.decompress, "cramjam": cramjam.lz4.decompress},
+        4: {"zstandard": lambda data: zstd.decompressobj().decompress(data), "cramjam": cramjam.zstd.decompress},
+    }
+    return known[codec]
+
+
+def _xerial(data: bytes) -> list[object]:
+    at, found = XERIAL_HEADER, []
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        found.append(cramjam.snappy.decompress_raw(data[at + 4 : at + 4 + size]))
+        at += 4 + size
+    return found

@@ -1,0 +1,119 @@
+"""A peer: a process that stays up, and answers one JSON object per line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from contents import Part, joined
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+
+
+class PeerError(Exception):
+    """A peer could not be built, gives no answer, or says that it failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a peer says of some passes.
+
+    Attributes:
+        seconds: of each pass.
+        contents: what the last came to; nothing where that was not asked for.
+        more: whatever else it says.
+    """
+
+    seconds: tuple[float, ...]
+    contents: Part
+    more: dict[str, Any]
+
+
+class NotBuiltError(Exception):
+    """The peer knows that it cannot do this work yet."""
+
+
+class Process:
+    """A peer that was started; use it as a context manager.
+
+    Args:
+        name: for complaints.
+        command: that starts it.
+        environment: variables besides those of this process.
+    """
+
+    def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.name = name
+        self._errors = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the process
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            encoding="utf-8",
+            env={**os.environ, **environment},
+        )
+        self.version: str = self._asked(work="hello")["version"]
+
+    def run(self, work: str, /, **fields: object) -> Answer:
+        """Have some passes of a work done.
+
+        Args:
+            work: see the peers.
+            fields: ``path``, ``how``, ``threads``, ``passes``, ``check`` (tell what the pass came to) and others.
+
+        Raises:
+            NotBuiltError: it says so.
+            PeerError: there is no answer, or it failed.
+        """
+        told = self._asked(work=work, **fields)
+        if "skip" in told:
+            raise NotBuiltError(told["skip"])
+        if "error" in told:
+            msg = f"{self.name}: {work}: {told['error']}"
+            raise PeerError(msg)
+        parts = joined(Part(int(number), count) for number, count in told.pop("parts", ()))
+        return Answer(tuple(told.pop("seconds", ())), parts, told)
+
+    def _asked(self, **request: object) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            self._errors.seek(0)
+            msg = f"{self.name} does not answer: {self._errors.read()[-2000:]}"
+            raise PeerError(msg)
+        told: dict[str, Any] = json.loads(line)
+        return told
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+        self._errors.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

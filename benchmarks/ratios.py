@@ -1,0 +1,80 @@
+"""Our speed in terms of the best of others, and of what the machine allows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from works import OURS, OWN, TARGETS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from works import Target
+
+SHARE_OF_LIMIT: Final = 0.85
+"""What is asked for where a target lies beyond the limit."""
+OUR_NAMES: Final = ("seglog-format", "seglog verify")
+
+
+def ratios(results: Sequence[Mapping[str, Any]], limits: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row for each target whose work was measured.
+
+    Args:
+        results: rows as `session.Row.told` and `wholes` tell them.
+        limits: megabytes a second, by name; ``codec`` has one for each set.
+    """
+    return [row for target in TARGETS if (row := _row(target, results, limits)) is not None]
+
+
+def _row(target: Target, results: Sequence[Mapping[str, Any]], limits: Mapping[str, Any]) -> dict[str, Any] | None:
+    named = {"title": target.title, "data": target.data, "atMost" if target.is_time else "atLeast": target.least}
+    mine = [row for row in results if _is_mine(target, row)]
+    if not mine:
+        return None
+    rivals = list(_rivals(target, results))
+    if "best" not in mine[0] or not rivals:
+        return {**named, "note": mine[0].get("note", "nobody to compare with")}
+    best = max(rivals, key=_speed)
+    ratio = _speed(best) / _speed(mine[0]) if target.is_time else _speed(mine[0]) / _speed(best)
+    limit = _limit(target, limits)
+    needed = _needed(target, _speed(best), limit)
+    row = {**named, "ratio": round(ratio, 3), "against": best["contender"]}
+    if limit is not None:
+        row["shareOfLimit"] = round(_speed(mine[0]) / limit, 3)
+    if needed != target.least:
+        row["limited"] = round(needed, 3)
+    return {**row, "met": ratio <= needed if target.is_time else ratio >= needed}
+
+
+def _is_mine(target: Target, row: Mapping[str, Any]) -> bool:
+    names = {"verify": OUR_NAMES[1]}
+    same = (row["work"], row["data"]) == (target.work, target.data)
+    return same and row["contender"] == names.get(target.work, target.ours)
+
+
+def _rivals(target: Target, results: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for row in results:
+        if (row["work"], row["data"]) != (target.against, target.data) or "best" not in row:
+            continue
+        if target.rivals == (OWN,):
+            if row["contender"] == OURS.name:
+                yield row
+        elif not row["contender"].startswith(OUR_NAMES) and (not target.rivals or row["contender"] in target.rivals):
+            yield row
+
+
+def _speed(row: Mapping[str, Any]) -> float:
+    return 1 / float(row["best"])
+
+
+def _limit(target: Target, limits: Mapping[str, Any]) -> float | None:
+    """In logs a second, as `_speed`; None where there is none or it was not measured."""
+    found = limits.get("logsPerSecond", {}).get(target.limit, {})
+    value: float | None = found.get(target.data)
+    return value
+
+
+def _needed(target: Target, rival: float, limit: float | None) -> float:
+    if limit is None or target.least * rival <= limit:
+        return target.least
+    return SHARE_OF_LIMIT * limit / rival

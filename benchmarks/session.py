@@ -1,0 +1,155 @@
+"""One session: every work, on every set, by all who can, in turns."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from peers import PROGRAMS, Contender
+from pipe import NotBuiltError, PeerError, Process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from datasets import DataSet
+    from works import Work
+
+LEAST_SECONDS: Final = 0.05
+"""Short passes are repeated until a turn lasts about as long."""
+MOST_PASSES: Final = 20
+SLOW_SECONDS: Final = 2.0
+SLOW_ROUNDS: Final = 2
+LOOKUPS: Final = 200
+STRIDE: Final = 7919
+"""Lookups jump around, by a prime."""
+
+
+@dataclass(slots=True)
+class Row:
+    """What one contender took for one work on one set.
+
+    Attributes:
+        seconds: of each pass.
+        note: why there are none.
+        agrees: whether it found what all others did; None where it found nothing.
+    """
+
+    work: Work
+    data: DataSet
+    contender: Contender
+    seconds: list[float] = field(default_factory=list)
+    note: str = ""
+    agrees: bool | None = None
+
+    @property
+    def best(self) -> float:
+        """The shortest."""
+        return min(self.seconds)
+
+    @property
+    def speed(self) -> float:
+        """Megabytes of the log a second, in the best pass; lookups a second."""
+        return (1.0 if self.work.per_lookup else self.data.size / 1e6) / self.best
+
+    def told(self) -> dict[str, Any]:
+        """For the report."""
+        row = {
+            "work": self.work.key,
+            "data": self.data.name,
+            "contender": self.contender.name,
+            "program": self.contender.program,
+        }
+        if not self.seconds:
+            return {**row, "note": self.note}
+        figures = {"best": self.best, "median": statistics.median(self.seconds)}
+        unit = "lookupsPerSecond" if self.work.per_lookup else "megabytesPerSecond"
+        speeds = {unit: round(self.speed, 1), "passes": len(self.seconds), "agrees": self.agrees}
+        return {**row, **{name: float(f"{value:.4g}") for name, value in figures.items()}, **speeds}
+
+
+class Session:
+    """The processes that take part; use it as a context manager.
+
+    Args:
+        only: names of programs, where not all are wanted.
+        say: told what is going on.
+    """
+
+    def __init__(self, only: Sequence[str], say: Callable[[str], None]) -> None:
+        self.processes: dict[str, Process] = {}
+        self.missing: dict[str, str] = {}
+        self._say = say
+        self._stack = ExitStack()
+        for program in PROGRAMS:
+            if only and program.name not in only:
+                continue
+            if lacking := program.missing():
+                self.missing[program.name] = f"not on this machine: {', '.join(lacking)}"
+                continue
+            try:
+                program.built()
+                self.processes[program.name] = self._stack.enter_context(program.start())
+            except PeerError as error:
+                self.missing[program.name] = str(error).strip()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def measured(self, work: Work, data: DataSet, rounds: int) -> list[Row]:
+        """Let all who can take turns.
+
+        Args:
+            work: that is done.
+            data: with which.
+            rounds: how often.
+        """
+        rows = [Row(work, data, contender) for contender in work.contenders if contender.program in self.processes]
+        passes = {id(row): self._warmed_up(row) for row in rows}
+        for number in range(rounds):
+            for row in rows:
+                slow = row.agrees is not None and passes[id(row)] == 0
+                if row.agrees is not None and (not slow or number < SLOW_ROUNDS):
+                    self._turn(row, max(1, passes[id(row)]))
+        return rows
+
+    def _warmed_up(self, row: Row) -> int:
+        """One pass that is checked; how many make a turn, 0 for those that take long."""
+        if row.data.size > row.contender.largest:
+            row.note = "not with so large a log"
+            return 0
+        if row.data.name.startswith("m1") and 1 not in row.contender.magics:
+            row.note = "reads no magic 1"
+            return 0
+        try:
+            answer = self._asked(row, passes=1, check=True)
+        except NotBuiltError as reason:
+            row.note = str(reason)
+            return 0
+        except PeerError as error:
+            row.note = str(error)
+            self._say(f"  {row.contender.name}: {error}")
+            return 0
+        wanted = self._expected(row)
+        row.agrees = wanted is None or wanted == answer.contents.number
+        if not row.agrees:
+            self._say(f"  {row.contender.name}: {row.work.title}, {row.data.name}: other contents than were written")
+        seconds = answer.seconds[0] * (LOOKUPS if row.work.per_lookup else 1)
+        return 0 if seconds > SLOW_SECONDS else min(MOST_PASSES, math.ceil(LEAST_SECONDS / max(seconds, 1e-6)))
+
+    def _expected(self, row: Row) -> int | None:
+        return row.data.checksums[row.work.arrives_at] if row.work.arrives_at else None
+
+    def _turn(self, row: Row, passes: int) -> None:
+        row.seconds += self._asked(row, passes=passes, check=False).seconds
+
+    def _asked(self, row: Row, *, passes: int, check: bool) -> Any:  # noqa: ANN401 - an answer
+        offsets = [number * STRIDE % row.data.records for number in range(LOOKUPS)]
+        more = {"offsets": offsets} if row.work.per_lookup else {}
+        fields = {"how": row.contender.how, "threads": row.work.threads, "passes": passes, "check": check, **more}
+        return self.processes[row.contender.program].run(row.work.name, path=str(row.data.path), **fields)

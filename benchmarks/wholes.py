@@ -1,0 +1,134 @@
+"""What a process as a whole takes: `seglog verify` against Kafka's dump tool, and memory as logs grow."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from datasets import BUILD, SEGMENT
+from peers import class_path, java_options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from datasets import DataSet
+    from pipe import Process
+
+VERIFY_SECONDS: Final = 120
+"""A process that is not done by then is not waited for."""
+SMALLEST: Final = 64 << 20
+LARGEST: Final = 2 << 30
+
+
+def verify_commands(data: DataSet, *, java: bool) -> dict[str, list[str]]:
+    """Processes that read every record of a log and check it, by name.
+
+    Args:
+        data: the log.
+        java: whether Kafka's tool is there.
+    """
+    ours = [sys.executable, "-m", "seglog_format.cli", "verify", str(data.directory)]
+    tool = ["java", *java_options(), "-cp", class_path() if java else "", "kafka.tools.DumpLogSegments"]
+    found = {"seglog verify": ours}
+    if java:
+        found["kafka-dump-log --deep-iteration"] = [*tool, "--deep-iteration", "--files", str(data.path)]
+    return found
+
+
+def has_engine() -> bool:
+    """Whether `seglog verify` can use the columnar engine."""
+    command = [sys.executable, "-m", "seglog_format.cli", "verify", "--help"]
+    return "--engine" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def process_seconds(command: list[str]) -> float | None:
+    """How long a process took, its output thrown away; None where it failed or was not done in time."""
+    start = time.perf_counter()
+    try:
+        subprocess.run(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=VERIFY_SECONDS, check=True
+        )
+    except (subprocess.SubprocessError, OSError):
+        return None
+    return time.perf_counter() - start
+
+
+def verify_rows(data: DataSet, rounds: int, *, java: bool) -> list[dict[str, Any]]:
+    """Every process in turns.
+
+    Args:
+        data: the log.
+        rounds: how often.
+        java: whether Kafka's tool is there.
+    """
+    commands = verify_commands(data, java=java)
+    notes = {} if has_engine() else {"seglog verify": "not built"}
+    taken: dict[str, list[float | None]] = {name: [] for name in commands if name not in notes}
+    for _ in range(rounds):
+        for name, spent in taken.items():
+            if None not in spent:  # one that took too long is not started again
+                spent.append(process_seconds(commands[name]))
+    rows: list[dict[str, Any]] = [
+        {"work": "verify", "data": data.name, "contender": name, "note": note} for name, note in notes.items()
+    ]
+    done = {name: [each for each in spent if each is not None] for name, spent in taken.items()}
+    return rows + [_verify_row(data, name, spent) for name, spent in done.items()]
+
+
+def _verify_row(data: DataSet, name: str, spent: list[float]) -> dict[str, Any]:
+    row = {"work": "verify", "data": data.name, "contender": name}
+    if not spent:
+        return {**row, "note": "failed, or took too long"}
+    speed = data.size / 1e6 / min(spent)
+    figures = {"best": min(spent), "median": statistics.median(spent)}
+    return {**row, **{key: round(value, 4) for key, value in figures.items()}, "megabytesPerSecond": round(speed, 1)}
+
+
+def memory_growth(ours: Process, data: DataSet, scale: float) -> list[dict[str, Any]]:
+    """Anonymous memory of a scan of a log, repeated until it is as large as is asked for.
+
+    Args:
+        ours: this package's process; one that has done nothing else.
+        data: what is repeated.
+        scale: of the sizes.
+    """
+    found = []
+    home = BUILD / "growth"
+    try:
+        paths = [_repeated(data, int(size * scale), home / f"{size}-0") for size in (SMALLEST, LARGEST)]
+        for path in paths:
+            told = ours.run("memory", path=str(path), how="", warm_up=str(paths[0])).more
+            found.append({"data": data.name, "bytes": path.stat().st_size, **told})
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    return found
+
+
+def _repeated(data: DataSet, size: int, directory: Path) -> Path:
+    """The batches of a log again and again, at other offsets: those are not part of the CRC."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{SEGMENT}.log"
+    log = np.frombuffer(data.path.read_bytes(), np.uint8).copy()
+    ends, offsets = _batch_ends(log.tobytes())
+    places = np.concatenate([[0], ends[:-1]])[:, None] + np.arange(8)
+    with path.open("wb") as file:
+        while file.tell() < size:
+            last = min(int(np.searchsorted(ends, size - file.tell())), len(ends) - 1)
+            file.write(memoryview(log)[: ends[last]])
+            offsets += data.records
+            log[places] = offsets.astype(">i8").view(np.uint8).reshape(-1, 8)
+    return path
+
+
+def _batch_ends(log: bytes) -> tuple[Any, Any]:
+    ends, offsets, at = [], [], 0
+    while at < len(log):
+        offsets.append(int.from_bytes(log[at : at + 8], "big"))
+        at += 12 + int.from_bytes(log[at + 8 : at + 12], "big")
+        ends.append(at)
+    return np.array(ends), np.array(offsets, np.int64)

@@ -1,0 +1,139 @@
+"""What is measured: each work, on which data, by whom, and what the engine has to reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from peers import Contender
+
+OURS: Final = Contender("seglog-format", "ours")
+COPIED: Final = Contender("seglog-format, binary", "ours", "binary")
+VIEWS_OPENED: Final = Contender("seglog-format, opened each time", "ours", "open")
+REFERENCE: Final = Contender("seglog-format reference", "ours", "reference", 1 << 20)
+MAPPED: Final = Contender("Java, mapped", "java", "mmap")
+HEAP: Final = Contender("Java, in memory", "java", "heap", 600 << 20)
+FILE: Final = Contender("Java FileRecords", "java", "file")
+RUST: Final = Contender("kafka-protocol", "rust", magics=(2,))
+FRANZ: Final = Contender("franz-go", "go", "franz-go")
+SEGMENTIO: Final = Contender("kafka-go", "go", "kafka-go", 600 << 20)
+SARAMA: Final = Contender("sarama", "go", "sarama", 600 << 20)
+GO: Final = Contender("Go loop, hash/crc32", "go", "loop")
+RUST_LOOP: Final = Contender("Rust loop, crc32c crate", "rust", magics=(2,))
+AIOKAFKA: Final = Contender("aiokafka", "clients", "aiokafka", 600 << 20)
+KAFKA_PYTHON: Final = Contender("kafka-python", "clients", "kafka-python", 600 << 20)
+
+JAVA: Final = (MAPPED, HEAP, FILE)
+EVERY: Final = (
+    "u100", "u1k", "h100", "s100", "p100", "jlz4", "jzstd", "jsnappy", "jgzip", "m1u100", "m1lz4", "u100_1g",
+)  # fmt: skip
+TEXT: Final = ("jlz4", "jzstd", "jsnappy", "jgzip")
+ONCE: Final = ("u100", "u1k", "h100", "s100", *TEXT, "m1u100", "m1lz4")
+TWO_CORES: Final = ("u100", "u1k", *TEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A table of the report.
+
+    Attributes:
+        name: what peers are told.
+        title: for people.
+        data: the sets it is done with.
+        contenders: who does it.
+        arrives_at: which checksum of a set the result has to be; nothing where peers are compared with each other.
+        threads: that share it.
+        per_lookup: seconds are those of one lookup, not of the whole log.
+    """
+
+    name: str
+    title: str
+    data: tuple[str, ...]
+    contenders: tuple[Contender, ...]
+    arrives_at: str = "records"
+    threads: int = 1
+    per_lookup: bool = False
+
+    @property
+    def key(self) -> str:
+        """Its name in the JSON report."""
+        return self.name if self.threads == 1 else f"{self.name}-{self.threads}-threads"
+
+
+WORKS: Final = (
+    Work("scan", "T1 walk over the batches", ONCE, (OURS, MAPPED, HEAP, FILE, RUST_LOOP, GO, REFERENCE), "batches"),
+    Work("crc", "T2 CRC of every batch", EVERY, (OURS, *JAVA, RUST_LOOP, GO, AIOKAFKA, KAFKA_PYTHON), "crcs"),
+    Work("visit", "T3 every record visited, CRC checked", EVERY, (*JAVA, RUST, FRANZ, SEGMENTIO, SARAMA, REFERENCE)),
+    Work("columns", "T4 columns, CRC checked", EVERY, (OURS, VIEWS_OPENED, COPIED, MAPPED, HEAP, RUST, AIOKAFKA)),
+    Work("objects", "Python record objects", ONCE, (OURS, AIOKAFKA, KAFKA_PYTHON)),
+    Work("lookup-warm", "T5 point lookup, warm", ("u100",), (OURS, MAPPED), "", per_lookup=True),
+    Work("lookup-cold", "T5 point lookup, opened each time", ("u100",), (OURS, MAPPED), "", per_lookup=True),
+    Work("recover", "T6 verify and rebuild the indexes", ("u100", "p100", "s100", "jlz4"), (OURS, FILE), "indexes"),
+    Work("encode", "T7 encode batches", ("u100", "u1k"), (OURS, MAPPED, RUST, AIOKAFKA, KAFKA_PYTHON), "crcs"),
+    Work("visit", "T3 in two threads", TWO_CORES, (MAPPED, RUST, FRANZ), threads=2),
+    Work("columns", "T4 in two threads", TWO_CORES, (OURS, MAPPED, RUST), threads=2),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What our speed has to be, in terms of the best of others.
+
+    Attributes:
+        title: of the row.
+        work: ours, by key.
+        against: the others' works, by key.
+        data: of both.
+        least: ratio of speeds; of time where `is_time`.
+        ours: which of ours.
+        rivals: who counts, where not everybody does.
+        limit: the physical limit of it: ``crc``, ``codec`` or nothing.
+        is_time: ratio of times, and at most.
+    """
+
+    title: str
+    work: str
+    against: str
+    data: str
+    least: float
+    ours: str = OURS.name
+    rivals: tuple[str, ...] = ()
+    limit: str = "crc"
+    is_time: bool = False
+
+
+def _rows(title: str, work: str, against: str, least: dict[str, float], limit: str = "crc") -> tuple[Target, ...]:
+    return tuple(Target(title, work, against, data, ratio, limit=limit) for data, ratio in least.items())
+
+
+OWN: Final = "own single thread"
+TARGETS: Final = (
+    *_rows("columns, against visiting", "columns", "visit", {"u100": 2.5, "u1k": 1.5, "h100": 2.5, "s100": 2.0}),
+    *_rows("columns, against columns", "columns", "columns", {"u100": 3.5, "u1k": 3.0, "h100": 5.0, "s100": 2.5}),
+    *_rows(
+        "compressed columns, against visiting",
+        "columns",
+        "visit",
+        {"jlz4": 1.6, "jzstd": 1.4, "jsnappy": 1.4, "jgzip": 2.0},
+        "codec",
+    ),
+    *_rows("magic 1 columns, against visiting", "columns", "visit", {"m1u100": 1.3}, "crc32"),
+    *_rows("magic 1 columns, against visiting", "columns", "visit", {"m1lz4": 1.3}, "codec"),
+    Target("copied columns, against columns", "columns", "columns", "u100", 2.0, COPIED.name, limit="memcpy"),
+    *_rows("CRC check", "crc", "crc", {"u100": 1.4, "s100": 1.0}),
+    *_rows("CRC check", "crc", "crc", {"m1lz4": 1.0}, "crc32"),
+    *_rows("verify and rebuild indexes", "recover", "recover", {"u100": 4.0, "p100": 4.0}),
+    *_rows("encode from columns", "encode", "encode", {"u100": 2.2, "u1k": 1.2}),
+    Target("lookup, warm", "lookup-warm", "lookup-warm", "u100", 0.5, limit="", is_time=True),
+    Target("lookup, cold", "lookup-cold", "lookup-cold", "u100", 0.7, limit="", is_time=True),
+    *(
+        Target("Python record objects", "objects", "objects", data, 1.25, rivals=(AIOKAFKA.name,), limit="")
+        for data in ONCE
+    ),
+    *(
+        Target("two threads against one", "columns-2-threads", "columns", data, least, rivals=(OWN,), limit="")
+        for data, least in {"u100": 1.35, "u1k": 1.35, **dict.fromkeys(TEXT, 1.7)}.items()
+    ),
+    Target("whole process verify", "verify", "verify", "u100", 6.0, limit="", is_time=False),
+    Target("whole process verify", "verify", "verify", "u100_1g", 15.0, limit="", is_time=False),
+)

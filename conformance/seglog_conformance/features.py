@@ -86,6 +86,8 @@ EVERYTHING: Final[dict[str, Any]] = {
         "sequence",
         "control",
         "coordinatorEpoch",
+        "decoded",
+        "invalid",
         "attributes",
         "timestampDelta",
         "offsetDelta",

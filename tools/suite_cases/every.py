@@ -23,6 +23,7 @@ from suite_cases import (
     records,
     recovery,
 )
+from suite_cases.told import told
 
 if TYPE_CHECKING:
     from suite_cases.casefile import Family
@@ -50,6 +51,6 @@ MODULES = (
 @cache
 def all_families() -> tuple[Family, ...]:
     """Every family with its cases."""
-    return tuple(
-        sorted((family for module in MODULES for family in module.families()), key=lambda family: family.number)
-    )
+    found = sorted((family for module in MODULES for family in module.families()), key=lambda family: family.number)
+    told(next(family for family in found if family.name == "control-records"))
+    return tuple(found)

@@ -39,7 +39,7 @@ def written(request: Json) -> Iterator[Path]:
     """The partition directory of a request, with what its log directory says of it."""
     options = request.get("options", {})
     with tempfile.TemporaryDirectory(prefix="seglog-conform-") as root:
-        partition = Path(root) / f"{TOPIC}-0"
+        partition = Path(root) / f"{options.get('topic', TOPIC)}-0"
         partition.mkdir()
         for name, data in request["files"].items():
             (partition / _plain(name)).write_bytes(bytes.fromhex(data))

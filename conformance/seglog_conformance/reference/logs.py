@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_conformance.protocol import MAX_BYTES_ON_WIRE
-from seglog_conformance.reference.wire import LONG, rejection, wire
+from seglog_conformance.reference.wire import LONG, rejection, requirement_in, wire
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import computed_crc, decode_frame
 from seglog_format.codec.encode import encode_batch
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from seglog_format.model import Frame, RecordBatch, Tail
 
 SOURCE: Final = Source(Path("00000000000000000000.log"), "data", SourceKind.LOG)
-LINES: Final = RecordLines(SOURCE, LineOptions(bytes_as="hex", digest_over=MAX_BYTES_ON_WIRE, raw=True))
+LINES: Final = RecordLines(SOURCE, LineOptions(bytes_as="hex", digest_over=MAX_BYTES_ON_WIRE, raw=True, decode=True))
 TAIL_CLASSES: Final = {TailKind.ZEROS: "zeros", TailKind.PARTIAL: "partial", TailKind.TRAILING: "partial"}
 SOUND_LIMIT: Final = 1 << 22
 TEXT_NUMBERS: Final = LONG | {"offsetDelta"}
@@ -87,10 +87,17 @@ def batch_of(batch: RecordBatch) -> Json:
 
 def records_of(batch: RecordBatch) -> list[Json]:
     """The records of a batch."""
-    records = [wire(line) for line in LINES.of(batch)]
-    for record in records:
-        del record["position"]
-    return records
+    return [_record(line) for line in LINES.of(batch)]
+
+
+def _record(line: Json) -> Json:
+    record = wire(line)
+    del record["position"]
+    if record.get("decoded", False) is None:
+        del record["decoded"]
+    if "control" in record:
+        record["invalid"] = requirement_in(record["invalid"]) if "invalid" in record else None
+    return record
 
 
 def encode(request: Json) -> Json:

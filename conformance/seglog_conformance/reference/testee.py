@@ -34,6 +34,8 @@ FEATURES: Final = {
     "policy": ["read", "append", "replicate"],
     "appended": True,
     "config": True,
+    "decoded": True,
+    "topic": True,
     "names": True,
     "plan": True,
     "checkpoints": True,

@@ -34,7 +34,7 @@ LONG: Final = frozenset(
 )
 """Fields of 64 bits: decimal strings on the wire."""
 
-NOT_ON_WIRE: Final = frozenset({"type", "file", "invalid"})
+NOT_ON_WIRE: Final = frozenset({"type", "file"})
 """What lines of files say and answers do not."""
 
 
@@ -99,7 +99,12 @@ def _requirement_of(error: SeglogError) -> str:
         return error.requirements[0]
     if isinstance(error, OffsetOutOfRangeError):
         return "SEG-LKP-004"
-    named = REQUIREMENT.search(str(error))
+    return requirement_in(str(error))
+
+
+def requirement_in(text: str) -> str:
+    """The first id of a requirement in a text; empty where there is none."""
+    named = REQUIREMENT.search(text)
     return named.group() if named else ""
 
 

@@ -44,6 +44,10 @@ def test_operators_leave_words_alone() -> None:
         ("raise Bad(at.at('crc', 17, 4), 'SEG-BAT-003', found=a + 1)", "pass")
     }
     assert _of("x = Doc('a' + b, 1)") == set()
+    assert _of("def at_field(x) -> Location: return x\nplace = at_field(7)") == set()
+    assert _of("def f():\n    handle.fsync()\n    if sys.platform == 'win32': pass\n") == set()
+    assert _of("x = Struct('>b')") == set()
+    assert _of("x = Struct('>bi')") == {("'>bi'", "'<bi'")}
     assert _of("class A:\n    def __str__(self): return f'{1}' + x") == set()
     assert _of("@dataclass(frozen=True)\nclass A:\n    pass") == set()
 

@@ -26,6 +26,9 @@ OUT_OF_SIGHT: Final = {
     "seglog_format/schema/metadata_records.py": "the protocol hands out keys and values as bytes",
     "seglog_format/codec/coordinator_records.py": "the protocol hands out keys and values as bytes",
     "seglog_format/codec/metadata_records.py": "the protocol hands out keys and values as bytes",
+    "seglog_format/log/open_segments.py": "how many files are held open at once",
+    "seglog_format/log/broker_lock.py": "whether another process uses the directory; those of requests are its own",
+    "seglog_format/lifecycle/directory_lock.py": "the same",
     "seglog_format/schema/tracing.py": "finds what a refusal says of its place, which is for people",
 }
 """Loaded modules that no answer depends on, each with its reason."""

@@ -6,7 +6,10 @@ What no answer of the suite can tell is left alone, by these rules and never by 
 - what an error says: the arguments of a ``raise``, of `Doc`, of `Location` and of ``at``, and arguments by the names
   of `WORDS`;
 - what only type checkers and the class machinery read: annotations, decorators, asserts, ``if TYPE_CHECKING``;
-- functions that only show something: ``__repr__``, ``__str__``, and those that give the `Location` of an error.
+- functions that only show something: ``__repr__``, ``__str__``, and those that give the `Location` of an error, with
+  the arguments of their calls;
+- what only the machine sees: calls that flush, close or release something, and what depends on the platform;
+- the byte order of numbers that are single bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ if TYPE_CHECKING:
 WORDS: Final = frozenset({"at", "path", "expected", "found", "msg", "message", "maxsize"})
 SAYING: Final = frozenset({"Doc", "Location", "at", "TypeVar"})
 SHOWING: Final = frozenset({"__repr__", "__str__"})
-STRUCT_FORMAT: Final = re.compile(r"[<>](?:\d*[bBhHiIqQsx])+")
+STRUCT_FORMAT: Final = re.compile(r"[<>](?:\d*[bBsx])*(?:\d*[hHiIqQ])(?:\d*[bBhHiIqQsx])*")
+MACHINERY: Final = frozenset({"fsync", "fsync_directory", "release", "close"})
 ORDERED_FIELD: Final = re.compile(r"(?:Int|Float)(?:8|16|24|32|64)[su][bl]")
 
 COMPARED: Final[dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]]] = {
@@ -108,10 +112,16 @@ class _Finder:
         for line in lines:
             self.starts.append(self.starts[-1] + len(line))
         self.found: list[Mutation] = []
-        self._walk(ast.parse(text), "", None)
+        tree = ast.parse(text)
+        self.placing = SAYING | {
+            node.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef) and _name_of(node.returns) == "Location"
+        }
+        self._walk(tree, "", None)
 
     def _walk(self, parent: ast.AST, scope: str, function: int | None) -> None:
-        for node in _mutable_children(parent):
+        for node in _mutable_children(parent, self.placing):
             inner = ".".join(filter(None, (scope, _scope_name(node))))
             body = node.lineno if isinstance(node, ast.FunctionDef) else function
             for change in _changes(node):
@@ -149,21 +159,26 @@ def _is_type_checking(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and _name_of(node.test) == "TYPE_CHECKING"
 
 
-def _mutable_children(node: ast.AST) -> Iterator[ast.AST]:
+def _asks_the_platform(node: ast.AST) -> bool:
+    return isinstance(node, ast.Compare) and _name_of(node.left) == "platform"
+
+
+def _mutable_children(node: ast.AST, saying: frozenset[str]) -> Iterator[ast.AST]:
     """What of a node the rules of the module's docstring leave."""
     skipped: list[ast.AST] = [getattr(node, name, None) for name in ("annotation", "returns")]  # type: ignore[misc]
     skipped += getattr(node, "decorator_list", [])
     if isinstance(node, ast.Raise):
         return
     if isinstance(node, ast.Call):
-        said = node.args if _name_of(node.func) in SAYING else []
+        said = node.args if _name_of(node.func) in saying else []
         skipped += [*said, *(word for word in node.keywords if word.arg in WORDS)]
     for child in ast.iter_child_nodes(node):
         is_saying = isinstance(child, (ast.JoinedStr, ast.Assert, ast.Import, ast.ImportFrom, ast.arg))
         is_showing = isinstance(child, ast.FunctionDef) and (
             child.name in SHOWING or _name_of(child.returns) == "Location"
         )
-        if not (child in skipped or is_saying or is_showing or _is_type_checking(child)):
+        is_elsewhere = _is_type_checking(child) or _asks_the_platform(child)
+        if not (child in skipped or is_saying or is_showing or is_elsewhere):
             yield child
 
 
@@ -257,7 +272,7 @@ def _statement(node: ast.stmt) -> Iterator[Change]:
     match node:
         case ast.Raise():
             yield "raise left out", node, "pass"
-        case ast.Expr(value=ast.Call()):
+        case ast.Expr(value=ast.Call(func=function)) if _name_of(function) not in MACHINERY:
             yield "call left out", node, "pass"
         case ast.Continue():
             yield "loop", node, "break"

@@ -431,6 +431,14 @@ def _times(find: Callable[..., None]) -> None:
         found(2, 1002),
         timestamp=-3,
     )
+    find(
+        "earliest-local",
+        "The time -4 asks for the earliest offset on this disk.",
+        must("SEG-LKP-009", since="3.4", needs=("specialTimestamps",)),
+        good,
+        {"offset": "0"},
+        timestamp=-4,
+    )
     start = {"options": {"logStartOffset": "5"}}
     needs = ("specialTimestamps", "logStartOffset")
     find(

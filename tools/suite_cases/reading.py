@@ -618,6 +618,35 @@ def _damaged_reads(family: Family) -> None:
                 ]
             },
         )
+    for size in (1, 16, 17):
+        for offset in (0, 15):
+            family.add(
+                f"read-from-{offset}-before-{size}-bytes",
+                "read",
+                "valid",
+                "So few bytes at the end of a file are no entry, and no damage.",
+                must("SEG-LOG-002"),
+                request={"files": {name_of(0): (bytes_of(ROW) + b"\xa5" * size).hex()}, "offset": str(offset)},
+                expect={"records": records if offset == 0 else [], "nextOffset": "15"},
+            )
+    family.add(
+        "read-at-the-end-behind-damage",
+        "read",
+        "invalid",
+        "The log has ended, says a batch with a wrong checksum: that is not believed.",
+        must("SEG-BAT-003", "SEG-LKP-017", needs=("verifiedRead",)),
+        request={"files": {name_of(0): flipped(bytes_of(ROW), 4 * SIZE + 70).hex()}, "offset": "15"},
+        expect={"reject": {"class": "crc"}, "records": []},
+    )
+    family.add(
+        "read-at-the-end-behind-damage-before",
+        "read",
+        "valid",
+        "The last batch is right: the log has ended.",
+        must("SEG-LKP-017"),
+        request={"files": {name_of(0): flipped(bytes_of(ROW), 3 * SIZE + 70).hex()}, "offset": "15"},
+        expect={"records": [], "nextOffset": "15"},
+    )
     past = replaced(bytes_of(ROW), SIZE + LAST_OFFSET_DELTA[0], "i", 1)
     family.add(
         "read-hidden-offset",

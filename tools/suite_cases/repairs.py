@@ -167,6 +167,7 @@ def repairs(family: Family) -> None:
     _truncated(to)
     _odd(to)
     _rare(to)
+    _far_and_late(to)
 
 
 def _epochs(to: Repairs) -> None:
@@ -1251,4 +1252,118 @@ def _rare(to: Repairs) -> None:
         18,
         modes="t",
         plan={"differences": []},
+    )
+
+
+def _far_and_late(to: Repairs) -> None:
+    rows = [*row(8), replace(row(9)[8], base=12, base_timestamp=9000)]
+    to.recover(
+        "order-late-time-behind-two-entries",
+        "The largest timestamp belongs to an offset that the time index has passed: brokers empty the segment.",
+        should("SEG-RCV-023"),
+        {name_of(0): bytes_of(rows), name_of(0, ".index"): b""},
+        segment([]),
+        0,
+        modes="b",
+        indexIntervalBytes=3 * SIZE - 1,
+    )
+    begun = segment([data(0, b"a"), *row(1, base=1)])
+    outside = segment([data(4, b"x", transactional=False, sequence=1)], 4)
+    to.stops(
+        "outside-of-a-transaction-of-the-segment-before",
+        "The transaction is open since the segment before: brokers do not start.",
+        should("SEG-CTL-007", "SEG-RCV-008"),
+        {**begun, **outside},
+        recoveryPoint="4",
+    )
+    crossed = [
+        data(0, b"a", producer_id=1),
+        data(1, b"b", producer_id=2),
+        *row(1, base=2),
+        marker("ABORT", 5, producer_id=1),
+        marker("ABORT", 3, producer_id=2),
+    ]
+    to.stops(
+        "abort-before-the-last-one",
+        "An abort whose offset is below that of the one before: brokers do not start.",
+        should("SEG-TXN-004", "SEG-RCV-023"),
+        {name_of(0): bytes_of(crossed), name_of(0, ".index"): b""},
+        indexIntervalBytes=4096,
+    )
+    odd = _control(2**31 + 1, control_key(5), marker_value(0))
+    far = [Batch(base=0), Batch(base=2**31, base_timestamp=2000), odd]
+    to.stops(
+        "split-and-then-stopped",
+        "The segment is split first; then a broker meets what it cannot start with.",
+        should("SEG-CTL-003", "SEG-RCV-022"),
+        {name_of(0): bytes_of(far), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},
+    )
+    behind = Batch(
+        base=4,
+        stored=Rec(key=control_key(0), value=marker_value(0)).encoded() + b"\0",
+        recs=(Rec(key=control_key(0), value=marker_value(0)),),
+        producer_id=9,
+        producer_epoch=2,
+        attributes=CONTROL | TRANSACTIONAL,
+    )
+    good = [data(0, b"a"), *row(1, base=1)]
+    to.recover(
+        "marker-with-bytes-behind-cut-before",
+        "Behind the record of an end marker there is one more byte: by the text, it goes.",
+        must("SEG-RCV-008", "SEG-BAT-008"),
+        segment([*good, behind, *row(1, base=5)]),
+        {**segment(good), **epochs((0, 0))},
+        4,
+        modes="t",
+    )
+    last = {name_of(4, ".snapshot"): snapshot((8, -1))}
+    opened, ended = segment([*row(1, base=0), *row(1, 1, base=3), data(4, b"a")]), segment([marker("ABORT", 5)], 5)
+    to.recover(
+        "snapshot-at-the-last-batch",
+        "The snapshot is from before the last batch of the segment: what that opens is open.",
+        must("SEG-RCV-025", "SEG-TXN-001"),
+        {**opened, **ended, **last},
+        {**opened, **ended, name_of(5, ".txnindex"): aborted(9, 4, 5, 6), **epochs((3, 5))},
+        6,
+        recoveryPoint="5",
+    )
+    long, tail = row(40), row(20, base=120)
+    rows = b"".join(struct.pack(">ii", 3 * at + 2, at * SIZE) for at in (3, 4, 20))
+    guessed = max(value for value in (1, 2, 4, 8, 16, 32, 64, 128, *range(10, 100, 10), 100) if value <= SIZE - 1)
+    odd_index = {**segment(long), name_of(0, ".index"): rows}
+    to.recover(
+        "interval-of-no-rule",
+        "No setting explains the index: it is the greatest round one that its closest entries allow.",
+        should("SEG-RCV-025"),
+        {**odd_index, **segment(tail, 120, interval=9_999_999)},
+        {**odd_index, **segment(tail, 120, interval=guessed), **epochs((0, 120))},
+        180,
+        indexIntervalBytes=None,
+        recoveryPoint="120",
+    )
+    wide = [Batch(base=at, recs=(Rec(value=bytes(5000)),), base_timestamp=1000 + at) for at in range(12)]
+    size = len(wide[0].encoded())
+    rows = b"".join(struct.pack(">ii", at, at * size) for at in (3, 4, 9))
+    wide_index = {**segment(wide), name_of(0, ".index"): rows}
+    more = [Batch(base=at, recs=(Rec(value=bytes(1500)),), base_timestamp=1000 + at) for at in range(12, 24)]
+    to.recover(
+        "interval-of-no-rule-and-wide",
+        "No setting explains the index, and its entries are far from each other: it is the setting that brokers have.",
+        should("SEG-RCV-025"),
+        {**wide_index, **segment(more, 12, interval=9_999_999)},
+        {**wide_index, **segment(more, 12, interval=4096), **epochs((0, 12))},
+        24,
+        indexIntervalBytes=None,
+        recoveryPoint="12",
+    )
+    to.recover(
+        "metadata-log",
+        "The metadata log is recovered as a whole, whatever the log directory says.",
+        must("SEG-RCV-002"),
+        ALL,
+        {**ALL, **epochs((0, 0))},
+        30,
+        plan={"scanned": ["0", "15", "24"]},
+        topic="__cluster_metadata",
+        cleanShutdown=True,
     )

@@ -376,6 +376,15 @@ def _stamped_messages(to: Written) -> None:
         must("SEG-MSG-010", since="0.10", needs=("magic:1",), flags=("APPEND_POLICY",)),
         [bad],
     )
+    several = [replace(message, offset=at) for at in range(2)]
+    to.follows(
+        "magic-1-followed",
+        "A follower takes messages over.",
+        must("SEG-APP-002", since="0.10", needs=("magic:1",), flags=("APPEND_POLICY",)),
+        [replace(one, offset=40 + one.offset) for one in several],
+        [entry(replace(one, offset=40 + one.offset), 40 + one.offset) for one in several],
+        40,
+    )
     to.refuses(
         "two-magics",
         "Messages of two magics at once.",
@@ -481,6 +490,14 @@ def _followers(to: Written) -> None:
         leaderEpoch=2,
     )
     to.follows("all-of-a-later-epoch", "Nothing is left.", epoch, [second], [], 40, leaderEpoch=2)
+    to.refuses(
+        "ends-before-it-begins",
+        "The second batch ends where the first does.",
+        terms,
+        [first, replace(second, base=42, last_delta=-1)],
+        policy="replicate",
+        baseOffset="40",
+    )
     emptied = empty(60, 63, leader_epoch=2)
     to.follows("emptied", "A batch that compaction emptied.", terms, [emptied], [entry(emptied, 60)], 50)
     to.refuses(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -159,6 +160,16 @@ def test_an_adapter_without_claims_has_none(tmp_path: Path) -> None:
     assert read_bugs(read_adapter(directory)) == []
     status, text = invoke(directory)
     assert (status, text.splitlines()[-1]) == (0, "0 of 0 claims hold, about 0 implementations")
+
+
+def test_a_new_claim_builds_nothing_anew(tmp_path: Path) -> None:
+    touch = [sys.executable, "-c", "open('count', 'a').write('x')"]
+    directory = place(tmp_path, BUG, build=[touch])
+    for _ in range(2):
+        assert invoke(directory)[0] == 0
+        with (directory / "bugs.toml").open("a", encoding="utf-8") as file:
+            file.write("# more\n")
+    assert (tmp_path / "build" / "mine-1" / "count").read_text(encoding="ascii") == "x"
 
 
 CLAIMS = [bug for adapter in adapters() for bug in read_bugs(adapter)]

@@ -10,11 +10,11 @@ import os
 import platform
 import tomllib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from seglog_conformance.environment import suite_version
 from seglog_conformance.protocol import schema_errors
-from seglog_conformance.registry import AdapterError, Listed
+from seglog_conformance.registry import CLAIMS, AdapterError, Listed
 from seglog_conformance.runner import COMPLETE, UNAVAILABLE, Options, Outcome, Runner
 from seglog_conformance.verdicts import Verdict
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from seglog_conformance.cases import Case
     from seglog_conformance.protocol import Json
     from seglog_conformance.registry import Adapter, Builder
-
-FILE: Final = "bugs.toml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +80,7 @@ def read_bugs(adapter: Adapter) -> list[Bug]:
     Raises:
         AdapterError: it does not fit its schema.
     """
-    path = adapter.path / FILE
+    path = adapter.path / CLAIMS
     if not path.is_file():
         return []
     try:
@@ -121,7 +119,7 @@ def show(builder: Builder, bugs: Sequence[Bug], cases: Sequence[Case]) -> list[S
     """
     known = {case.id: case for case in cases}
     if gone := sorted({case for bug in bugs for case in bug.cases} - set(known)):
-        msg = f"{FILE} names cases that there are not: {', '.join(gone)}"
+        msg = f"{CLAIMS} names cases that there are not: {', '.join(gone)}"
         raise AdapterError(msg)
     outcomes = {}
     for listed, ids in _releases(bugs):

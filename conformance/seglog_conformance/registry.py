@@ -33,6 +33,9 @@ STAMP: Final = ".built"
 LOG: Final = "build.log"
 SHARED: Final = "_shared"
 """What several adapters use stands in a directory of this name beside them."""
+CLAIMS: Final = "bugs.toml"
+"""What is claimed about releases; nothing is built anew because of it."""
+
 BUILD_SECONDS: Final = 1800
 
 
@@ -274,7 +277,7 @@ def _filled(text: str, words: dict[str, str]) -> str:
 
 
 def _source_digest(adapter: Adapter) -> str:
-    """Changes with any file of the adapter's directory, and with what all adapters share."""
+    """Changes with any file that an adapter is built from, and with what all adapters share."""
     total = hashlib.sha256()
     for directory in (adapter.path, adapter.path.parent / SHARED):
         for path in _sources(directory):
@@ -283,4 +286,5 @@ def _source_digest(adapter: Adapter) -> str:
 
 
 def _sources(directory: Path) -> Iterable[Path]:
-    return sorted(path for path in directory.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    found = (path for path in directory.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return sorted(path for path in found if path.name != CLAIMS)

@@ -11,7 +11,6 @@ from suite_cases.batches import Batch, Rec
 from suite_cases.casefile import Family, Terms, must, should
 from suite_cases.codecs import (
     LZ4_END,
-    LZ4_PLAIN,
     XERIAL,
     ZSTD_MAGIC,
     deflated,
@@ -21,7 +20,6 @@ from suite_cases.codecs import (
     lz4_stored,
     snappy_block,
     xerial,
-    xxh32,
     zstd,
     zstd_block,
     zstd_raw,
@@ -133,7 +131,6 @@ def bad_data() -> Family:
                 base=10, stored=compress(b"".join(rec.encoded() for rec in (R1, R2, R3))), recs=(R1, R2, R3)
             ).encoded(),
         )
-    _more(family, terms)
     _bad_gzip(family, terms)
     _bad_snappy(family, replace(terms, req=("SEG-COD-003",)))
     return family
@@ -194,29 +191,6 @@ def _bad_gzip(family: Family, terms: Terms) -> None:
         "gzip",
         lambda data: b"\x78\x9c" + deflated(data) + b"\0\0\0\0",
     )
-
-
-def _more(family: Family, terms: Terms) -> None:
-    """Frames that are odd at one end."""
-    for cut in (4, 8, 15):
-        if cut >= SNAPPY_MAGIC_SIZE:
-            refused(
-                family,
-                f"snappy-second-header-cut-at-{cut}",
-                "A second header that is not whole.",
-                replace(terms, req=("SEG-COD-003",)),
-                "snappy",
-                lambda data, cut=cut: xerial(data) + XERIAL[:cut],
-            )
-    for cut in (1, 3, 4):
-        refused(
-            family,
-            f"lz4-content-checksum-cut-by-{cut}",
-            "The checksum of the content is cut short.",
-            replace(terms, req=("SEG-COD-010",)),
-            "lz4",
-            lambda data, cut=cut: (lz4_header(LZ4_PLAIN | 4) + lz4_stored(data) + bytes(4) + xxh32(data))[:-cut],
-        )
 
 
 def _of_a_cut(codec: str, cut: int, size: int, terms: Terms) -> Terms:

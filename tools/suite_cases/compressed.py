@@ -864,27 +864,6 @@ def zstds() -> Family:
         packed("zstd", lambda data: zstd(data) + b"\x5f" + skippable[1:]),
     )
     _zstd_damage(family, plain)
-    wide = (Rec(value=bytes(range(256)) + b"x" * 50),)
-    family.valid(
-        "size-in-two-bytes",
-        "One segment, whose size is stored in two bytes, less 256.",
-        must("SEG-COD-014"),
-        packed(
-            "zstd", lambda data: ZSTD_MAGIC + b"\x60" + (len(data) - 256).to_bytes(2, "little") + zstd_block(data), wide
-        ),
-    )
-    family.valid(
-        "window-128-mib",
-        "The largest window that brokers have.",
-        must("SEG-COD-022"),
-        packed("zstd", lambda data: ZSTD_MAGIC + b"\x00\x88" + zstd_block(data)),
-    )
-    family.valid(
-        "window-1-kib",
-        "The smallest.",
-        must("SEG-COD-014"),
-        packed("zstd", lambda data: ZSTD_MAGIC + b"\x00\x00" + zstd_block(data)),
-    )
     return family
 
 

@@ -285,6 +285,15 @@ def _retention(family: Family) -> None:
         }
         family.add(f"retain-{name}", "decide", "valid", why, terms, request=request, expect=expect)
 
+    family.add(
+        "retain-no-segment",
+        "decide",
+        "invalid",
+        "A log without a segment is none.",
+        must("SEG-RET-001", needs=("config",), **flags),
+        request={"what": "retain", "listing": [], "config": {}, "now": "0", "logStartOffset": "0"},
+        expect={"reject": {"class": "policy"}},
+    )
     off = {"retention.ms": "-1", "retention.bytes": "-1"}
     time = must("SEG-RET-003", **flags)
     keep("nothing", "No limit is set.", must("SEG-RET-001", **flags), 0, config=off)

@@ -191,6 +191,14 @@ def encodings() -> Family:
         exact=False,
     )
     encode(
+        "codec-snappy-header",
+        "Framed snappy begins with its magic number, its version, and the oldest version that can read it.",
+        must("SEG-COD-003"),
+        Batch(base=0, leader_epoch=-1, codec="snappy", compress=COMPRESSORS["snappy"], recs=words),
+        exact=False,
+    )
+    family.cases[-1]["expect"]["contains"] = "82534e41505059000000000100000001"
+    encode(
         "magic-1",
         "Messages of magic 1.",
         must("SEG-MSG-002", "SEG-MSG-004", since="0.10"),

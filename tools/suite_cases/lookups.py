@@ -431,10 +431,21 @@ def _times(find: Callable[..., None]) -> None:
         found(2, 1002),
         timestamp=-3,
     )
+    old = [Msg(offset=at, timestamp=1000 + at, value=bytes(60)) for at in range(5)]
+    size = len(old[0].encoded())
+    for offset in (0, 2, 4):
+        find(
+            f"long-messages-{offset}",
+            "Messages of magic 1 that are as long as a batch.",
+            must("SEG-LKP-001", since="0.10", needs=("magic:1",)),
+            {name_of(0): bytes_of(old)},
+            {"position": offset * size, "baseOffset": str(offset)},
+            offset=offset,
+        )
     find(
         "earliest-local",
         "The time -4 asks for the earliest offset on this disk.",
-        must("SEG-LKP-009", since="3.4", needs=("specialTimestamps",)),
+        must("SEG-LKP-009", since="3.4", needs=("specialTimestamps", "earliestLocal")),
         good,
         {"offset": "0"},
         timestamp=-4,

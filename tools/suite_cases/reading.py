@@ -643,7 +643,7 @@ def _damaged_reads(family: Family) -> None:
         "read",
         "valid",
         "The last batch is right: the log has ended.",
-        must("SEG-LKP-017"),
+        must("SEG-LKP-017", needs=("verifiedRead",)),
         request={"files": {name_of(0): flipped(bytes_of(ROW), 3 * SIZE + 70).hex()}, "offset": "15"},
         expect={"records": [], "nextOffset": "15"},
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from suite_cases.batches import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch, Rec
 from suite_cases.casefile import Json, Terms, lay, must, should
+from suite_cases.codecs import LZ4_PLAIN, XERIAL, ZSTD_MAGIC, lz4_header, lz4_stored, xerial, xxh32, zstd_block
 from suite_cases.control import control_key, empty, marker_value
 from suite_cases.damage import COMPRESSORS
 from suite_cases.messages import Msg, Wrapper
@@ -97,6 +98,7 @@ def appended(family: Family) -> None:
     _limits(to)
     _followers(to)
     _coordinators(to)
+    _frames(to)
 
 
 def _sent(*recs: Rec, **fields: Any) -> Batch:  # noqa: ANN401
@@ -586,3 +588,37 @@ def _coordinators(to: Written) -> None:
         sequence,
         [_sent(Rec(), producer_id=0, producer_epoch=0)],
     )
+
+
+def _frames(to: Written) -> None:
+    """Compressed data that is odd at one end; the leader looks into it before it keeps it as it is."""
+    recs = (Rec(value=bytes(range(256)) + b"x" * 50),)
+    for name, codec, rule, compress in (
+        ("gzip-half-a-header-behind", "gzip", "SEG-COD-002", _half_a_member),
+        ("zstd-size-in-two-bytes", "zstd", "SEG-COD-014", _sized_frame),
+        ("zstd-window-128-mib", "zstd", "SEG-COD-022", lambda data: ZSTD_MAGIC + b"\x00\x88" + zstd_block(data)),
+        ("zstd-window-1-kib", "zstd", "SEG-COD-014", lambda data: ZSTD_MAGIC + b"\x00\x00" + zstd_block(data)),
+    ):
+        batch = _sent(*recs, codec=codec, compress=compress)
+        why = "A frame at the edge of what is allowed."
+        to.leads(name, why, must(rule, flags=("APPEND_POLICY",)), [batch], [entry(_placed(batch), 700)])
+    for size in (8, 15):
+        batch = _sent(*recs, codec="snappy", compress=lambda data, size=size: xerial(data) + XERIAL[:size])
+        terms = must("SEG-COD-003", flags=("APPEND_POLICY",))
+        to.refuses(f"snappy-second-header-cut-at-{size}", "A second header that is not whole.", terms, [batch])
+    for cut in (1, 3, 4):
+        batch = _sent(*recs, codec="lz4", compress=lambda data, cut=cut: _summed_frame(data)[:-cut])
+        terms = must("SEG-COD-010", flags=("APPEND_POLICY",))
+        to.refuses(f"lz4-content-checksum-cut-by-{cut}", "The checksum of the content is cut short.", terms, [batch])
+
+
+def _half_a_member(data: bytes) -> bytes:
+    return COMPRESSORS["gzip"](data) + b"\x1f\x8b\x08\x08" + bytes(6) + b"x" * 20
+
+
+def _sized_frame(data: bytes) -> bytes:
+    return ZSTD_MAGIC + b"\x60" + (len(data) - 256).to_bytes(2, "little") + zstd_block(data)
+
+
+def _summed_frame(data: bytes) -> bytes:
+    return lz4_header(LZ4_PLAIN | 4) + lz4_stored(data) + bytes(4) + xxh32(data)

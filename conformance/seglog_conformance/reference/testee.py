@@ -45,6 +45,7 @@ FEATURES: Final = {
     "limit": True,
     "requirements": True,
     "specialTimestamps": True,
+    "earliestLocal": True,
     "strictAppend": True,
     "verifiedRead": True,
     "logStartOffset": True,

@@ -21,6 +21,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "salvage": "Copy intact batches of a damaged directory into a new one.",
     "index": "Compare indexes with their logs, or build them anew.",
     "diff": "Compare the records of two files or directories.",
+    "serve": "Let Kafka clients read log directories.",
     "generate": "Make a log directory from a recipe and a seed.",
     "convert": "Make files from the JSON lines that dump prints.",
     "conform": "Judge implementations against the conformance suite.",

@@ -1,0 +1,146 @@
+"""``seglog serve``: a Kafka endpoint over log directories."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from contextlib import contextmanager
+from ipaddress import ip_address
+from threading import Event
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from seglog_format.cli.options import PATH, json_option
+from seglog_format.cli.output import diagnose, write_json
+from seglog_format.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from seglog_format.serve.catalog import Topic
+
+MAX_FILES: Final = 1 << 16
+
+EPILOG: Final = """\b
+Examples:
+  seglog serve /backup/kafka-logs
+  seglog serve --port 0 /mnt/disk1 /mnt/disk2
+  kcat -b 127.0.0.1:9092 -C -t my-topic -e"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("paths", type=PATH, nargs=-1, required=True, metavar="PATH...")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Listen on this address.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=9092, show_default=True, help="Listen on this port; 0 for any."
+)
+@click.option("--trust-indexes", is_flag=True, help="Start lookups at index entries that look right.")
+@click.option(
+    "--processors", type=click.IntRange(1, 64), default=2, show_default=True, help="Threads that read and send."
+)
+@click.option(
+    "--io-threads", type=click.IntRange(1, 64), default=4, show_default=True, help="Threads that look into logs."
+)
+@click.option(
+    "--max-connections", type=click.IntRange(1), default=1000, show_default=True, help="Refuse more than this."
+)
+@click.option(
+    "--idle-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600,
+    show_default=True,
+    help="Close connections on which nothing comes through.",
+)
+@json_option
+def command(  # noqa: PLR0913 - options of a command
+    *,
+    paths: tuple[Path, ...],
+    host: str,
+    port: int,
+    trust_indexes: bool,
+    processors: int,
+    io_threads: int,
+    max_connections: int,
+    idle_seconds: float,
+    as_json: bool,
+) -> int:
+    """Let Kafka clients read the log directories or partition directories at PATH, as if a broker held them.
+
+    Only for reading: nothing is ever written there, and what consumer groups commit is kept in memory. Log bytes are
+    sent as they are stored, after their checksums were verified once. A fetch ends before damage, which is told on
+    standard error; the next one gets an error. Ends on Ctrl-C or SIGTERM. Needs the extra "serve".
+    """
+    _warn_of_exposure(host)
+    try:
+        from seglog_format.serve.catalog import open_catalog
+        from seglog_format.serve.server import Server
+        from seglog_format.serve.settings import Settings
+    except ModuleNotFoundError as error:
+        msg = f"serving needs {error.name}: pip install 'seglog-format[serve]'"
+        raise UsageError(msg) from error
+    settings = Settings(
+        host=host,
+        port=port,
+        processors=processors,
+        io_threads=io_threads,
+        max_connections=max_connections,
+        idle_seconds=idle_seconds,
+    )
+    _allow_more_files()
+    tell = _tell_as_json if as_json else diagnose
+    with _until_told() as told:
+        catalog = open_catalog(paths, on_finding=tell, trust_indexes=trust_indexes)
+        with Server(catalog, settings, on_failure=tell) as server:
+            diagnose(_counted(catalog.topics))
+            diagnose(f"listening on {_endpoint(server.address.host, server.address.port)}")
+            told.wait()
+    return 0
+
+
+def _tell_as_json(message: str) -> None:
+    write_json({"type": "finding", "message": message})
+    sys.stdout.flush()
+
+
+def _warn_of_exposure(host: str) -> None:
+    try:
+        is_local = host == "localhost" or ip_address(host).is_loopback
+    except ValueError:  # a name, which may lead anywhere
+        is_local = False
+    if not is_local:
+        diagnose(f"listening on {host}: everybody who can reach it can read everything that is served")
+
+
+def _allow_more_files() -> None:
+    """Connections and log files count alike; as many as the system lets this process have."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+@contextmanager
+def _until_told() -> Iterator[Event]:
+    """An event that Ctrl-C and SIGTERM set, instead of ending the process where it stands."""
+    told = Event()
+    before = {number: signal.signal(number, lambda *_: told.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield told
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _counted(topics: Mapping[str, Topic]) -> str:
+    count = sum(len(topic.partitions) for topic in topics.values())
+    return f"{len(topics)} topic{'s' * (len(topics) != 1)}, {count} partition{'s' * (count != 1)}"
+
+
+def _endpoint(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

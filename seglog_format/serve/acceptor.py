@@ -1,0 +1,97 @@
+"""The acceptor: one thread that takes connections and hands them to the processors in turn."""
+
+from __future__ import annotations
+
+import socket
+import time
+from contextlib import suppress
+from itertools import cycle
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.serve.calls import Address
+from seglog_format.serve.connection import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seglog_format.serve.processor import Processor
+    from seglog_format.serve.settings import Settings
+
+BACKLOG: Final = 128
+POLL_SECONDS: Final = 0.2
+PAUSE_SECONDS: Final = 0.05
+"""After a connection that could not be taken, for want of file descriptors say."""
+
+
+class Acceptor:
+    """Listens.
+
+    Attributes:
+        address: where.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        """Take the port.
+
+        Raises:
+            OSError: it is not to be had.
+        """
+        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+        self._listener = socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
+        self._listener.settimeout(POLL_SECONDS)
+        self.address = Address(*self._listener.getsockname()[:2])
+        self._settings = settings
+        self._lock = Lock()
+        self._count = 0
+        self._is_stopped = False
+        self._thread: Thread | None = None
+
+    def start(self, processors: Sequence[Processor]) -> None:
+        """Begin."""
+        self._thread = Thread(target=self._run, args=(processors,), name="seglog-acceptor", daemon=True)
+        self._thread.start()
+
+    def connection_closed(self) -> None:
+        """One less."""
+        with self._lock:
+            self._count -= 1
+
+    def stop(self) -> None:
+        """Take no more connections."""
+        self._is_stopped = True
+        if self._thread is not None:
+            self._thread.join()
+        self._listener.close()
+
+    def _run(self, processors: Sequence[Processor]) -> None:
+        in_turn = cycle(processors)
+        while not self._is_stopped:
+            try:
+                connected, _ = self._listener.accept()
+            except TimeoutError:
+                continue
+            except OSError:
+                time.sleep(PAUSE_SECONDS)
+                continue
+            connection = self._welcome(connected)
+            if connection is not None:
+                next(in_turn).add(connection)
+
+    def _welcome(self, connected: socket.socket) -> Connection | None:
+        """A connection to serve; None where there are too many, or this one is gone already."""
+        with self._lock:
+            if self._count >= self._settings.max_connections:
+                connected.close()
+                return None
+            self._count += 1
+        try:
+            connected.settimeout(0)
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            address = Address(*connected.getsockname()[:2])
+        except OSError:
+            with suppress(OSError):
+                connected.close()
+            self.connection_closed()
+            return None
+        return Connection(connected, address, self._settings.max_request_size)

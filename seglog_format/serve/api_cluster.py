@@ -1,0 +1,117 @@
+"""APIs that tell what there is: one broker, which is this server, and the topics of the directories."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from seglog_format.serve.calls import NODE_ID, NOT_ASKED, UNKNOWN_EPOCH, Address, Call, Services
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from uuid import UUID
+
+    from seglog_format.serve.catalog import Catalog, Topic
+
+GROUP_KEY: Final = 0
+"""Kind of key of FindCoordinator that names a consumer group."""
+
+BROKERS: Final = 1
+"""Kind of endpoint of DescribeCluster that is a broker."""
+
+
+def metadata(services: Services, call: Call) -> None:
+    """Topics and their partitions, all led by this server. Leader epochs are not told: nobody is ever elected."""
+    catalog = services.catalog
+    call.respond(
+        {
+            "throttle_time": 0,
+            "error_code": ErrorCode.none,
+            "brokers": [{"node_id": NODE_ID, **_endpoint(call.address)}],
+            "cluster_id": catalog.cluster_id,
+            "controller_id": NODE_ID,
+            "cluster_authorized_operations": NOT_ASKED,
+            "topics": [*_topics(catalog, call)],
+        }
+    )
+
+
+def _topics(catalog: Catalog, call: Call) -> Iterable[dict[str, object]]:
+    asked = call.field("topics")
+    if asked is None or (call.version == 0 and not asked):
+        return map(_topic_fields, catalog.topics.values())
+    return (_asked_topic(catalog, each) for each in asked)
+
+
+def _asked_topic(catalog: Catalog, asked: Any) -> dict[str, object]:
+    name: str | None = asked.name
+    topic_id: UUID | None = getattr(asked, "topic_id", None)
+    topic = catalog.topics.get(name) if name is not None else catalog.topic_of(topic_id)
+    if topic is not None:
+        return _topic_fields(topic)
+    error = ErrorCode.unknown_topic_id if name is None else ErrorCode.unknown_topic_or_partition
+    return _fields(error, name, topic_id, ())
+
+
+def _topic_fields(topic: Topic) -> dict[str, object]:
+    fields = _fields(ErrorCode.none, topic.name, topic.topic_id, map(_partition_fields, topic.partitions))
+    return {**fields, "is_internal": topic.is_internal}
+
+
+def _fields(
+    error: ErrorCode, name: str | None, topic_id: UUID | None, partitions: Iterable[dict[str, object]]
+) -> dict[str, object]:
+    return {
+        "error_code": error,
+        "name": name,
+        "topic_id": topic_id,
+        "partitions": partitions,
+        "topic_authorized_operations": NOT_ASKED,
+    }
+
+
+def _partition_fields(number: int) -> dict[str, object]:
+    return {
+        "error_code": ErrorCode.none,
+        "partition_index": number,
+        "leader_id": NODE_ID,
+        "leader_epoch": UNKNOWN_EPOCH,
+        "replica_nodes": (NODE_ID,),
+        "isr_nodes": (NODE_ID,),
+        "offline_replicas": (),
+    }
+
+
+def _endpoint(address: Address) -> dict[str, object]:
+    return {"host": address.host, "port": address.port, "rack": None}
+
+
+def describe_cluster(services: Services, call: Call) -> None:
+    """The one broker that there is."""
+    call.respond(
+        {
+            "throttle_time": 0,
+            "error_code": ErrorCode.none,
+            "error_message": None,
+            "endpoint_type": BROKERS,
+            "cluster_id": services.catalog.cluster_id,
+            "controller_id": NODE_ID,
+            "brokers": [{"broker_id": NODE_ID, "is_fenced": False, **_endpoint(call.address)}],
+            "cluster_authorized_operations": NOT_ASKED,
+        }
+    )
+
+
+def find_coordinator(_services: Services, call: Call) -> None:
+    """This server, for consumer groups; there is none for anything else."""
+    is_known = call.field("key_type", GROUP_KEY) == GROUP_KEY
+    found: dict[str, object] = {
+        "error_code": ErrorCode.none if is_known else ErrorCode.coordinator_not_available,
+        "error_message": None,
+        "node_id": NODE_ID if is_known else -1,
+        "host": call.address.host if is_known else "",
+        "port": call.address.port if is_known else -1,
+    }
+    keys = call.field("coordinator_keys", ())
+    call.respond({"throttle_time": 0, **found, "coordinators": [{"key": key, **found} for key in keys]})

@@ -1,0 +1,133 @@
+"""APIs of consumer groups; the coordinator does the work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from seglog_format.serve.calls import UNKNOWN_EPOCH, UNKNOWN_OFFSET, Call, Services, milliseconds
+from seglog_format.serve.groups import Committed, Joining
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ID_FIRST_SINCE: Final = 4
+"""Version of JoinGroup from which a new member is told its id before it joins with it."""
+SEVERAL_LEAVE_SINCE: Final = 3
+SEVERAL_GROUPS_SINCE: Final = 8
+
+
+def join_group(services: Services, call: Call) -> None:
+    """Join, and wait until the group is complete."""
+    body = call.body
+    session_ms = milliseconds(body.session_timeout)
+    rebalance = call.field("rebalance_timeout")
+    joining = Joining(
+        group_id=body.group_id,
+        member_id=body.member_id,
+        instance_id=call.field("group_instance_id"),
+        client_id=call.client_id,
+        protocol_type=body.protocol_type,
+        protocols={each.name: bytes(each.metadata) for each in body.protocols},
+        session_seconds=session_ms / 1000,
+        rebalance_seconds=(session_ms if rebalance is None else milliseconds(rebalance)) / 1000,
+        has_to_know_its_id=call.version >= ID_FIRST_SINCE,
+    )
+    services.coordinator.join(joining, call.respond)
+
+
+def sync_group(services: Services, call: Call) -> None:
+    """Give or get the assignment."""
+    body = call.body
+    assignments = {each.member_id: bytes(each.assignment) for each in body.assignments}
+    services.coordinator.sync(body.group_id, body.member_id, body.generation_id, assignments, call.respond)
+
+
+def heartbeat(services: Services, call: Call) -> None:
+    """Stay in the group."""
+    body = call.body
+    error = services.coordinator.heartbeat(body.group_id, body.member_id, body.generation_id)
+    call.respond({"throttle_time": 0, "error_code": error})
+
+
+def leave_group(services: Services, call: Call) -> None:
+    """Leave the group."""
+    body = call.body
+    leaving = body.members if call.version >= SEVERAL_LEAVE_SINCE else (body,)
+    members = [_left(services, body.group_id, each) for each in leaving]
+    alone = members[0]["error_code"] if members and call.version < SEVERAL_LEAVE_SINCE else ErrorCode.none
+    call.respond({"throttle_time": 0, "error_code": alone, "members": members})
+
+
+def _left(services: Services, group_id: str, leaving: Any) -> dict[str, object]:
+    instance_id = getattr(leaving, "group_instance_id", None)
+    error = services.coordinator.leave(group_id, leaving.member_id, instance_id)
+    return {"member_id": leaving.member_id, "group_instance_id": instance_id, "error_code": error}
+
+
+def offset_commit(services: Services, call: Call) -> None:
+    """Keep offsets, until the server ends."""
+    body = call.body
+    error = services.coordinator.commit_error(body.group_id, body.member_id, body.generation_id_or_member_epoch)
+    topics = [
+        {
+            "name": topic.name,
+            "partitions": [
+                {
+                    "partition_index": each.partition_index,
+                    "error_code": error or _commit(services, body.group_id, topic.name, each),
+                }
+                for each in topic.partitions
+            ],
+        }
+        for topic in body.topics
+    ]
+    call.respond({"throttle_time": 0, "topics": topics})
+
+
+def _commit(services: Services, group_id: str, topic: str, asked: Any) -> ErrorCode:
+    if services.catalog.partition(topic, asked.partition_index) is None:
+        return ErrorCode.unknown_topic_or_partition
+    epoch = getattr(asked, "committed_leader_epoch", UNKNOWN_EPOCH)
+    committed = Committed(asked.committed_offset, asked.committed_metadata or "", epoch)
+    return services.coordinator.commit(group_id, topic, asked.partition_index, committed)
+
+
+def offset_fetch(services: Services, call: Call) -> None:
+    """Tell what was committed."""
+    if call.version >= SEVERAL_GROUPS_SINCE:
+        groups = [
+            {"group_id": each.group_id, "error_code": ErrorCode.none, **_offsets(services, each.group_id, each.topics)}
+            for each in call.body.groups
+        ]
+        call.respond({"throttle_time": 0, "groups": groups})
+        return
+    offsets = _offsets(services, call.body.group_id, call.body.topics)
+    call.respond({"throttle_time": 0, "error_code": ErrorCode.none, **offsets})
+
+
+def _offsets(services: Services, group_id: str, topics: Iterable[Any] | None) -> dict[str, object]:
+    committed = services.coordinator.committed(group_id)
+    asked: dict[str, Iterable[int]]
+    if topics is None:
+        asked = {name: [number for topic, number in committed if topic == name] for name, _ in committed}
+    else:
+        asked = {each.name: each.partition_indexes for each in topics}
+    return {
+        "topics": [
+            {"name": name, "partitions": [_offset_fields(number, committed.get((name, number))) for number in numbers]}
+            for name, numbers in asked.items()
+        ]
+    }
+
+
+def _offset_fields(number: int, committed: Committed | None) -> dict[str, object]:
+    found = committed or Committed(UNKNOWN_OFFSET)
+    return {
+        "partition_index": number,
+        "committed_offset": found.offset,
+        "committed_leader_epoch": found.leader_epoch,
+        "metadata": found.metadata,
+        "error_code": ErrorCode.none,
+    }

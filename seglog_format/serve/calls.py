@@ -1,0 +1,69 @@
+"""A request on its way through the APIs, and what all of them share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import timedelta
+
+    from seglog_format.serve.catalog import Catalog
+    from seglog_format.serve.delays import Delays
+    from seglog_format.serve.groups import Coordinator
+
+NODE_ID: Final = 1
+"""Of the only broker that there seems to be."""
+
+UNKNOWN_EPOCH: Final = -1
+UNKNOWN_OFFSET: Final = -1
+NOT_ASKED: Final = -(2**31)
+"""Stands for operations that somebody is authorized to, where nobody has asked for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Host and port by which a client has reached us; what Metadata names, so that it comes back."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request, and the way back.
+
+    Attributes:
+        version: of the request's API.
+        client_id: what the client calls itself.
+        body: the request; its fields are those of the version.
+        address: where the client has reached us.
+        respond: takes the fields of the answer, once, from any thread.
+        hang_up: closes the connection instead: for a request that may not be answered.
+    """
+
+    version: int
+    client_id: str
+    body: Any
+    address: Address
+    respond: Callable[[Mapping[str, object]], None]
+    hang_up: Callable[[], None]
+
+    def field(self, name: str, default: Any = None) -> Any:
+        """A field of the request, or a default where its version has none."""
+        return getattr(self.body, name, default)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What requests are answered from."""
+
+    catalog: Catalog
+    coordinator: Coordinator
+    delays: Delays
+
+
+def milliseconds(duration: timedelta) -> int:
+    """A duration of a request."""
+    return round(duration.total_seconds() * 1000)

@@ -1,0 +1,130 @@
+"""One connection: bytes come in until a request is whole, and go out until its answer is sent."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.serve.schemas import UnreadableRequestError
+from seglog_format.serve.slices import Chunk, FileSlice, close_all
+from seglog_format.serve.wire import MIN_REQUEST_SIZE, SIZE
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterable
+
+    from seglog_format.serve.calls import Address
+
+RECEIVE_SIZE: Final = 1 << 16
+
+
+class Connection:
+    """A socket that does not block, and what is on its way there. Belongs to the thread of one processor.
+
+    While a request is being answered, no more is read: answers go out in the order of their requests, and a client
+    that does not take them cannot ask for more.
+
+    Attributes:
+        socket: to the client.
+        address: where the client has reached us.
+        is_busy: a request is being answered.
+        is_closed: nothing more comes or goes.
+        active_at: when a request or a part of an answer last got through.
+    """
+
+    def __init__(self, connected: socket.socket, address: Address, max_request_size: int) -> None:
+        self.socket = connected
+        self.address = address
+        self.is_busy = False
+        self.is_closed = False
+        self.active_at = time.monotonic()
+        self._max_request_size = max_request_size
+        self._received = bytearray()
+        self._sending: deque[Chunk] = deque()
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether an answer is on its way out."""
+        return bool(self._sending)
+
+    def receive(self) -> bool:
+        """Take what has arrived.
+
+        Returns:
+            False when the client has ended.
+
+        Raises:
+            OSError: of the socket.
+        """
+        try:
+            data = self.socket.recv(RECEIVE_SIZE)
+        except BlockingIOError:
+            return True
+        self._received += data
+        return bool(data)
+
+    def take_request(self) -> bytes | None:
+        """The next request, if it is whole; the connection is busy from then on.
+
+        Raises:
+            UnreadableRequestError: what comes is no request, or is too large for one.
+        """
+        if self.is_busy or len(self._received) < SIZE.size:
+            return None
+        (size,) = SIZE.unpack_from(self._received)
+        if not MIN_REQUEST_SIZE <= size <= self._max_request_size:
+            msg = f"a request of {size} bytes"
+            raise UnreadableRequestError(msg)
+        end = SIZE.size + size
+        if len(self._received) < end:
+            return None
+        request = bytes(self._received[SIZE.size : end])
+        del self._received[:end]
+        self.is_busy = True
+        self.active_at = time.monotonic()
+        return request
+
+    def answer(self, chunks: Iterable[Chunk]) -> None:
+        """Take an answer for sending; one for a connection that is gone is dropped."""
+        if self.is_closed:
+            close_all(chunks)
+        else:
+            self._sending.extend(chunks)
+            self.active_at = time.monotonic()
+
+    def send(self) -> None:
+        """Send as much as the client takes now.
+
+        Raises:
+            OSError: of the socket.
+            SliceLostError: the log has become shorter; what was promised cannot be sent any more.
+        """
+        try:
+            while self._sending:
+                self._send_from(self._sending[0])
+                self.active_at = time.monotonic()
+        except BlockingIOError:
+            return
+        self.is_busy = False
+
+    def _send_from(self, chunk: Chunk) -> None:
+        if isinstance(chunk, FileSlice):
+            chunk.send(self.socket)
+            if chunk.size:
+                return
+            chunk.close()
+        else:
+            sent = self.socket.send(chunk)
+            if sent < len(chunk):
+                self._sending[0] = chunk[sent:]
+                return
+        self._sending.popleft()
+
+    def close(self) -> None:
+        """End; a second call does nothing."""
+        self.is_closed = True
+        self.socket.close()
+        close_all(self._sending)
+        self._sending.clear()
+        self._received.clear()

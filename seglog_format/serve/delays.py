@@ -1,0 +1,56 @@
+"""What has to happen later: answers that wait, and members of groups that may have gone. One thread for all."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from itertools import count
+from threading import Condition, Thread
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Delays:
+    """Calls functions when their time has come. They have to be short."""
+
+    def __init__(self) -> None:
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = count()
+        self._changed = Condition()
+        self._is_stopped = False
+        self._thread = Thread(target=self._run, name="seglog-delays", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def after(self, seconds: float, action: Callable[[], None]) -> None:
+        """Call a function in so many seconds, unless everything has stopped by then."""
+        with self._changed:
+            heapq.heappush(self._due, (time.monotonic() + seconds, next(self._numbers), action))
+            self._changed.notify()
+
+    def stop(self) -> None:
+        """End; what has not happened yet will not."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            action = self._next()
+            if action is None:
+                return
+            action()
+
+    def _next(self) -> Callable[[], None] | None:
+        with self._changed:
+            while not self._is_stopped:
+                left = self._due[0][0] - time.monotonic() if self._due else None
+                if left is not None and left <= 0:
+                    return heapq.heappop(self._due)[2]
+                self._changed.wait(left)
+            return None

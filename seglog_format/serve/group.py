@@ -1,0 +1,208 @@
+"""One consumer group: members join, one of them divides the partitions, all are told (the classic protocol)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+from kio.schema.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Respond: TypeAlias = Callable[[Mapping[str, object]], None]
+
+
+class GroupState(Enum):
+    """Where a group is between two assignments."""
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+
+
+@dataclass(slots=True)
+class Member:
+    """A member of a group.
+
+    Attributes:
+        member_id: made here.
+        instance_id: of a static member, or None.
+        protocols: ways to divide partitions, by name, and what the member says with each; the first it likes best.
+        session_seconds: without a sign of life for so long it is gone.
+        rebalance_seconds: so long the others wait until it has joined again.
+        joining: takes the answer to its join request, while that waits.
+        syncing: takes the answer to its sync request, while that waits.
+        assignment: what it was told.
+        deadline: when it is gone unless it says something.
+    """
+
+    member_id: str
+    instance_id: str | None
+    protocols: dict[str, bytes]
+    session_seconds: float
+    rebalance_seconds: float
+    joining: Respond | None = None
+    syncing: Respond | None = None
+    assignment: bytes = b""
+    deadline: float = 0.0
+
+
+@dataclass(slots=True)
+class Group:
+    """A group. Whoever calls holds the coordinator's lock.
+
+    Attributes:
+        group_id: its name.
+        state: where it is.
+        generation: number of the assignment; 0 before the first.
+        protocol_type: what kind of clients; ``consumer``.
+        protocol: the way to divide that all of them know.
+        leader: the member that divides.
+        members: by id, in the order in which they came.
+        rebalance_deadline: when a rebalance goes on without those that are missing.
+        is_gathering: the first members have come, and others may just be on their way.
+    """
+
+    group_id: str
+    state: GroupState = GroupState.EMPTY
+    generation: int = 0
+    protocol_type: str = ""
+    protocol: str = ""
+    leader: str = ""
+    members: dict[str, Member] = field(default_factory=dict)
+    rebalance_deadline: float = 0.0
+    is_gathering: bool = False
+
+    def accepts(self, protocol_type: str, protocols: Mapping[str, bytes], member_id: str) -> bool:
+        """Whether a member with these protocols can join: all share one."""
+        others = [member for member in self.members.values() if member.member_id != member_id]
+        if not protocol_type or not protocols:
+            return False
+        if not others:
+            return True
+        common = set(protocols).intersection(*(member.protocols for member in others))
+        return protocol_type == self.protocol_type and bool(common)
+
+    def start_rebalance(self, now: float, grace_seconds: float) -> None:
+        """Ask all members to join again; those that wait for an assignment are told so.
+
+        Args:
+            now: the time.
+            grace_seconds: at least so long others may join who come at the same time.
+        """
+        for member in self.members.values():
+            if member.syncing is not None:  # nobody counted its time while it waited
+                member.deadline = now + member.session_seconds
+            reply_to_sync(member, ErrorCode.rebalance_in_progress)
+            member.assignment = b""
+        self.is_gathering = self.state is GroupState.EMPTY
+        self.state = GroupState.PREPARING
+        longest = max((member.rebalance_seconds for member in self.members.values()), default=0.0)
+        self.rebalance_deadline = now + (grace_seconds if self.is_gathering else longest)
+
+    def may_complete(self, now: float) -> bool:
+        """Whether a rebalance has waited long enough, or for everybody."""
+        if self.state is not GroupState.PREPARING:
+            return False
+        everybody = all(member.joining is not None for member in self.members.values())
+        return now >= self.rebalance_deadline or (everybody and not self.is_gathering)
+
+    def complete_join(self, now: float) -> None:
+        """Leave out who has not come, choose protocol and leader, and answer everybody."""
+        for member_id in [each.member_id for each in self.members.values() if each.joining is None]:
+            del self.members[member_id]
+        if not self.members:
+            self.state, self.leader = GroupState.EMPTY, ""
+            return
+        self.generation += 1
+        self.protocol = self._choose_protocol()
+        if self.leader not in self.members:
+            self.leader = next(iter(self.members))
+        self.state = GroupState.COMPLETING
+        for member in self.members.values():
+            member.deadline = now + member.session_seconds
+            self.reply_to_join(member)
+
+    def _choose_protocol(self) -> str:
+        """The one that most members like best, of those that all know."""
+        common = set.intersection(*(set(member.protocols) for member in self.members.values()))
+        votes = Counter(next(name for name in each.protocols if name in common) for each in self.members.values())
+        return max(votes, key=lambda name: votes[name])
+
+    def reply_to_join(self, member: Member) -> None:
+        """Tell a member the generation; the leader also hears who the others are."""
+        respond, member.joining = member.joining, None
+        if respond is not None:
+            respond(self.joined(member))
+
+    def joined(self, member: Member) -> dict[str, object]:
+        """The answer to a join request."""
+        members = self.members.values() if member.member_id == self.leader else ()
+        return {
+            **refusal_of_join(ErrorCode.none, member.member_id),
+            "generation_id": self.generation,
+            "protocol_type": self.protocol_type,
+            "protocol_name": self.protocol,
+            "leader": self.leader,
+            "members": [
+                {
+                    "member_id": each.member_id,
+                    "group_instance_id": each.instance_id,
+                    "metadata": each.protocols[self.protocol],
+                }
+                for each in members
+            ],
+        }
+
+    def assign(self, assignments: Mapping[str, bytes]) -> None:
+        """Take what the leader says, and tell everybody who asks already."""
+        self.state = GroupState.STABLE
+        for member in self.members.values():
+            member.assignment = assignments.get(member.member_id, b"")
+            self.reply_with_assignment(member)
+
+    def reply_with_assignment(self, member: Member) -> None:
+        """Tell a member what it has to read, if it waits for that."""
+        reply_to_sync(member, ErrorCode.none, self.protocol_type, self.protocol)
+
+
+def refusal_of_join(error: ErrorCode, member_id: str = "") -> dict[str, object]:
+    """The answer to a join request that comes to nothing."""
+    return {
+        "throttle_time": 0,
+        "error_code": error,
+        "generation_id": -1,
+        "protocol_type": None,
+        "protocol_name": "",
+        "leader": "",
+        "skip_assignment": False,
+        "member_id": member_id,
+        "members": [],
+    }
+
+
+def synced(
+    error: ErrorCode, assignment: bytes = b"", protocol_type: str | None = None, protocol: str | None = None
+) -> dict[str, object]:
+    """The answer to a sync request."""
+    return {
+        "throttle_time": 0,
+        "error_code": error,
+        "protocol_type": protocol_type,
+        "protocol_name": protocol,
+        "assignment": assignment,
+    }
+
+
+def reply_to_sync(
+    member: Member, error: ErrorCode, protocol_type: str | None = None, protocol: str | None = None
+) -> None:
+    """Answer a sync request that waits, if one does."""
+    respond, member.syncing = member.syncing, None
+    if respond is not None:
+        assignment = member.assignment if error is ErrorCode.none else b""
+        respond(synced(error, assignment, protocol_type, protocol))

@@ -1,0 +1,297 @@
+"""The coordinator of all consumer groups, kept in memory: nothing of it outlives the server."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from kio.schema.errors import ErrorCode
+
+from seglog_format.serve.group import Group, GroupState, Member, refusal_of_join, reply_to_sync, synced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from seglog_format.serve.delays import Delays
+    from seglog_format.serve.group import Respond
+
+GRACE_SECONDS: Final = 0.1
+"""So long the first member of a group waits for others that start with it."""
+
+TICK_SECONDS: Final = 0.1
+"""How often members are looked for that have gone."""
+
+MAX_SESSION_SECONDS: Final = 1800.0
+MAX_GROUPS: Final = 1000
+MAX_MEMBERS: Final = 1000
+MAX_MEMBER_BYTES: Final = 1 << 16
+"""Of what a member says of itself, and of what it is told."""
+
+MAX_METADATA_SIZE: Final = 4096
+MAX_CLIENT_ID_SIZE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """A join request.
+
+    Attributes:
+        group_id: which group.
+        member_id: empty for a new member.
+        instance_id: of a static member, or None.
+        client_id: becomes part of the new member's id.
+        protocol_type: ``consumer``.
+        protocols: by name, the one it likes best first.
+        session_seconds: see `Member`.
+        rebalance_seconds: see `Member`.
+        has_to_know_its_id: a new member gets its id first, and joins with it then.
+    """
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    protocol_type: str
+    protocols: dict[str, bytes]
+    session_seconds: float
+    rebalance_seconds: float
+    has_to_know_its_id: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A committed offset, with what the client wanted to be kept beside it."""
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int = -1
+
+
+class Coordinator:
+    """Groups, their members, and their committed offsets. For use by several threads at once."""
+
+    def __init__(self, delays: Delays, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin without groups.
+
+        Args:
+            delays: calls back when members may have gone.
+            clock: tells the time.
+        """
+        self._delays = delays
+        self._clock = clock
+        self._lock = Lock()
+        self._groups: dict[str, Group] = {}
+        self._committed: dict[str, dict[tuple[str, int], Committed]] = {}
+        self._announced: OrderedDict[str, None] = OrderedDict()
+        self._is_ticking = False
+
+    def join(self, joining: Joining, respond: Respond) -> None:
+        """Take a member in; the answer comes when the group is complete."""
+        with self._lock:
+            error = self._refusal(joining)
+            if error is not ErrorCode.none:
+                respond(refusal_of_join(error, joining.member_id))
+            elif not joining.member_id and joining.instance_id is None and joining.has_to_know_its_id:
+                respond(refusal_of_join(ErrorCode.member_id_required, self._announce(joining.client_id)))
+            else:
+                self._take_in(self._groups.setdefault(joining.group_id, Group(joining.group_id)), joining, respond)
+                self._tick_soon()
+
+    def _refusal(self, joining: Joining) -> ErrorCode:
+        group = self._groups.get(joining.group_id)
+        if not joining.group_id:
+            return ErrorCode.invalid_group_id
+        if not 0 < joining.session_seconds <= MAX_SESSION_SECONDS:
+            return ErrorCode.invalid_session_timeout
+        if sum(map(len, joining.protocols.values())) > MAX_MEMBER_BYTES:
+            return ErrorCode.invalid_request
+        if joining.member_id and not self._knows(group, joining.member_id):
+            is_fenced = joining.instance_id is not None and self._static(group, joining.instance_id) is not None
+            return ErrorCode.fenced_instance_id if is_fenced else ErrorCode.unknown_member_id
+        if not (group or Group("")).accepts(joining.protocol_type, joining.protocols, joining.member_id):
+            return ErrorCode.inconsistent_group_protocol
+        is_full = (group is None and len(self._groups) >= MAX_GROUPS) or self._member_count() >= MAX_MEMBERS
+        return ErrorCode.group_max_size_reached if is_full and not joining.member_id else ErrorCode.none
+
+    def _knows(self, group: Group | None, member_id: str) -> bool:
+        return member_id in self._announced or (group is not None and member_id in group.members)
+
+    def _static(self, group: Group | None, instance_id: str) -> Member | None:
+        members = group.members.values() if group is not None else ()
+        return next((member for member in members if member.instance_id == instance_id), None)
+
+    def _member_count(self) -> int:
+        return sum(len(group.members) for group in self._groups.values())
+
+    def _announce(self, client_id: str) -> str:
+        member_id = f"{client_id[:MAX_CLIENT_ID_SIZE]}-{uuid.uuid4()}"
+        self._announced[member_id] = None
+        if len(self._announced) > MAX_MEMBERS:
+            self._announced.popitem(last=False)
+        return member_id
+
+    def _take_in(self, group: Group, joining: Joining, respond: Respond) -> None:
+        now = self._clock()
+        self._announced.pop(joining.member_id, None)
+        known = group.members.get(joining.member_id)
+        is_same = known is not None and known.protocols == joining.protocols
+        if known is not None and is_same and self._may_stay(group, known):
+            known.deadline = now + known.session_seconds
+            respond(group.joined(known))
+            return
+        member = known or self._new_member(group, joining)
+        if member.joining is not None:
+            member.joining(refusal_of_join(ErrorCode.rebalance_in_progress, member.member_id))
+        member.protocols, member.joining = joining.protocols, respond
+        member.session_seconds, member.rebalance_seconds = joining.session_seconds, joining.rebalance_seconds
+        member.deadline = now + member.session_seconds
+        group.protocol_type = joining.protocol_type
+        if group.state is not GroupState.PREPARING:
+            group.start_rebalance(now, GRACE_SECONDS)
+        self._complete(group, now)
+
+    def _may_stay(self, group: Group, member: Member) -> bool:
+        """Whether a member that joins again, unchanged, just has not heard the answer."""
+        is_follower = group.state is GroupState.STABLE and member.member_id != group.leader
+        return is_follower or group.state is GroupState.COMPLETING
+
+    def _new_member(self, group: Group, joining: Joining) -> Member:
+        if joining.instance_id is not None:
+            replaced = self._static(group, joining.instance_id)
+            if replaced is not None:
+                self._remove(group, replaced, ErrorCode.fenced_instance_id)
+        member_id = joining.member_id or f"{joining.client_id[:MAX_CLIENT_ID_SIZE]}-{uuid.uuid4()}"
+        member = Member(
+            member_id, joining.instance_id, joining.protocols, joining.session_seconds, joining.rebalance_seconds
+        )
+        group.members[member_id] = member
+        return member
+
+    def _remove(self, group: Group, member: Member, error: ErrorCode = ErrorCode.unknown_member_id) -> None:
+        del group.members[member.member_id]
+        reply_to_sync(member, error)
+        if member.joining is not None:
+            member.joining(refusal_of_join(error, member.member_id))
+        if not group.members:
+            group.state, group.leader = GroupState.EMPTY, ""
+
+    def _complete(self, group: Group, now: float) -> None:
+        if group.may_complete(now):
+            group.complete_join(now)
+
+    def sync(
+        self, group_id: str, member_id: str, generation: int, assignments: Mapping[str, bytes], respond: Respond
+    ) -> None:
+        """Tell a member what it has to read, as soon as the leader has said it."""
+        with self._lock:
+            group, error = self._checked(group_id, member_id, generation)
+            if error is ErrorCode.none and any(len(one) > MAX_MEMBER_BYTES for one in assignments.values()):
+                error = ErrorCode.invalid_request
+            if error is not ErrorCode.none or group is None:
+                respond(synced(error))
+                return
+            if group.state is GroupState.PREPARING:
+                respond(synced(ErrorCode.rebalance_in_progress))
+                return
+            member = group.members[member_id]
+            reply_to_sync(member, ErrorCode.rebalance_in_progress)
+            member.syncing = respond
+            if group.state is GroupState.STABLE:
+                group.reply_with_assignment(member)
+            elif member_id == group.leader:
+                group.assign(assignments)
+
+    def heartbeat(self, group_id: str, member_id: str, generation: int) -> ErrorCode:
+        """Take a sign of life; the answer tells whether to join again."""
+        with self._lock:
+            group, error = self._checked(group_id, member_id, generation)
+            if group is not None and error is ErrorCode.none and group.state is GroupState.PREPARING:
+                return ErrorCode.rebalance_in_progress
+            return error
+
+    def _checked(self, group_id: str, member_id: str, generation: int) -> tuple[Group | None, ErrorCode]:
+        """The group, if it has this member in this generation, who is alive then."""
+        group = self._groups.get(group_id)
+        member = group.members.get(member_id) if group is not None else None
+        if group is None or member is None:
+            return None, ErrorCode.unknown_member_id
+        if group.generation != generation:
+            return None, ErrorCode.illegal_generation
+        member.deadline = self._clock() + member.session_seconds
+        return group, ErrorCode.none
+
+    def leave(self, group_id: str, member_id: str, instance_id: str | None) -> ErrorCode:
+        """Let a member go; the others divide anew."""
+        with self._lock:
+            group = self._groups.get(group_id)
+            member = group.members.get(member_id) if group is not None else None
+            if member is None and instance_id is not None:
+                member = self._static(group, instance_id)
+            if group is None or member is None:
+                return ErrorCode.unknown_member_id
+            self._remove(group, member)
+            self._rebalance_rest(group, self._clock())
+            return ErrorCode.none
+
+    def _rebalance_rest(self, group: Group, now: float) -> None:
+        if group.members and group.state is not GroupState.PREPARING:
+            group.start_rebalance(now, GRACE_SECONDS)
+        self._complete(group, now)
+
+    def commit_error(self, group_id: str, member_id: str, generation: int) -> ErrorCode:
+        """Whether somebody may commit offsets for a group: a member of this generation, or anybody without members."""
+        with self._lock:
+            group = self._groups.get(group_id)
+            if generation < 0 and (group is None or not group.members):
+                is_full = group_id not in self._committed and len(self._committed) >= MAX_GROUPS
+                return ErrorCode.group_max_size_reached if is_full else ErrorCode.none
+            checked, error = self._checked(group_id, member_id, generation)
+            if checked is not None and checked.state is GroupState.COMPLETING:
+                return ErrorCode.rebalance_in_progress
+            return error
+
+    def commit(self, group_id: str, topic: str, partition: int, committed: Committed) -> ErrorCode:
+        """Keep an offset."""
+        if len(committed.metadata) > MAX_METADATA_SIZE:
+            return ErrorCode.offset_metadata_too_large
+        with self._lock:
+            self._committed.setdefault(group_id, {})[topic, partition] = committed
+        return ErrorCode.none
+
+    def committed(self, group_id: str) -> dict[tuple[str, int], Committed]:
+        """The offsets that a group has committed, by topic and partition."""
+        with self._lock:
+            return dict(self._committed.get(group_id, {}))
+
+    def _tick_soon(self) -> None:
+        if not self._is_ticking:
+            self._is_ticking = True
+            self._delays.after(TICK_SECONDS, self._tick)
+
+    def _tick(self) -> None:
+        """Look for members that have gone, and for rebalances that have waited long enough."""
+        with self._lock:
+            self._is_ticking = False
+            now = self._clock()
+            for group in list(self._groups.values()):
+                self._expire(group, now)
+                self._complete(group, now)
+                if not group.members:
+                    del self._groups[group.group_id]
+            if self._groups:
+                self._tick_soon()
+
+    def _expire(self, group: Group, now: float) -> None:
+        gone = [
+            member
+            for member in group.members.values()
+            if member.deadline < now and member.joining is None and member.syncing is None
+        ]
+        for member in gone:
+            self._remove(group, member)
+        if gone:
+            self._rebalance_rest(group, now)

@@ -1,0 +1,196 @@
+"""A processor: one thread that reads the requests of its connections and sends their answers."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from collections import deque
+from queue import Full
+from threading import Thread
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.serve.schemas import UnreadableRequestError
+from seglog_format.serve.slices import Chunk, SliceLostError, close_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from queue import Queue
+
+    from seglog_format.serve.connection import Connection
+
+    RequestQueue = Queue["Waiting | None"]
+
+SWEEP_SECONDS: Final = 1.0
+"""How often idle connections are looked for."""
+
+HELD_SECONDS: Final = 0.01
+"""How soon a request is offered again for which the queue had no room."""
+
+
+class Waiting:
+    """A request in the queue, and the way back to its processor."""
+
+    __slots__ = ("connection", "frame", "processor")
+
+    def __init__(self, processor: Processor, connection: Connection, frame: bytes) -> None:
+        self.processor = processor
+        self.connection = connection
+        self.frame = frame
+
+    def answer(self, chunks: list[Chunk] | None) -> None:
+        """Hand an answer back, from any thread; None closes the connection."""
+        self.processor.hand_over(self.connection, chunks)
+
+
+class Processor:
+    """Serves its share of the connections. All but `add`, `hand_over` and `stop` happens in its thread."""
+
+    def __init__(self, number: int, requests: RequestQueue, idle_seconds: float, on_closed: Callable[[], None]) -> None:
+        """Begin without connections.
+
+        Args:
+            number: of the thread.
+            requests: where requests go; where it is full, nothing more is read from their connections.
+            idle_seconds: a connection is closed on which nothing has come through for so long.
+            on_closed: told of each connection that has ended.
+        """
+        self._requests = requests
+        self._idle_seconds = idle_seconds
+        self._on_closed = on_closed
+        self._selector = selectors.DefaultSelector()
+        self._waking, self._woken = socket.socketpair()
+        for end in (self._waking, self._woken):
+            end.settimeout(0)
+        self._selector.register(self._woken, selectors.EVENT_READ)
+        self._arrived: deque[Connection] = deque()
+        self._answered: deque[tuple[Connection, list[Chunk] | None]] = deque()
+        self._held: deque[Waiting] = deque()
+        self._connections: set[Connection] = set()
+        self._is_stopped = False
+        self._thread = Thread(target=self._run, name=f"seglog-processor-{number}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def add(self, connection: Connection) -> None:
+        """Take a new connection."""
+        self._arrived.append(connection)
+        self._wake()
+
+    def hand_over(self, connection: Connection, chunks: list[Chunk] | None) -> None:
+        """Take an answer."""
+        if self._is_stopped:
+            close_all(chunks or ())
+            return
+        self._answered.append((connection, chunks))
+        self._wake()
+
+    def stop(self) -> None:
+        """Close all connections and end."""
+        self._is_stopped = True
+        self._wake()
+        self._thread.join()
+
+    def _wake(self) -> None:
+        try:
+            self._waking.send(b"\0")
+        except OSError:  # full, and so awake in any case; or closed, and past caring
+            return
+
+    def _run(self) -> None:
+        swept_at = time.monotonic()
+        while not self._is_stopped:
+            for key, events in self._selector.select(HELD_SECONDS if self._held else SWEEP_SECONDS):
+                if key.data is None:
+                    self._woken.recv(1 << 12)
+                else:
+                    self._serve(key.data, events)
+            self._take_arrived()
+            self._take_answered()
+            self._offer_held()
+            if time.monotonic() - swept_at >= SWEEP_SECONDS:
+                swept_at = time.monotonic()
+                self._sweep(swept_at)
+        self._close_everything()
+
+    def _take_arrived(self) -> None:
+        while self._arrived:
+            connection = self._arrived.popleft()
+            self._connections.add(connection)
+            self._selector.register(connection.socket, selectors.EVENT_READ, connection)
+
+    def _take_answered(self) -> None:
+        while self._answered:
+            connection, chunks = self._answered.popleft()
+            if chunks is None:
+                self._close(connection)
+                continue
+            connection.answer(chunks)
+            if not connection.is_closed:
+                self._serve(connection, selectors.EVENT_WRITE)
+
+    def _serve(self, connection: Connection, events: int) -> None:
+        """Read or write as far as that goes now; whatever goes wrong ends this connection and no other."""
+        try:
+            if events & selectors.EVENT_WRITE and connection.is_sending:
+                connection.send()
+            if events & selectors.EVENT_READ and not connection.is_busy and not connection.receive():
+                self._close(connection)
+                return
+            self._take_request(connection)
+        except (OSError, SliceLostError, UnreadableRequestError):
+            self._close(connection)
+
+    def _take_request(self, connection: Connection) -> None:
+        frame = connection.take_request()
+        if frame is not None:
+            self._offer(Waiting(self, connection, frame))
+        self._listen(connection)
+
+    def _listen(self, connection: Connection) -> None:
+        """Wait for what can happen next; for nothing at all while a request is being answered."""
+        wanted = selectors.EVENT_WRITE if connection.is_sending else 0 if connection.is_busy else selectors.EVENT_READ
+        known = self._selector.get_map().get(connection.socket)
+        if known is not None and not wanted:
+            self._selector.unregister(connection.socket)
+        elif known is not None and known.events != wanted:
+            self._selector.modify(connection.socket, wanted, connection)
+        elif known is None and wanted:
+            self._selector.register(connection.socket, wanted, connection)
+
+    def _offer(self, waiting: Waiting) -> None:
+        try:
+            self._requests.put_nowait(waiting)
+        except Full:
+            self._held.append(waiting)
+
+    def _offer_held(self) -> None:
+        for _ in range(len(self._held)):
+            self._offer(self._held.popleft())
+
+    def _sweep(self, now: float) -> None:
+        """Close connections on which nothing comes through; those whose answer is being made may wait."""
+        for connection in list(self._connections):
+            is_waited_for = connection.is_busy and not connection.is_sending
+            if not is_waited_for and now - connection.active_at > self._idle_seconds:
+                self._close(connection)
+
+    def _close(self, connection: Connection) -> None:
+        if connection in self._connections:
+            self._connections.remove(connection)
+            if connection.socket in self._selector.get_map():
+                self._selector.unregister(connection.socket)
+            connection.close()
+            self._on_closed()
+
+    def _close_everything(self) -> None:
+        self._take_arrived()
+        for connection in list(self._connections):
+            self._close(connection)
+        for _, chunks in self._answered:
+            close_all(chunks or ())
+        self._selector.close()
+        self._waking.close()
+        self._woken.close()

@@ -1,0 +1,143 @@
+"""Messages of the Kafka protocol, by API key and version. The library `kio` knows their fields; this is the way to it.
+
+An answer is written as one mapping with the fields of every version; a version takes those that it has.
+"""
+
+from __future__ import annotations
+
+import io
+import secrets
+from dataclasses import MISSING, fields
+from datetime import timedelta
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader, entity_writer
+
+from seglog_format.serve.annotations import is_array, message_in
+from seglog_format.serve.guard import check_message
+from seglog_format.serve.slices import FileSlice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kio.static.protocol import RequestPayload, ResponsePayload
+
+MARK: Final = secrets.token_bytes(16)
+"""Stands for log bytes in an encoded answer. Nobody outside can know it and place it there."""
+
+
+class UnreadableRequestError(Exception):
+    """The bytes are no request of the API and version that they name."""
+
+
+def request_type(api_key: int, version: int) -> type[RequestPayload]:
+    """The class of a request's fields."""
+    return load_request_schema(api_key, version)
+
+
+def response_type(api_key: int, version: int) -> type[ResponsePayload]:
+    """The class of an answer's fields."""
+    return load_response_schema(api_key, version)
+
+
+def read_entity(kind: type[Any], data: bytes, position: int) -> tuple[Any, int]:
+    """Decode one message.
+
+    Returns:
+        The message, and its size in bytes.
+
+    Raises:
+        UnreadableRequestError: the bytes hold none.
+    """
+    try:
+        check_message(kind, data, position)
+        return entity_reader(kind)(data, position)
+    except Exception as error:  # whatever the library makes of hostile bytes
+        msg = f"{kind.__name__}: {error}"
+        raise UnreadableRequestError(msg) from error
+
+
+def write_entity(kind: type[Any], values: Mapping[str, object], slices: list[FileSlice]) -> bytes:
+    """Encode one message.
+
+    Args:
+        kind: class of the message.
+        values: fields of this version, and maybe of others.
+        slices: log bytes, for each of which `MARK` stands in the result, are added here.
+    """
+    buffer = io.BytesIO()
+    entity_writer(kind)(buffer, _build(kind, values, slices))
+    return buffer.getvalue()
+
+
+Converter: TypeAlias = "Callable[[Any, list[FileSlice]], object]"
+
+
+class FieldPlan(NamedTuple):
+    """How one field of a message comes from a mapping."""
+
+    name: str
+    is_required: bool
+    convert: Converter
+
+
+def _build(kind: type[Any], values: Mapping[str, object], slices: list[FileSlice]) -> object:
+    made = {
+        name: convert(values[name], slices)
+        for name, is_required, convert in _plan(kind)  # type: ignore[arg-type]  # a class can be a key
+        if is_required or name in values
+    }
+    return kind(**made)
+
+
+@cache
+def _plan(kind: type[Any]) -> tuple[FieldPlan, ...]:
+    return tuple(
+        FieldPlan(field.name, field.default is MISSING, _converter(field.type, field.metadata.get("kafka_type", "")))
+        for field in fields(kind)
+    )
+
+
+def _converter(annotation: Any, kafka_type: str) -> Converter:
+    nested = message_in(annotation)
+    if nested is not None:
+        return partial(_messages if is_array(annotation) else _build, nested)
+    return _as_tuple if is_array(annotation) else CONVERTERS.get(kafka_type, _as_it_is)
+
+
+def _messages(kind: type[Any], values: Any, slices: list[FileSlice]) -> object:
+    return None if values is None else tuple(_build(kind, each, slices) for each in values)
+
+
+def _as_it_is(value: object, _slices: list[FileSlice]) -> object:
+    return value
+
+
+def _as_tuple(values: Any, _slices: list[FileSlice]) -> object:
+    return None if values is None else tuple(values)
+
+
+def _milliseconds(value: int, _slices: list[FileSlice]) -> object:
+    return timedelta(milliseconds=value)
+
+
+def _error_code(value: int, _slices: list[FileSlice]) -> object:
+    return ErrorCode(value)
+
+
+def _log_bytes(value: bytes | FileSlice, slices: list[FileSlice]) -> object:
+    if not isinstance(value, FileSlice):
+        return value
+    slices.append(value)
+    return MARK
+
+
+CONVERTERS: Final[Mapping[str, Converter]] = {
+    "timedelta_i32": _milliseconds,
+    "timedelta_i64": _milliseconds,
+    "error_code": _error_code,
+    "records": _log_bytes,
+}

@@ -1,0 +1,307 @@
+"""One partition, as clients may see it: which bytes answer a fetch, checked before they are sent (chapter 60).
+
+An entry is sent as it is stored, never decoded. Its frame was reached by a walk from the start of the segment, and its
+checksum is verified once; what was right is remembered. Damage ends a fetch before it, and the next one fails there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.errors import FormatError, Location, OffsetOutOfRangeError, TruncatedError
+from seglog_format.log.transactions import Transactions
+from seglog_format.model import INT64_MAX, CompressionCodec, TailKind
+from seglog_format.serve.slices import Chunk, FileSlice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from seglog_format.log.partition import Partition
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.model import AbortedTxn, Frame, TimestampOffset
+
+MIN_SLICE_SIZE: Final = 1 << 14
+"""Fewer bytes than this are copied: sending them from the file costs more, and an open file."""
+
+MAGIC_PLACE: Final = 16
+ATTRIBUTES_LOW_PLACE: Final = 22
+"""Of the byte of a batch's attributes that says whether it is transactional."""
+TRANSACTIONAL: Final = 0x10
+BATCH_MAGIC: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class LogRange:
+    """Where a log starts and ends for a client: `stable` is the last stable offset, the end where nothing is open."""
+
+    start: int
+    end: int
+    stable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What a fetch of one partition answers.
+
+    Attributes:
+        log: where it starts and ends.
+        records: whole entries; None where there are none.
+        aborted: the aborted transactions that touch them; None for a client that does not ask for committed ones.
+        has_zstd: the first entry is compressed with zstd, which not every client reads.
+    """
+
+    log: LogRange
+    records: Chunk | None
+    aborted: Sequence[AbortedTxn] | None
+    has_zstd: bool = False
+
+
+class ServedPartition:
+    """A partition that several clients read at once; one at a time looks up, all of them are sent to in parallel.
+
+    Attributes:
+        topic: its topic.
+        number: of the partition.
+    """
+
+    def __init__(
+        self, topic: str, number: int, opener: Callable[[], Partition], on_finding: Callable[[str], None]
+    ) -> None:
+        """Name the partition; no file is touched yet.
+
+        Args:
+            topic: its topic.
+            number: of the partition.
+            opener: opens the directory.
+            on_finding: told, once, of each thing that keeps bytes from being served.
+        """
+        self.topic = topic
+        self.number = number
+        self._opener = opener
+        self._on_finding = on_finding
+        self._lock = Lock()
+        self._opened: Partition | None = None
+        self._checked: dict[int, bytearray] = {}
+        self._transactions: Transactions | None = None
+        self._told: set[str] = set()
+
+    @property
+    def _partition(self) -> Partition:
+        if self._opened is None:
+            self._opened = self._opener()
+            self._tell_of_tails(self._opened)
+        return self._opened
+
+    def rest(self) -> None:
+        """Close the files until somebody asks again, unless somebody does just now."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if self._opened is not None:
+                    self._opened.close()
+            finally:
+                self._lock.release()
+
+    def forget(self) -> None:
+        """List the directory anew before the next answer: a file was not where it had been."""
+        with self._lock:
+            if self._opened is not None:
+                self._opened.close()
+            self._opened, self._transactions = None, None
+            self._checked.clear()
+
+    def log_range(self, *, is_committed_only: bool) -> LogRange:
+        """Where the log starts and ends.
+
+        Raises:
+            UsageError: the directory cannot be read.
+        """
+        with self._lock:
+            return self._range(is_committed_only=is_committed_only)
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
+        """As `Partition.offset_for_timestamp`; damage is told.
+
+        Raises:
+            FormatError: damage was met before the answer was certain.
+            UsageError: there is no such lookup, or the directory cannot be read.
+        """
+        with self._lock:
+            try:
+                return self._partition.offset_for_timestamp(timestamp_ms)
+            except FormatError as error:
+                self._tell(error)
+                raise
+
+    def fetch(self, offset: int, max_bytes: int, *, is_committed_only: bool, is_first: bool) -> Fetched:
+        """What stands from an offset on, up to a size, in one segment.
+
+        Args:
+            offset: first offset wanted.
+            max_bytes: of entries.
+            is_committed_only: end at the last stable offset, and name aborted transactions.
+            is_first: answer the first entry even if it is larger than that.
+
+        Raises:
+            OffsetOutOfRangeError: the offset is not in the log (SEG-LKP-004).
+            FormatError: the entry is damaged.
+            UsageError: the directory cannot be read.
+        """
+        with self._lock:
+            try:
+                return self._fetch(offset, max_bytes, is_committed_only=is_committed_only, is_first=is_first)
+            except FormatError as error:
+                self._tell(error)
+                raise
+
+    def _fetch(self, offset: int, max_bytes: int, *, is_committed_only: bool, is_first: bool) -> Fetched:
+        log = self._range(is_committed_only=is_committed_only)
+        if not log.start <= offset <= log.end:
+            msg = f"{self.topic}-{self.number}: offset {offset} is not from {log.start} to {log.end}"
+            raise OffsetOutOfRangeError(msg)
+        limit = log.stable if is_committed_only else log.end
+        found = self._first_entry(offset) if offset < limit else None
+        if found is None:
+            self._raise_damage_at(offset, log, is_committed_only=is_committed_only)
+            return Fetched(log, None, () if is_committed_only else None)
+        segment, first = found
+        stop = self._stop(segment, first, max_bytes, limit)
+        if stop <= first and not is_first:
+            return Fetched(log, None, () if is_committed_only else None)
+        return self._answer(log, segment, (first, max(stop, first + 1)), offset, is_committed_only=is_committed_only)
+
+    def _answer(
+        self, log: LogRange, segment: LogSegment, numbers: tuple[int, int], offset: int, *, is_committed_only: bool
+    ) -> Fetched:
+        """The entries of these numbers, as far as their checksums are right."""
+        first, wanted = numbers
+        frame = self._verified_first(segment, first, offset)
+        stop = self._verified_stop(segment, first + 1, wanted)
+        table = segment.entries
+        end = table.positions[stop] if stop < len(table.positions) else table.position
+        records = _taken(segment, table.positions[first], end - table.positions[first])
+        aborted = self._aborted(offset, table.last_offsets[stop - 1] + 1) if is_committed_only else None
+        return Fetched(log, records, aborted, frame.header.codec_id == CompressionCodec.ZSTD)
+
+    def _first_entry(self, offset: int) -> tuple[LogSegment, int] | None:
+        """Segment and number of the first entry that ends at or above an offset; damage before it raises."""
+        for segment in self._partition.segments:
+            if segment.allowed.last >= offset:
+                number = segment.number_of(offset)
+                if number is not None:
+                    return segment, number
+                _raise_lost_end(segment)
+        return None
+
+    def _raise_damage_at(self, offset: int, log: LogRange, *, is_committed_only: bool) -> None:
+        """Nothing more may be served; where damage is why, say so."""
+        damage = self._work_out_transactions().damage if is_committed_only and offset >= log.stable else None
+        if damage is not None:
+            raise damage.with_traceback(None)
+        if offset >= log.end and self._partition.segments:
+            self._partition.segments[-1].raise_damage()
+
+    def _stop(self, segment: LogSegment, first: int, max_bytes: int, limit: int) -> int:
+        """Number of the entry after the last that fits, and that ends below an offset."""
+        table = segment.entries
+        start, count = table.positions[first], len(table.positions)
+        if table.position - start <= max_bytes:
+            fits = count
+        else:
+            fits = bisect_left(table.positions, start + max_bytes + 1, first) - 1
+        return min(fits, bisect_left(table.last_offsets, limit, first))
+
+    def _verified_first(self, segment: LogSegment, number: int, offset: int) -> Frame:
+        frame = segment.entry(number)
+        first = frame.header.base_offset
+        before = number - 1 if first is not None and first > offset and number else number
+        self._verify(segment, before)  # only the one before a gap can tell that nothing is missing (SEG-LKP-017)
+        self._verify(segment, number)
+        return frame
+
+    def _verified_stop(self, segment: LogSegment, start: int, stop: int) -> int:
+        """Number of the first entry that is not right, or ``stop``."""
+        checked = self._marks(segment)
+        number = checked.find(0, start, stop)
+        while number >= 0:
+            try:
+                self._verify(segment, number)
+            except FormatError as error:
+                self._tell(error)
+                return number
+            number = checked.find(0, number + 1, stop)
+        return stop
+
+    def _verify(self, segment: LogSegment, number: int) -> None:
+        marks = self._marks(segment)
+        if not marks[number]:
+            segment.verify_entry(number)
+            marks[number] = 1
+
+    def _marks(self, segment: LogSegment) -> bytearray:
+        """One byte for each entry: whether it was right."""
+        return self._checked.setdefault(segment.base_offset, bytearray(len(segment.entries.positions)))
+
+    def _range(self, *, is_committed_only: bool) -> LogRange:
+        partition = self._partition
+        start, end = partition.log_start_offset, partition.log_end_offset
+        if not is_committed_only:
+            return LogRange(start, end, end)
+        return LogRange(start, end, min(end, max(start, self._work_out_transactions().last_stable_offset)))
+
+    def _aborted(self, from_offset: int, to_offset: int) -> tuple[AbortedTxn, ...]:
+        listed = self._work_out_transactions().aborted
+        place = bisect_left(listed, from_offset, key=lambda one: one.last_offset)
+        return tuple(one for one in listed[place:] if one.first_offset < to_offset)
+
+    def _work_out_transactions(self) -> Transactions:
+        """The transactions of the whole log; headers alone are read where none of them has one."""
+        if self._transactions is None:
+            partition = self._partition
+            if any(segment.damage is not None or _is_transactional(segment) for segment in partition.segments):
+                self._transactions = partition.transactions
+            else:
+                self._transactions = Transactions(end_offset=partition.log_end_offset)
+        return self._transactions
+
+    def _tell_of_tails(self, partition: Partition) -> None:
+        last = partition.segments[-1] if partition.segments else None
+        if last is not None and last.tail is not None and last.tail.kind is not TailKind.NONE:
+            tail = last.tail
+            self._tell(f"{last.path}:{tail.position}: {tail.size} bytes after the last whole entry are not served")
+
+    def _tell(self, finding: object) -> None:
+        text = str(finding)
+        if text not in self._told:
+            self._told.add(text)
+            self._on_finding(text)
+
+
+def _taken(segment: LogSegment, position: int, size: int) -> Chunk:
+    """Bytes of a log: a few are copied, many stay in their file."""
+    if size < MIN_SLICE_SIZE:
+        return bytes(segment.data[position : position + size])
+    return FileSlice(segment.path, position, size)
+
+
+def _raise_lost_end(segment: LogSegment) -> None:
+    """Refuse to pass over bytes at the end of a closed segment that were entries once.
+
+    Raises:
+        TruncatedError: there are some, and offsets are missing up to the next segment.
+    """
+    tail = segment.tail
+    is_closed = segment.allowed.last < INT64_MAX
+    if is_closed and tail is not None and tail.size and segment.next_offset <= segment.allowed.last:
+        expected, found = f"entries up to offset {segment.allowed.last}", f"{tail.size} bytes ({tail.kind.value})"
+        raise TruncatedError(Location(segment.path, tail.position), "SEG-LOG-004", expected=expected, found=found)
+
+
+def _is_transactional(segment: LogSegment) -> bool:
+    data = segment.data
+    return any(
+        data[position + MAGIC_PLACE] == BATCH_MAGIC and data[position + ATTRIBUTES_LOW_PLACE] & TRANSACTIONAL
+        for position in segment.entries.positions
+    )

@@ -1,0 +1,134 @@
+"""The server: acceptor, processors, the queue between, and the I/O threads that answer."""
+
+from __future__ import annotations
+
+from functools import partial
+from queue import Queue
+from threading import Thread
+from typing import TYPE_CHECKING, Self
+
+from kio.schema.errors import ErrorCode
+
+from seglog_format.serve.acceptor import Acceptor
+from seglog_format.serve.apis import API_VERSIONS, APIS, versions
+from seglog_format.serve.calls import Call, Services
+from seglog_format.serve.delays import Delays
+from seglog_format.serve.groups import Coordinator
+from seglog_format.serve.processor import Processor, Waiting
+from seglog_format.serve.schemas import UnreadableRequestError
+from seglog_format.serve.wire import Request, decode_request, encode_response, peek
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+    from seglog_format.serve.calls import Address
+    from seglog_format.serve.catalog import Catalog
+    from seglog_format.serve.settings import Settings
+    from seglog_format.serve.slices import Chunk
+
+
+class Server:
+    """Serves a catalogue until it is stopped. A context manager.
+
+    Attributes:
+        address: where it listens.
+    """
+
+    def __init__(self, catalog: Catalog, settings: Settings, on_failure: Callable[[str], None]) -> None:
+        """Take the port; nobody is answered before `start`.
+
+        Args:
+            catalog: what to serve.
+            settings: where, and how much.
+            on_failure: told of a request that could not be answered through a fault of ours.
+
+        Raises:
+            OSError: the port is not to be had.
+        """
+        self._acceptor = Acceptor(settings)
+        self.address: Address = self._acceptor.address
+        self._catalog = catalog
+        self._on_failure = on_failure
+        self._delays = Delays()
+        self._services = Services(catalog, Coordinator(self._delays), self._delays)
+        self._requests: Queue[Waiting | None] = Queue(settings.queue_length)
+        self._processors = [
+            Processor(number, self._requests, settings.idle_seconds, self._acceptor.connection_closed)
+            for number in range(settings.processors)
+        ]
+        self._threads = [
+            Thread(target=self._answer_requests, name=f"seglog-io-{number}", daemon=True)
+            for number in range(settings.io_threads)
+        ]
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._delays.start()
+        for processor in self._processors:
+            processor.start()
+        for thread in self._threads:
+            thread.start()
+        self._acceptor.start(self._processors)
+
+    def stop(self) -> None:
+        """Close the port and all connections, and end all threads."""
+        self._acceptor.stop()
+        for processor in self._processors:
+            processor.stop()
+        for _ in self._threads:
+            self._requests.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._delays.stop()
+        self._catalog.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _answer_requests(self) -> None:
+        while (waiting := self._requests.get()) is not None:
+            try:
+                self._answer(waiting)
+            except UnreadableRequestError:
+                waiting.answer(None)
+            except Exception as error:  # noqa: BLE001 - a fault of ours ends one connection, not the server
+                waiting.answer(None)
+                self._on_failure(f"a request was not answered: {type(error).__name__}: {error}")
+
+    def _answer(self, waiting: Waiting) -> None:
+        key, version, correlation_id = peek(waiting.frame)
+        api = APIS.get(key)
+        if api is None or not api.lowest <= version <= api.highest:
+            waiting.answer(_refusal(key, correlation_id))
+            return
+        request = decode_request(waiting.frame)
+        call = Call(
+            version=version,
+            client_id=request.client_id,
+            body=request.body,
+            address=waiting.connection.address,
+            respond=partial(self._respond, waiting, request),
+            hang_up=partial(waiting.answer, None),
+        )
+        api.answer(self._services, call)
+
+    def _respond(self, waiting: Waiting, request: Request, values: Mapping[str, object]) -> None:
+        try:
+            waiting.answer(encode_response(request.api_key, request.version, request.correlation_id, values))
+        except Exception as error:  # noqa: BLE001 - as above; the caller may be a thread that nobody watches
+            waiting.answer(None)
+            self._on_failure(f"an answer could not be encoded: {type(error).__name__}: {error}")
+
+
+def _refusal(key: int, correlation_id: int) -> list[Chunk] | None:
+    """What a request of an unknown version gets: of ApiVersions the versions there are, else a closed connection."""
+    if key != API_VERSIONS:
+        return None
+    return encode_response(key, 0, correlation_id, versions(ErrorCode.unsupported_version))

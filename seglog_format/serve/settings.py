@@ -1,0 +1,35 @@
+"""What a server is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+DEFAULT_HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 9092
+MEBI: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Where to listen, how many threads, and what one client may take.
+
+    Attributes:
+        host: address to listen on.
+        port: 0 for any that is free.
+        processors: threads that read requests and send answers.
+        io_threads: threads that read logs.
+        max_connections: more are closed at once.
+        max_request_size: bytes; a larger request closes its connection.
+        queue_length: requests that may wait for an I/O thread; while it is full, nothing more is read.
+        idle_seconds: a connection is closed on which nothing has come through for so long.
+    """
+
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    processors: int = 2
+    io_threads: int = 4
+    max_connections: int = 1000
+    max_request_size: int = MEBI
+    queue_length: int = 500
+    idle_seconds: float = 600.0

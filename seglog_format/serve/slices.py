@@ -1,0 +1,100 @@
+"""What an answer consists of: bytes in memory, and runs of bytes that stay in their file until they are sent."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from seglog_format.errors import UsageError
+from seglog_format.log.file_bytes import OPEN_FLAGS
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterable
+
+COPY_SIZE: Final = 1 << 18
+"""Bytes that are read at a time where the system cannot send from a file."""
+
+HAS_SENDFILE: Final = hasattr(os, "sendfile")
+
+
+class SliceLostError(Exception):
+    """The file has become shorter than it was when the answer was put together."""
+
+
+class FileSlice:
+    """Whole entries of a `.log` file, to be sent as they are stored.
+
+    The file is opened at once: one that is renamed or removed before it is sent stays readable.
+
+    Attributes:
+        position: of the next byte to send.
+        size: bytes that are left to send.
+    """
+
+    __slots__ = ("_descriptor", "position", "size")
+
+    def __init__(self, path: str, position: int, size: int) -> None:
+        """Open the file.
+
+        Raises:
+            UsageError: it is gone, or may not be read.
+        """
+        try:
+            self._descriptor = os.open(path, OPEN_FLAGS)
+        except OSError as error:
+            msg = f"{path}: {error.strerror}"
+            raise UsageError(msg) from error
+        self.position = position
+        self.size = size
+
+    def send(self, target: socket.socket, *, sendfile: bool = HAS_SENDFILE) -> int:
+        """Send as much as the socket takes, straight from the file where the system can.
+
+        Raises:
+            SliceLostError: the file ends before the slice does.
+            OSError: of the socket; `BlockingIOError` where it takes nothing now.
+        """
+        sent = self._sendfile(target) if sendfile else self._copy(target)
+        self.position += sent
+        self.size -= sent
+        return sent
+
+    def _sendfile(self, target: socket.socket) -> int:
+        sent = os.sendfile(target.fileno(), self._descriptor, self.position, self.size)
+        if sent == 0:
+            raise SliceLostError
+        return sent
+
+    def _copy(self, target: socket.socket) -> int:
+        os.lseek(self._descriptor, self.position, os.SEEK_SET)
+        data = os.read(self._descriptor, min(self.size, COPY_SIZE))
+        if not data:
+            raise SliceLostError
+        return target.send(data)
+
+    def close(self) -> None:
+        """Give the file back; a second call does nothing."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        with contextlib.suppress(AttributeError, OSError):
+            self.close()
+
+
+Chunk: TypeAlias = bytes | FileSlice
+
+
+def size_of(chunk: Chunk) -> int:
+    """Bytes of a piece of an answer."""
+    return chunk.size if isinstance(chunk, FileSlice) else len(chunk)
+
+
+def close_all(chunks: Iterable[Chunk]) -> None:
+    """Give back the files of an answer that is not sent any more."""
+    for chunk in chunks:
+        if isinstance(chunk, FileSlice):
+            chunk.close()

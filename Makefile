@@ -30,12 +30,12 @@ $(BIN)/python:
 
 $(VENV)/.base: pyproject.toml | $(BIN)/python
 	@echo 'Installing seglog-format and what it needs into $(VENV) (once, about a minute)'
-	@$(PIP) --editable .
+	@$(PIP) --editable '.[fast]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo 'Installing seglog-format and its development tools into $(VENV) (once, about a minute)'
-	@$(PIP) --editable '.[dev]'
+	@$(PIP) --editable '.[dev,fast]'
 	@touch $(VENV)/.base $@
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python

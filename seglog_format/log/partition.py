@@ -14,6 +14,7 @@ from seglog_format.log.listing import PartitionListing, list_partition
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
 from seglog_format.log.open_segments import OpenSegments
 from seglog_format.log.reading import READ_UNCOMMITTED, Fetch, Isolation, LogReader, delivered, is_committed_only
+from seglog_format.log.scanning import Scannable
 from seglog_format.log.segment import LogSegment
 from seglog_format.log.timestamps import (
     EARLIEST_LOCAL_TIMESTAMP,
@@ -40,7 +41,7 @@ DEFAULT_MAX_BYTES: Final = 1 << 20
 """What one read answers at most, unless asked for more: a consumer's default for one partition."""
 
 
-class Partition:
+class Partition(Scannable):
     """A partition directory. A context manager; use `open_partition` to get one.
 
     The listing is taken when the partition is opened; files are opened when they are needed, and only a few segments
@@ -79,6 +80,7 @@ class Partition:
         self.high_watermark = high_watermark
         self.trust_indexes = trust_indexes
         self._log_start_checkpoint = log_start_checkpoint or 0
+        self._limit = limit
         self._opened = OpenSegments()
         bases = [files.base_offset for files in listing.segments]
         self.segments = tuple(

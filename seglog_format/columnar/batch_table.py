@@ -1,0 +1,77 @@
+"""A table of the entries of a log: one row each, read at memory speed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from seglog_format.columnar.arrays import readable
+from seglog_format.columnar.cpu import checksum_path
+from seglog_format.columnar.entries import COLUMN, COLUMNS, fill_table
+from seglog_format.model import INT64_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_format.columnar.arrays import Numbers, Table
+    from seglog_format.model import Buffer
+
+ROWS: Final = 4096
+"""Of one part of a table: what does not depend on the size of the log."""
+WITHOUT_CHECKSUMS: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTable:
+    """Entries of a log in file order.
+
+    Attributes:
+        rows: a row for each, a column for each name of `entries.COLUMNS`.
+        end: position after the last entry; where it is not the end of the log, something irregular stands there.
+    """
+
+    rows: Table
+    end: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def column(self, name: str) -> Numbers:
+        """All values of one column."""
+        return self.rows[:, COLUMN[name]]
+
+
+def table_parts(
+    data: Buffer, *, first_offset: int = 0, last_offset: int = INT64_MAX, checksums: bool = True
+) -> Iterator[BatchTable]:
+    """The entries of a log, some thousands at a time; each part is overwritten by the next.
+
+    Args:
+        data: of a `.log` file, from the start of an entry on.
+        first_offset: lowest offset that the log can hold.
+        last_offset: highest offset that it can hold.
+        checksums: compute each checksum too (column ``crc_is_valid``).
+
+    Yields:
+        Parts until the first entry that is not regular: cut short, of an impossible size, magic or offset.
+    """
+    array = readable(data)
+    state = np.array([0, first_offset - 1, first_offset, last_offset], np.int64)
+    rows = np.empty((ROWS, len(COLUMNS)), np.int64)
+    path = checksum_path() if checksums else WITHOUT_CHECKSUMS
+    while count := fill_table(array, state, path, rows):
+        yield BatchTable(rows[:count], int(state[0]))
+
+
+def batch_table(
+    data: Buffer, *, first_offset: int = 0, last_offset: int = INT64_MAX, checksums: bool = True
+) -> BatchTable:
+    """The entries of a whole log; as `table_parts`, in one piece."""
+    parts = table_parts(data, first_offset=first_offset, last_offset=last_offset, checksums=checksums)
+    kept, end = [np.empty((0, len(COLUMNS)), np.int64)], 0
+    for part in parts:
+        kept.append(part.rows.copy())
+        end = part.end
+    return BatchTable(np.concatenate(kept), end)

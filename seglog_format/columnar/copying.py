@@ -1,0 +1,58 @@
+"""Copies inside decompressed data. Targets have `SLACK` bytes to spare, so that whole words may be copied."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.columnar.compiled import helper, inlined
+from seglog_format.columnar.memory import copy_16, load_64, load_u8, store_8, store_64
+
+if TYPE_CHECKING:
+    from seglog_format.columnar.arrays import Region
+
+SLACK: Final = 64
+WORD: Final = 8
+PAIR: Final = 16
+
+
+@inlined
+def copy_run(target: Region, at: int, source: Region, position: int, size: int) -> None:
+    """Copy bytes from elsewhere; up to 15 bytes after them are overwritten too."""
+    if position + size + PAIR <= source[1]:
+        _copy_pairs(target, at, source, position, size)
+    else:
+        for done in range(size):
+            store_8(target, at + done, load_u8(source, position + done))
+
+
+@inlined
+def _copy_pairs(target: Region, at: int, source: Region, position: int, size: int) -> None:
+    """Copy 16 bytes, and again while there are more. Such loops are not written as `range`: it divides first."""
+    copy_16(target, at, source, position)
+    done = PAIR
+    while done < size:
+        copy_16(target, at + done, source, position + done)
+        done += PAIR
+
+
+@inlined
+def repeat(target: Region, at: int, distance: int, size: int) -> None:
+    """Copy bytes from so far back, over and over where they reach into what is written; overwrites as `copy_run`."""
+    if distance >= PAIR:
+        _copy_pairs(target, at, target, at - distance, size)
+    else:
+        _repeat_near(target, at, distance, size)
+
+
+@helper
+def _repeat_near(target: Region, at: int, distance: int, size: int) -> None:
+    """The same from fewer than 16 bytes back."""
+    done = 0
+    if distance < WORD:
+        while done < WORD:
+            store_8(target, at + done, load_u8(target, at + done - distance))
+            done += 1
+        distance = (WORD + distance - 1) // distance * distance
+    while done < size:
+        store_64(target, at + done, load_64(target, at + done - distance))
+        done += WORD

@@ -1,0 +1,47 @@
+"""Which instructions this processor has, and which way of computing checksums follows from that."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Final
+
+from llvmlite import binding
+from numba.core import config
+
+ENVIRONMENT: Final = "SEGLOG_CHECKSUM_PATH"
+"""Environment variable that forces a path: ``portable``, ``narrow`` or ``wide``."""
+
+PORTABLE: Final = 0
+"""Tables; right on any processor."""
+NARROW: Final = 1
+"""SSE 4.2 and carry-less products of 128 bits."""
+WIDE: Final = 2
+"""AVX-512 with carry-less products of 512 bits."""
+
+PATHS: Final = {"portable": PORTABLE, "narrow": NARROW, "wide": WIDE}
+NEEDS: Final = {
+    PORTABLE: frozenset[str](),
+    NARROW: frozenset({"sse4.2", "pclmul"}),
+    WIDE: frozenset({"sse4.2", "pclmul", "avx512f", "vpclmulqdq"}),
+}
+
+
+@cache
+def features() -> frozenset[str]:
+    """What code may use: this processor's features, or those that numba was told to compile for."""
+    if config.CPU_NAME or config.CPU_FEATURES:
+        told = (config.CPU_FEATURES or "").split(",")
+        return frozenset(name[1:] for name in told if name.startswith("+"))
+    return frozenset(name for name, has in binding.get_host_cpu_features().items() if has)
+
+
+def supports(path: int) -> bool:
+    """Whether code for a path can run here."""
+    return NEEDS[path] <= features()
+
+
+def checksum_path() -> int:
+    """The quickest path that this processor supports, or a slower one that was asked for."""
+    forced = PATHS.get(os.environ.get(ENVIRONMENT, ""), WIDE)
+    return max(path for path in NEEDS if path <= forced and supports(path))

@@ -1,0 +1,186 @@
+"""From entry to entry: sizes, offsets and checksums, all without decoding (chapter 20)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.columnar.checksum import crc32, crc32c
+from seglog_format.columnar.compiled import helper, inlined, kernel
+from seglog_format.columnar.layout import (
+    BASE_SEQUENCE,
+    BASE_TIMESTAMP,
+    BATCH_ATTRIBUTES,
+    BATCH_CRC,
+    BATCH_HEADER_SIZE,
+    BATCH_MAGIC,
+    CODEC_MASK,
+    LAST_OFFSET_DELTA,
+    LEADER_EPOCH,
+    MAGIC,
+    MAX_TIMESTAMP,
+    MESSAGE_ATTRIBUTES,
+    MESSAGE_CRC,
+    MESSAGE_TIMESTAMP,
+    MIN_BATCH_LENGTH,
+    MIN_ENTRY_SIZE,
+    MIN_MESSAGE_V1_SIZE,
+    MIN_SHOWN_SIZE,
+    OFFSET,
+    PREFIX_SIZE,
+    PRODUCER_EPOCH,
+    PRODUCER_ID,
+    RECORDS_COUNT,
+    SIZE,
+)
+from seglog_format.columnar.memory import load_be16, load_be32, load_be64, load_i8, load_u8, region, store_64
+
+if TYPE_CHECKING:
+    from seglog_format.columnar.arrays import Bytes, Numbers, Region, Table
+
+DOUBT: Final = -1
+"""Instead of a size: no regular entry stands there. It is for the reference to say what does."""
+UNKNOWN_OFFSET: Final = -1
+"""Instead of a first offset: a wrapper's, which has to be decompressed to know it."""
+
+COLUMNS: Final = (
+    "position",
+    "size",
+    "magic",
+    "base_offset",
+    "last_offset",
+    "attributes",
+    "crc",
+    "crc_is_valid",
+    "base_timestamp_ms",
+    "max_timestamp_ms",
+    "partition_leader_epoch",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+    "records_count",
+)
+"""Columns of a batch table. What magic 0 and 1 do not have is -1; so is what only decompression would tell."""
+ROW_SIZE: Final = 8 * len(COLUMNS)
+COLUMN: Final = {name: number for number, name in enumerate(COLUMNS)}
+
+
+@helper
+def entry_size(data: Region, position: int, end: int) -> int:
+    """Bytes of the whole entry at a position, or `DOUBT`: cut short, of an impossible size or an unknown magic."""
+    left = end - position
+    if left < MIN_SHOWN_SIZE:
+        return DOUBT
+    size = load_be32(data, position + SIZE)
+    magic = load_u8(data, position + MAGIC)
+    least = MIN_ENTRY_SIZE
+    if magic == BATCH_MAGIC:
+        least = MIN_BATCH_LENGTH
+    elif magic == 1:
+        least = MIN_MESSAGE_V1_SIZE
+    elif magic > BATCH_MAGIC:
+        return DOUBT
+    if size < least or size > left - PREFIX_SIZE:
+        return DOUBT
+    return size + PREFIX_SIZE
+
+
+@inlined
+def entry_offsets(data: Region, position: int) -> tuple[int, int]:
+    """First and last offset of an entry; the first of a wrapper is not known; a negative last one is no offset."""
+    offset = load_be64(data, position + OFFSET)
+    if load_u8(data, position + MAGIC) < BATCH_MAGIC:
+        codec = load_u8(data, position + MESSAGE_ATTRIBUTES) & CODEC_MASK
+        return (UNKNOWN_OFFSET if codec else offset), offset
+    delta = load_be32(data, position + LAST_OFFSET_DELTA)
+    last = offset + delta
+    if offset < 0 or delta < 0 or last < offset:
+        return offset, DOUBT
+    return offset, last
+
+
+@inlined
+def batch_is_valid(path: int, data: Region, position: int, size: int) -> bool:
+    """Whether a batch's stored and computed checksum agree (SEG-BAT-003)."""
+    stored = load_be32(data, position + BATCH_CRC) & 0xFFFFFFFF
+    return crc32c(path, data, position + BATCH_ATTRIBUTES, size - BATCH_ATTRIBUTES) == stored
+
+
+@inlined
+def message_is_valid(path: int, data: Region, position: int, size: int) -> bool:
+    """Whether a message's stored and computed checksum agree (SEG-MSG-004)."""
+    stored = load_be32(data, position + MESSAGE_CRC) & 0xFFFFFFFF
+    return crc32(path, data, position + MAGIC, size - MAGIC) == stored
+
+
+@inlined
+def entry_is_valid(path: int, data: Region, position: int, size: int) -> bool:
+    """The same of any entry."""
+    if load_u8(data, position + MAGIC) == BATCH_MAGIC:
+        return batch_is_valid(path, data, position, size)
+    return message_is_valid(path, data, position, size)
+
+
+@kernel
+def fill_table(log: Bytes, state: Numbers, path: int, table: Table) -> int:
+    """Put entries into a batch table until it is full, or an entry is not regular.
+
+    Args:
+        log: bytes of it.
+        state: where to start, and after the call where to go on: position, last offset of the entry before, lowest
+            and highest offset that the log can hold.
+        path: of computing checksums; negative for not at all.
+        table: a row for each entry.
+
+    Returns:
+        How many rows were filled.
+    """
+    position, previous, first_allowed, last_allowed = state[0], state[1], state[2], state[3]
+    if position < 0:
+        return 0
+    data, rows, end, row = region(log), region(table.reshape(-1)), len(log), 0
+    while row < len(table):
+        size = entry_size(data, position, end)
+        if size < 0:
+            break
+        first, last = entry_offsets(data, position)
+        if last <= previous or last > last_allowed or (first != UNKNOWN_OFFSET and first < first_allowed):
+            break
+        is_valid = path >= 0 and entry_is_valid(path, data, position, size)
+        at = row * ROW_SIZE
+        _store_fields(data, position, rows, at)
+        store_64(rows, at + 8 * 1, size)
+        store_64(rows, at + 8 * 3, first)
+        store_64(rows, at + 8 * 4, last)
+        store_64(rows, at + 8 * 7, is_valid)
+        position, previous, row = position + size, last, row + 1
+    state[0], state[1] = position, previous
+    return row
+
+
+@inlined
+def _store_fields(data: Region, position: int, rows: Region, at: int) -> None:
+    """The fields of a header that are stored as they are."""
+    magic = load_u8(data, position + MAGIC)
+    store_64(rows, at, position)
+    store_64(rows, at + 8 * 2, magic)
+    if magic == BATCH_MAGIC:
+        store_64(rows, at + 8 * 5, load_be16(data, position + BATCH_ATTRIBUTES))
+        store_64(rows, at + 8 * 6, load_be32(data, position + BATCH_CRC) & 0xFFFFFFFF)
+        store_64(rows, at + 8 * 8, load_be64(data, position + BASE_TIMESTAMP))
+        store_64(rows, at + 8 * 9, load_be64(data, position + MAX_TIMESTAMP))
+        store_64(rows, at + 8 * 10, load_be32(data, position + LEADER_EPOCH))
+        store_64(rows, at + 8 * 11, load_be64(data, position + PRODUCER_ID))
+        store_64(rows, at + 8 * 12, load_be16(data, position + PRODUCER_EPOCH))
+        store_64(rows, at + 8 * 13, load_be32(data, position + BASE_SEQUENCE))
+        store_64(rows, at + 8 * 14, load_be32(data, position + RECORDS_COUNT))
+    else:
+        store_64(rows, at + 8 * 5, load_i8(data, position + MESSAGE_ATTRIBUTES))
+        store_64(rows, at + 8 * 6, load_be32(data, position + MESSAGE_CRC) & 0xFFFFFFFF)
+        for column in range(8, len(COLUMNS)):
+            store_64(rows, at + 8 * column, -1)
+        if magic == 1:
+            store_64(rows, at + 8 * 9, load_be64(data, position + MESSAGE_TIMESTAMP))
+
+
+assert BATCH_HEADER_SIZE - PREFIX_SIZE == MIN_BATCH_LENGTH
+assert [COLUMN[name] for name in ("size", "base_offset", "last_offset", "crc_is_valid")] == [1, 3, 4, 7]

@@ -1,0 +1,220 @@
+"""Checksums by carry-less products: instructions that no Python expression names.
+
+What the processor lacks is never called (`cpu.checksum_path`); for it, no code is made that could not be compiled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from seglog_format.columnar import cpu
+from seglog_format.columnar.crc_constants import CRC32_REFLECTED, CRC32C_REFLECTED, multiplier
+from seglog_format.columnar.memory import I8, I32, I64, REGION, ask, declare, pointer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PAIR = ir.VectorType(I64, 2)
+ACCUMULATORS = 4
+PREFETCH_BYTES = 4096
+CONTENT_LANES = {cpu.NARROW: 1, cpu.WIDE: 4}
+"""Lanes of 128 bits in a vector, by path."""
+
+
+def fold_size(path: int) -> int:
+    """Bytes that one step of `fold_crc32` or `fold_crc32c` takes."""
+    return ACCUMULATORS * 16 * CONTENT_LANES[path]
+
+
+def _unavailable(result: Any) -> Callable[..., Any]:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        del builder, signature, arguments
+        return context.get_constant_null(result)
+
+    return generate
+
+
+@intrinsic
+def crc32c_64(typing: Any, crc: Any, word: Any) -> Any:
+    """CRC-32C register after eight more bytes."""
+    del typing, crc, word
+    signature = types.uint64(types.uint64, types.uint64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        del context, signature
+        return builder.call(declare(builder, "llvm.x86.sse42.crc32.64.64", I64, [I64, I64]), arguments)
+
+    return signature, generate if cpu.supports(cpu.NARROW) else _unavailable(types.uint64)
+
+
+def _crc32c_small(bits: int) -> Callable[[Any, int], Any]:
+    width = ir.IntType(bits)
+
+    @intrinsic
+    def step(typing: Any, crc: Any, word: Any) -> Any:
+        del typing, crc, word
+        signature = types.uint64(types.uint64, types.int64)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            del context, signature
+            function = declare(builder, f"llvm.x86.sse42.crc32.32.{bits}", I32, [I32, width])
+            register = builder.trunc(arguments[0], I32)
+            return builder.zext(builder.call(function, [register, builder.trunc(arguments[1], width)]), I64)
+
+        return signature, generate if cpu.supports(cpu.NARROW) else _unavailable(types.uint64)
+
+    return step  # type: ignore[no-any-return]
+
+
+crc32c_8 = _crc32c_small(8)
+crc32c_16 = _crc32c_small(16)
+
+
+@intrinsic
+def crc32c_32(typing: Any, crc: Any, word: Any) -> Any:
+    """CRC-32C register after four more bytes."""
+    del typing, crc, word
+    signature = types.uint64(types.uint64, types.int64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        del context, signature
+        function = declare(builder, "llvm.x86.sse42.crc32.32.32", I32, [I32, I32])
+        return builder.zext(builder.call(function, [builder.trunc(each, I32) for each in arguments]), I64)
+
+    return signature, generate if cpu.supports(cpu.NARROW) else _unavailable(types.uint64)
+
+
+@intrinsic
+def product(typing: Any, a: Any, b: Any) -> Any:
+    """Carry-less product of two 64-bit numbers: its low and its high half."""
+    del typing, a, b
+    result = types.UniTuple(types.uint64, 2)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        zero = ir.Constant(PAIR, [0, 0])
+        vectors = [builder.insert_element(zero, each, ir.Constant(I32, 0)) for each in arguments]
+        whole = builder.call(_multiply(builder, 1), [*vectors, ir.Constant(I8, 0)])
+        halves = [builder.extract_element(whole, ir.Constant(I32, half)) for half in (0, 1)]
+        return context.make_tuple(builder, signature.return_type, halves)
+
+    return result(types.uint64, types.uint64), generate if cpu.supports(cpu.NARROW) else _unavailable(result)
+
+
+def _vector(lanes: int) -> Any:
+    return ir.VectorType(I64, 2 * lanes)
+
+
+def _multiply(builder: Any, lanes: int) -> Any:
+    name = "llvm.x86.pclmulqdq" if lanes == 1 else f"llvm.x86.pclmulqdq.{128 * lanes}"
+    vector = _vector(lanes)
+    return declare(builder, name, vector, [vector, vector, I8])
+
+
+class _Folding:
+    """Generates the code that folds a run of bytes into 128 bits with the same remainder."""
+
+    def __init__(self, builder: Any, place: Any, lanes: int, polynomial: int) -> None:
+        self.builder = builder
+        self.place = place
+        self.lanes = lanes
+        self.polynomial = polynomial
+        self.vector = _vector(lanes)
+        self.step_size = 16 * lanes
+
+    def loaded(self, start: Any, number: int) -> Any:
+        """The vector of that number after a position."""
+        builder = self.builder
+        position = builder.add(start, ir.Constant(I64, number * self.step_size))
+        place = builder.gep(self.place, [position])
+        value = builder.load(builder.bitcast(place, self.vector.as_pointer()))
+        value.align = 1
+        return value
+
+    def moved(self, value: Any, size: int, following: Any, lanes: int) -> Any:
+        """A vector moved so many bytes ahead, onto what stands there."""
+        builder, bits = self.builder, 8 * size
+        pair = [multiplier(bits + 32, self.polynomial), multiplier(bits - 32, self.polynomial)]
+        constant = ir.Constant(_vector(lanes), pair * lanes)
+        multiply = _multiply(builder, lanes)
+        low, high = (builder.call(multiply, [value, constant, ir.Constant(I8, half)]) for half in (0, 0x11))
+        return builder.xor(builder.xor(low, high), following)
+
+    def opened(self, crc: Any) -> list[Any]:
+        """The first vectors, the register put into the first bytes."""
+        zero = ir.Constant(I64, 0)
+        values = [self.loaded(zero, number) for number in range(ACCUMULATORS)]
+        blank = ir.Constant(self.vector, [0] * (2 * self.lanes))
+        values[0] = self.builder.xor(values[0], self.builder.insert_element(blank, crc, ir.Constant(I32, 0)))
+        return values
+
+    def loop(self, values: list[Any], size: Any) -> list[Any]:
+        """Fold until all bytes are taken."""
+        builder, total = self.builder, ACCUMULATORS * self.step_size
+        before = builder.block
+        body, done = builder.append_basic_block("fold"), builder.append_basic_block("folded")
+        first = ir.Constant(I64, total)
+        builder.cbranch(builder.icmp_signed("<", first, size), body, done)
+        builder.position_at_end(body)
+        position = builder.phi(I64)
+        kept = [builder.phi(self.vector) for _ in values]
+        for line in range(0, total, 64):
+            ahead = builder.add(position, ir.Constant(I64, PREFETCH_BYTES + line))
+            ask(builder, builder.gep(self.place, [ahead]))
+        new = [self.moved(each, total, self.loaded(position, n), self.lanes) for n, each in enumerate(kept)]
+        following = builder.add(position, ir.Constant(I64, total))
+        for phi, start, value in zip([position, *kept], [first, *values], [following, *new], strict=True):
+            phi.add_incoming(start, before)
+            phi.add_incoming(value, body)
+        builder.cbranch(builder.icmp_signed("<", following, size), body, done)
+        builder.position_at_end(done)
+        folded = [builder.phi(self.vector) for _ in values]
+        for phi, start, value in zip(folded, values, new, strict=True):
+            phi.add_incoming(start, before)
+            phi.add_incoming(value, body)
+        return folded
+
+    def narrowed(self, values: list[Any]) -> Any:
+        """All vectors, folded into one of 128 bits."""
+        builder, single = self.builder, values[0]
+        for value in values[1:]:
+            single = self.moved(single, self.step_size, value, self.lanes)
+        lane = ir.VectorType(I32, 2)
+        pairs = [
+            builder.shuffle_vector(single, single, ir.Constant(lane, [2 * n, 2 * n + 1])) for n in range(self.lanes)
+        ]
+        result = pairs[0]
+        for pair in pairs[1:]:
+            result = self.moved(result, 16, pair, 1)
+        return result
+
+
+def _fold(path: int, polynomial: int) -> Callable[[Any, int, int, Any], tuple[int, int]]:
+    """Fold a run of whole steps (`fold_size`), at least one, behind a register."""
+    result = types.UniTuple(types.uint64, 2)
+
+    @intrinsic
+    def fold(typing: Any, data: Any, position: Any, size: Any, crc: Any) -> Any:
+        del typing, data, position, size, crc
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            array, position, size, crc = arguments
+            place = pointer(context, builder, array, position, 1)
+            folding = _Folding(builder, place, CONTENT_LANES[path], polynomial)
+            whole = folding.narrowed(folding.loop(folding.opened(crc), size))
+            halves = [builder.extract_element(whole, ir.Constant(I32, half)) for half in (0, 1)]
+            return context.make_tuple(builder, signature.return_type, halves)
+
+        signature = result(REGION, types.int64, types.int64, types.uint64)
+        return signature, generate if cpu.supports(path) else _unavailable(result)
+
+    return fold  # type: ignore[no-any-return]
+
+
+fold_crc32 = _fold(cpu.NARROW, CRC32_REFLECTED)
+fold_crc32_wide = _fold(cpu.WIDE, CRC32_REFLECTED)
+fold_crc32c = _fold(cpu.NARROW, CRC32C_REFLECTED)
+fold_crc32c_wide = _fold(cpu.WIDE, CRC32C_REFLECTED)

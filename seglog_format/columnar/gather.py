@@ -1,0 +1,83 @@
+"""Bytes behind views, copied together: for narrow batches, and for Arrow's classic layouts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.columnar.compiled import helper, kernel
+from seglog_format.columnar.copying import copy_run
+from seglog_format.columnar.memory import load_64, load_le32, region, store_32, store_64
+from seglog_format.columnar.views import MAX_INLINE, VIEW_SIZE
+
+if TYPE_CHECKING:
+    from seglog_format.columnar.arrays import Bytes, Region
+
+HIGH: Final = 1 << 32
+
+
+@helper
+def _stands_at(views: Region, at: int, log: Region, origin: int, arena: Region) -> tuple[Region, int]:
+    """Where the bytes of a view stand."""
+    if load_le32(views, at) <= MAX_INLINE:
+        return views, at + 4
+    place = load_64(views, at + 8)
+    if place & (HIGH - 1):
+        return arena, place >> 32
+    return log, origin + (place >> 32)
+
+
+@kernel
+def gather_views(block: Bytes, at: int, rows: int, log: Bytes, origin: int, arena: Bytes, target: Bytes) -> int:
+    """Copy all bytes that do not fit into their views, and let the views refer to the copy. Returns their size."""
+    views, log_, arena_, target_ = region(block), region(log), region(arena), region(target)
+    used = 0
+    for view in range(at, at + rows * VIEW_SIZE, VIEW_SIZE):
+        size = load_le32(views, view)
+        if size > MAX_INLINE:
+            source, position = _stands_at(views, view, log_, origin, arena_)
+            copy_run(target_, used, source, position, size)
+            store_64(views, view + 8, used << 32)
+            used += size
+    return used
+
+
+@kernel
+def total_size(block: Bytes, at: int, rows: int) -> int:
+    """Bytes behind some views, those inside them included."""
+    views, total = region(block), 0
+    for view in range(at, at + rows * VIEW_SIZE, VIEW_SIZE):
+        total += load_le32(views, view)
+    return total
+
+
+@kernel
+def gather_values(
+    block: Bytes, at: int, rows: int, log: Bytes, origin: int, arena: Bytes, target: Bytes, width: int, ends: Bytes
+) -> int:
+    """Copy all bytes behind some views, one after the other, and note where each ends. Returns their size.
+
+    Args:
+        block: holds the views.
+        at: where they start.
+        rows: how many there are.
+        log: what views refer to.
+        origin: position in it that they count from.
+        arena: what other views refer to.
+        target: takes the bytes.
+        width: bytes of a number in ``ends``: 4 or 8.
+        ends: takes a 0, and where each row ends.
+    """
+    views, log_, arena_, target_, ends_ = region(block), region(log), region(arena), region(target), region(ends)
+    used = 0
+    for row in range(rows + 1):
+        if width == 4:
+            store_32(ends_, 4 * row, used)
+        else:
+            store_64(ends_, 8 * row, used)
+        if row < rows:
+            view = at + row * VIEW_SIZE
+            source, position = _stands_at(views, view, log_, origin, arena_)
+            size = load_le32(views, view)
+            copy_run(target_, used, source, position, size)
+            used += size
+    return used

@@ -1,0 +1,169 @@
+"""lz4 frames of independent blocks, as Kafka's clients write them (chapter 34).
+
+Takes a part of what the reference takes: a frame that is odd in any way is left to it. The limits near the end of a
+block are those of the library that the reference uses, so that nothing is taken here that is refused there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.columnar.compiled import helper, inlined
+from seglog_format.columnar.copying import copy_run, repeat
+from seglog_format.columnar.memory import load_le16, load_le32, load_u8
+from seglog_format.columnar.records import DAMAGED, NO_ROOM
+
+if TYPE_CHECKING:
+    from seglog_format.columnar.arrays import Region
+
+FRAME_MAGIC: Final = 0x184D2204
+DESCRIPTOR: Final = 4
+HEADER_SIZE: Final = 7
+CONTENT_SIZE_SIZE: Final = 8
+BLOCK_HEADER_SIZE: Final = 4
+CHECKSUM_SIZE: Final = 4
+STORED: Final = 0x80000000
+
+FIXED_FLAGS: Final = 0xF3
+"""Version, independence, block checksums and reserved bits."""
+INDEPENDENT_VERSION_1: Final = 0x60
+HAS_CONTENT_SIZE: Final = 0x08
+HAS_CONTENT_CHECKSUM: Final = 0x04
+
+MAX_EXPANSION: Final = 255
+MIN_MATCH: Final = 4
+MORE: Final = 15
+"""In either half of a token: the length goes on in the bytes that follow."""
+LAST_LITERALS: Final = 5
+"""A match ends at least so far before the end of the room."""
+LAST_SEQUENCE: Final = 8
+"""Only the last sequence of a block, which has no match, comes so near to the end of its bytes."""
+LAST_MATCH: Final = 12
+"""Nothing but last literals starts so near to the end of the room."""
+
+PRIMES: Final = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1)
+MASK: Final = 0xFFFFFFFF
+
+
+@inlined
+def expand_lz4(  # noqa: C901, PLR0911 - each way out is another damage
+    data: Region,
+    start: int,
+    end: int,
+    arena: Region,
+    at: int,
+    room_end: int,
+    verify_header: bool,
+) -> int:
+    """Decompress one frame.
+
+    Returns:
+        Where its content ends in the arena, or `DAMAGED`, or `NO_ROOM`.
+    """
+    if end - start < HEADER_SIZE or load_le32(data, start) != FRAME_MAGIC:
+        return DAMAGED
+    flags, descriptor = load_u8(data, start + DESCRIPTOR), load_u8(data, start + DESCRIPTOR + 1)
+    size_code = descriptor >> 4
+    position = start + HEADER_SIZE + (CONTENT_SIZE_SIZE if flags & HAS_CONTENT_SIZE else 0)
+    if flags & FIXED_FLAGS != INDEPENDENT_VERSION_1 or descriptor & 0x8F or size_code < 4 or position > end:
+        return DAMAGED
+    if verify_header:
+        computed = short_xxh32(data, start + DESCRIPTOR, position - 1) >> 8 & 0xFF
+        if computed != load_u8(data, position - 1):
+            return DAMAGED
+    max_size = 1 << (8 + 2 * size_code)
+    while end - position >= BLOCK_HEADER_SIZE:
+        field = load_le32(data, position)
+        size = field & ~STORED
+        position += BLOCK_HEADER_SIZE
+        if size == 0:
+            has_checksum = not flags & HAS_CONTENT_CHECKSUM or end - position >= CHECKSUM_SIZE
+            return at if has_checksum else DAMAGED
+        if size > max_size or size > end - position:
+            return DAMAGED
+        if field & STORED:
+            if size > room_end - at:
+                return NO_ROOM
+            copy_run(arena, at, data, position, size)
+            at += size
+        else:
+            at = expand_block(data, position, position + size, arena, at, max_size, room_end)
+            if at < 0:
+                return at
+        position += size
+    return DAMAGED
+
+
+@inlined
+def expand_block(  # noqa: PLR0911 - each way out is another damage
+    data: Region, position: int, end: int, arena: Region, start: int, max_size: int, room_end: int
+) -> int:
+    """Decompress one block to at most so many bytes: where they end, or `DAMAGED`, or `NO_ROOM`."""
+    at = start
+    block_end = start + min(max_size, (end - position) * MAX_EXPANSION)
+    limit = min(block_end, room_end)
+    full = NO_ROOM if room_end < block_end else DAMAGED
+    while position < end:
+        token = load_u8(data, position)
+        position += 1
+        size = token >> 4
+        if size == MORE:
+            size, position = _longer(data, position, end, size)
+        if size > end - position:
+            return DAMAGED
+        if size > limit - at:
+            return full
+        if end - position - size < LAST_SEQUENCE or block_end - at - size < LAST_MATCH:
+            if size != end - position:
+                return DAMAGED
+            copy_run(arena, at, data, position, size)
+            return at + size
+        copy_run(arena, at, data, position, size)
+        position, at = position + size, at + size
+        distance = load_le16(data, position)
+        position += 2
+        size = (token & MORE) + MIN_MATCH
+        if token & MORE == MORE:
+            size, position = _longer(data, position, end, size)
+        if distance == 0 or distance > at - start or size > block_end - at - LAST_LITERALS:
+            return DAMAGED
+        if size > limit - at:
+            return full
+        repeat(arena, at, distance, size)
+        at += size
+    return DAMAGED
+
+
+@helper
+def _longer(data: Region, position: int, end: int, size: int) -> tuple[int, int]:
+    """A length that goes on, and the position after it. Past the end it becomes one that nothing can hold."""
+    while position < end:
+        byte = load_u8(data, position)
+        position += 1
+        size += byte
+        if byte != 255:
+            return size, position
+    return 1 << 40, position
+
+
+@inlined
+def short_xxh32(data: Region, start: int, end: int) -> int:
+    """xxHash32 of fewer than 16 bytes, seed 0 (SEG-COD-007)."""
+    value = (PRIMES[4] + end - start) & MASK
+    position = start
+    while end - position >= 4:
+        value = (value + load_le32(data, position) * PRIMES[2]) & MASK
+        value = (_rotated(value, 17) * PRIMES[3]) & MASK
+        position += 4
+    while position < end:
+        value = (value + load_u8(data, position) * PRIMES[4]) & MASK
+        value = (_rotated(value, 11) * PRIMES[0]) & MASK
+        position += 1
+    value = ((value ^ value >> 15) * PRIMES[1]) & MASK
+    value = ((value ^ value >> 13) * PRIMES[2]) & MASK
+    return value ^ value >> 16
+
+
+@inlined
+def _rotated(value: int, bits: int) -> int:
+    return (value << bits | value >> (32 - bits)) & MASK

@@ -1,0 +1,153 @@
+"""Loads and stores at byte positions of a region of memory, of any alignment.
+
+Nothing is checked here: kernels prove a position before they use it. ``NUMBA_BOUNDSCHECK=1`` compiles a check into
+every one of them, under which the tests run hostile inputs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils, config
+from numba.extending import intrinsic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WIDTHS: Final = {bits: ir.IntType(bits) for bits in (8, 16, 32, 64)}
+I8, I16, I32, I64 = WIDTHS.values()
+REGION: Final = types.UniTuple(types.int64, 2)
+
+
+@intrinsic
+def region(typing: Any, array: Any) -> Any:
+    """What the loads and stores below take: address and size of an array of bytes.
+
+    An array itself would be counted up and down in every call of a helper. Whoever calls the kernel keeps it alive.
+    """
+    del typing
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        address = builder.ptrtoint(view.data, I64)
+        return context.make_tuple(builder, signature.return_type, [address, view.nitems])
+
+    return REGION(array), generate
+
+
+def pointer(context: Any, builder: Any, where: Any, position: Any, size: int) -> Any:
+    """Address of a position in a region, where so many bytes are to be read or written."""
+    if config.BOUNDSCHECK and size:
+        count = builder.extract_value(where, 1)
+        last = builder.add(position, ir.Constant(I64, size - 1))
+        cgutils.do_boundscheck(context, builder, position, count)
+        cgutils.do_boundscheck(context, builder, last, count)
+    return builder.inttoptr(builder.add(builder.extract_value(where, 0), position), I8.as_pointer())
+
+
+def _load(bits: int, *, swap: bool, signed: bool) -> Callable[[Any, int], int]:
+    """A load of so many bits that gives a 64-bit number."""
+    width = WIDTHS[bits]
+
+    @intrinsic
+    def load(typing: Any, data: Any, position: Any) -> Any:
+        del typing, data, position
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            del signature
+            array, position = arguments
+            place = pointer(context, builder, array, position, bits // 8)
+            value = builder.load(builder.bitcast(place, width.as_pointer()))
+            value.align = 1
+            value = builder.bswap(value) if swap else value
+            if bits == 64:
+                return value
+            return builder.sext(value, I64) if signed else builder.zext(value, I64)
+
+        result = types.int64 if signed or bits < 64 else types.uint64
+        return result(REGION, types.int64), generate
+
+    return load  # type: ignore[no-any-return]
+
+
+def _store(bits: int) -> Callable[[Any, int, int], None]:
+    """A little-endian store of the low bits of a number."""
+    width = WIDTHS[bits]
+
+    @intrinsic
+    def store(typing: Any, data: Any, position: Any, value: Any) -> Any:
+        del typing, data, position
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            del signature
+            array, position, value = arguments
+            place = pointer(context, builder, array, position, bits // 8)
+            low = value if bits == 64 else builder.trunc(value, width)
+            builder.store(low, builder.bitcast(place, width.as_pointer())).align = 1
+            return context.get_dummy_value()
+
+        return types.void(REGION, types.int64, types.uint64 if value == types.uint64 else types.int64), generate
+
+    return store  # type: ignore[no-any-return]
+
+
+load_u8 = _load(8, swap=False, signed=False)
+load_le16 = _load(16, swap=False, signed=False)
+load_le32 = _load(32, swap=False, signed=False)
+load_le64 = _load(64, swap=False, signed=False)
+"""As uint64; all others give int64."""
+load_64 = _load(64, swap=False, signed=True)
+load_i8 = _load(8, swap=False, signed=True)
+load_be16 = _load(16, swap=True, signed=True)
+load_be32 = _load(32, swap=True, signed=True)
+load_be64 = _load(64, swap=True, signed=True)
+
+store_8 = _store(8)
+store_32 = _store(32)
+store_64 = _store(64)
+
+
+@intrinsic
+def copy_16(typing: Any, target: Any, to_position: Any, source: Any, position: Any) -> Any:
+    """Copy 16 bytes."""
+    del typing, target, to_position, source, position
+    pair = ir.VectorType(I64, 2)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        del signature
+        target, to_position, source, position = arguments
+        origin = pointer(context, builder, source, position, 16)
+        value = builder.load(builder.bitcast(origin, pair.as_pointer()))
+        value.align = 1
+        place = pointer(context, builder, target, to_position, 16)
+        builder.store(value, builder.bitcast(place, pair.as_pointer())).align = 1
+        return context.get_dummy_value()
+
+    return types.void(REGION, types.int64, REGION, types.int64), generate
+
+
+@intrinsic
+def prefetch(typing: Any, data: Any, position: Any) -> Any:
+    """Ask for the cache line at a position, which need not exist."""
+    del typing, data, position
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        del signature
+        array, position = arguments
+        ask(builder, pointer(context, builder, array, position, 0))
+        return context.get_dummy_value()
+
+    return types.void(REGION, types.int64), generate
+
+
+def ask(builder: Any, place: Any) -> None:
+    """Generate a prefetch for reading, into all levels of cache."""
+    declared = declare(builder, "llvm.prefetch.p0", ir.VoidType(), [I8.as_pointer(), I32, I32, I32])
+    builder.call(declared, [place, *(ir.Constant(I32, flag) for flag in (0, 3, 1))])
+
+
+def declare(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
+    """A function of LLVM's own."""
+    return cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, arguments), name)

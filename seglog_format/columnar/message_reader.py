@@ -1,0 +1,107 @@
+"""The kernel that reads messages of magic 0 and 1: from entry to entry, checksum, wrappers, rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seglog_format.columnar.compiled import kernel
+from seglog_format.columnar.entries import UNKNOWN_OFFSET, entry_offsets, entry_size, message_is_valid
+from seglog_format.columnar.layout import BATCH_MAGIC, CODEC_MASK, MAGIC, MESSAGE_ATTRIBUTES, NONE, ZSTD
+from seglog_format.columnar.memory import load_u8, region
+from seglog_format.columnar.messages import decode_message, decode_wrapped, message_timestamp, survey
+from seglog_format.columnar.plan import (
+    ARENA_USED,
+    CHECKSUM_PATH,
+    EXPAND,
+    FIRST_ALLOWED,
+    FLOOR,
+    FROM_OFFSET,
+    FULL,
+    JUDGE,
+    LAST_ALLOWED,
+    MAX_ROWS,
+    MORE_ROWS,
+    NEEDED,
+    ORIGIN,
+    OTHER_MAGIC,
+    POSITION,
+    PREVIOUS,
+    RANGE_END,
+    ROWS,
+    TO_OFFSET,
+)
+from seglog_format.columnar.reader import MAX_SLICE
+from seglog_format.columnar.sections import section_of
+
+if TYPE_CHECKING:
+    from seglog_format.columnar.arrays import Bytes, Numbers
+
+
+@kernel
+def read_messages(  # noqa: C901, PLR0911, PLR0912 - each way out is another answer
+    log: Bytes,
+    arena: Bytes,
+    block: Bytes,
+    header_block: Bytes,  # noqa: ARG001 - both kernels are called alike
+    aborted: Numbers,  # noqa: ARG001 - messages know no transactions
+    sections: Numbers,
+    plan: Numbers,
+    state: Numbers,
+) -> int:
+    """Read messages into rows until something ends that. Arguments and answers are those of `reader.read_batches`."""
+    data, plan_, state_ = region(log), region(plan.view(np.uint8)), region(state.view(np.uint8))
+    arena_, block_, sections_ = region(arena), region(block), region(sections.view(np.uint8))
+    end, to_offset, max_rows = len(log), plan[TO_OFFSET], plan[MAX_ROWS]
+    if state[POSITION] < 0:
+        return JUDGE
+    while True:
+        position = state[POSITION]
+        size = entry_size(data, position, end)
+        if size < 0:
+            return JUDGE
+        magic = load_u8(data, position + MAGIC)
+        if magic == BATCH_MAGIC:
+            return OTHER_MAGIC
+        first, last = entry_offsets(data, position)
+        if last <= state[PREVIOUS] or last > plan[LAST_ALLOWED]:
+            return JUDGE
+        if first != UNKNOWN_OFFSET and first < plan[FIRST_ALLOWED]:
+            return JUDGE
+        if first >= to_offset:
+            return RANGE_END
+        if last < plan[FROM_OFFSET]:
+            state[POSITION], state[PREVIOUS] = position + size, last
+            continue
+        rows = state[ROWS]
+        if rows == 0:
+            state[ORIGIN] = position
+        if rows > 0 and (rows == max_rows or position + size - state[ORIGIN] > MAX_SLICE):
+            return FULL
+        attributes = load_u8(data, position + MESSAGE_ATTRIBUTES)
+        timestamp_ms, bounds = message_timestamp(data, position), (state[FLOOR], to_offset)
+        if attributes & CODEC_MASK == NONE:
+            if not message_is_valid(plan[CHECKSUM_PATH], data, position, size):
+                return JUDGE
+            if decode_message(data, position, size, (last, timestamp_ms), bounds, 0, plan_, state_, block_):
+                return JUDGE
+        else:
+            if attributes & CODEC_MASK == ZSTD or last < 0:
+                return JUDGE
+            start, stop = section_of(sections_, state, position)
+            if start < 0:
+                return EXPAND
+            count, last_inside = survey(arena_, start, stop)
+            if count <= 0 or not message_is_valid(plan[CHECKSUM_PATH], data, position, size):
+                return JUDGE
+            if count > max_rows - rows:
+                state[NEEDED] = count
+                return FULL if rows > 0 else MORE_ROWS
+            wrapper = (last, magic, attributes, timestamp_ms)
+            if decode_wrapped(arena_, (start, stop), wrapper, last_inside, bounds, plan_, state_, block_):
+                return JUDGE
+            state[ARENA_USED] = max(stop, state[ARENA_USED])
+        state[POSITION], state[PREVIOUS], state[FLOOR] = position + size, last, last + 1
+        if last + 1 >= to_offset:
+            return RANGE_END

@@ -1,0 +1,150 @@
+"""The kernel that reads batches of magic 2: from entry to entry, checksum, records, rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from seglog_format.columnar.compiled import inlined, kernel
+from seglog_format.columnar.entries import batch_is_valid, entry_offsets, entry_size
+from seglog_format.columnar.layout import (
+    BASE_TIMESTAMP,
+    BATCH_ATTRIBUTES,
+    BATCH_HEADER_SIZE,
+    BATCH_MAGIC,
+    CODEC_MASK,
+    CONTROL,
+    LOG_APPEND_TIME,
+    MAGIC,
+    MAX_TIMESTAMP,
+    MIN_RECORD_SIZE,
+    NONE,
+    PRODUCER_ID,
+    RECORDS_COUNT,
+    TRANSACTIONAL,
+)
+from seglog_format.columnar.memory import load_be16, load_be32, load_be64, load_u8, region
+from seglog_format.columnar.plan import (
+    ARENA_USED,
+    CHECKSUM_PATH,
+    EXPAND,
+    FIRST_ALLOWED,
+    FLOOR,
+    FROM_OFFSET,
+    FROM_TIMESTAMP,
+    FULL,
+    JUDGE,
+    LAST_ALLOWED,
+    MAX_ROWS,
+    MORE_HEADERS,
+    MORE_ROWS,
+    NEEDED,
+    ORIGIN,
+    OTHER_MAGIC,
+    POSITION,
+    PREVIOUS,
+    RANGE_END,
+    ROWS,
+    TO_OFFSET,
+)
+from seglog_format.columnar.records import NO_ROOM, decode_records
+from seglog_format.columnar.sections import section_of
+from seglog_format.columnar.transactions import is_aborted
+
+if TYPE_CHECKING:
+    from seglog_format.columnar.arrays import Bytes, Numbers, Region
+
+MAX_SLICE: Final = 2**30
+"""Bytes of the log that one block refers to; places in views are numbers of 32 bits."""
+
+
+@kernel
+def read_batches(  # noqa: C901, PLR0911, PLR0912 - each way out is another answer
+    log: Bytes,
+    arena: Bytes,
+    block: Bytes,
+    header_block: Bytes,
+    aborted: Numbers,
+    sections: Numbers,
+    plan: Numbers,
+    state: Numbers,
+) -> int:
+    """Read batches into rows until something ends that; see `plan` for the answers.
+
+    Args:
+        log: bytes of a log, or of the start of it.
+        arena: what was decompressed ahead.
+        block: takes rows.
+        header_block: takes headers.
+        aborted: transactions to leave out, from `transactions.aborted_numbers`.
+        sections: what was decompressed ahead, by position.
+        plan: what is wanted.
+        state: where to start, and afterwards where to go on.
+    """
+    data, plan_, state_ = region(log), region(plan.view(np.uint8)), region(state.view(np.uint8))
+    arena_, block_, headers_ = region(arena), region(block), region(header_block)
+    aborted_, sections_ = region(aborted.view(np.uint8)), region(sections.view(np.uint8))
+    end, to_offset, max_rows = len(log), plan[TO_OFFSET], plan[MAX_ROWS]
+    if state[POSITION] < 0:
+        return JUDGE
+    while True:
+        position = state[POSITION]
+        size = entry_size(data, position, end)
+        if size < 0:
+            return JUDGE
+        if load_u8(data, position + MAGIC) != BATCH_MAGIC:
+            return OTHER_MAGIC
+        first, last = entry_offsets(data, position)
+        if last <= state[PREVIOUS] or last > plan[LAST_ALLOWED] or first < plan[FIRST_ALLOWED]:
+            return JUDGE
+        if first >= to_offset:
+            return RANGE_END
+        if last < plan[FROM_OFFSET]:
+            state[POSITION], state[PREVIOUS] = position + size, last
+            continue
+        rows = state[ROWS]
+        if rows == 0:
+            state[ORIGIN] = position
+        count = load_be32(data, position + RECORDS_COUNT)
+        if rows > 0 and (count > max_rows - rows or position + size - state[ORIGIN] > MAX_SLICE):
+            return FULL
+        attributes = load_be16(data, position + BATCH_ATTRIBUTES)
+        source, buffer, start, stop = data, 0, position + BATCH_HEADER_SIZE, position + size
+        if attributes & CODEC_MASK != NONE and (count != 0 or start != stop):
+            start, stop = section_of(sections_, state, position)
+            if start < 0:
+                return EXPAND
+            source, buffer = arena_, 1
+        if count < 0 or count > (stop - start) // MIN_RECORD_SIZE:
+            return JUDGE
+        if not batch_is_valid(plan[CHECKSUM_PATH], data, position, size):
+            return JUDGE
+        if count > max_rows:
+            state[NEEDED] = count
+            return MORE_ROWS
+        newest = load_be64(data, position + MAX_TIMESTAMP)
+        if newest >= plan[FROM_TIMESTAMP]:
+            times = (load_be64(data, position + BASE_TIMESTAMP), newest, attributes & LOG_APPEND_TIME != 0)
+            highest = 0 if _is_left_out(data, position, attributes, last, aborted_) else to_offset
+            offsets = (first, state[FLOOR], highest)
+            answer = decode_records(
+                source, (start, stop), buffer, times, offsets, count, plan_, state_, block_, headers_
+            )
+            if answer == NO_ROOM:
+                return FULL if rows > 0 else MORE_HEADERS
+            if answer != 0:
+                return JUDGE
+        if buffer:
+            state[ARENA_USED] = max(stop, state[ARENA_USED])
+        state[POSITION], state[PREVIOUS], state[FLOOR] = position + size, last, last + 1
+        if last + 1 >= to_offset:
+            return RANGE_END
+
+
+@inlined
+def _is_left_out(data: Region, position: int, attributes: int, last: int, aborted: Region) -> bool:
+    """Whether a reader gets nothing of a batch: control records (SEG-CTL-009), and what was aborted (SEG-LKP-011)."""
+    if attributes & CONTROL:
+        return True
+    return attributes & TRANSACTIONAL != 0 and is_aborted(aborted, load_be64(data, position + PRODUCER_ID), last)

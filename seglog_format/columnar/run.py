@@ -1,0 +1,298 @@
+"""Reading a run of entries: calls of the kernel, and what it cannot do alone."""
+
+from __future__ import annotations
+
+from copy import copy as copied
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+
+from seglog_format.columnar import plan as names
+from seglog_format.columnar.arrays import readable
+from seglog_format.columnar.block import Assembly, Block
+from seglog_format.columnar.copying import SLACK
+from seglog_format.columnar.cpu import checksum_path
+from seglog_format.columnar.expand import Expander
+from seglog_format.columnar.message_reader import read_messages
+from seglog_format.columnar.reader import read_batches
+from seglog_format.columnar.sections import AHEAD_SIZE, expand_ahead, no_sections
+from seglog_format.errors import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import pyarrow as pa
+
+    from seglog_format.columnar.arrays import Bytes, Numbers
+    from seglog_format.columnar.pool import Pool
+    from seglog_format.columnar.schema import Shape
+    from seglog_format.model import Message, Record
+
+ARENA_SIZE: Final = 8 * 2**20
+"""Decompressed bytes in a block, unless one entry alone has more."""
+MAX_ARENA: Final = 2**30
+"""An entry that decompresses to more is left to the reference; places in views are numbers of 32 bits."""
+HEADERS_FOR_ROW: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What the reference says of an entry.
+
+    Attributes:
+        records: what a reader gets of it.
+        end: position after it.
+        last_offset: of it.
+    """
+
+    records: Sequence[Record | Message]
+    end: int
+    last_offset: int
+
+
+class Source(Protocol):
+    """One segment, and the reference's word about any entry of it. `log` provides it."""
+
+    @property
+    def data(self) -> memoryview:
+        """The bytes of the log."""
+
+    @property
+    def allowed_offsets(self) -> tuple[int, int]:
+        """Lowest and highest offset that the segment can hold."""
+
+    def judge(self, position: int, previous: int, floor: int) -> Judged | None:
+        """What stands at a position behind an entry that ended at some offset; None where the log ends.
+
+        Raises:
+            FormatError: an entry that is damaged or refused.
+        """
+
+    def end_of_damaged(self, position: int) -> int | None:
+        """Position after an entry that is damaged or refused; None where that cannot be known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a scan wants.
+
+    Attributes:
+        shape: columns and layout.
+        from_offset, to_offset: from the first inclusive to the second exclusive.
+        from_timestamp_ms, to_timestamp_ms: both inclusive.
+        batch_rows: rows of an Arrow batch at most, unless one entry alone has more.
+        limit: bytes that one entry may decompress to.
+        aborted: transactions to leave out, from `transactions.aborted_numbers`.
+        on_corrupt: told of each damaged entry, which is then left out; None: the first one ends the scan.
+    """
+
+    shape: Shape
+    from_offset: int
+    to_offset: int
+    from_timestamp_ms: int
+    to_timestamp_ms: int
+    batch_rows: int
+    limit: int
+    aborted: Numbers
+    on_corrupt: Callable[[FormatError], None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a run starts: position, last offset of the entry before, lowest offset not delivered yet."""
+
+    position: int
+    previous: int
+    floor: int
+
+
+class Run:
+    """Entries of one segment, from some position on, as Arrow batches.
+
+    Attributes:
+        is_finished: whether everything wanted was read: what follows in the log is not.
+        judged: how many entries were left to the reference.
+    """
+
+    def __init__(self, source: Source, request: Request, start: Start, pool: Pool, end: int | None = None) -> None:
+        self._source = source
+        self._request = request
+        self._pool = pool
+        self._end = end
+        self._log = readable(source.data)
+        self._state = np.zeros(names.STATE_SIZE, np.int64)
+        self._state[[names.POSITION, names.PREVIOUS, names.FLOOR]] = start.position, start.previous, start.floor
+        self._plan = self._fixed_plan()
+        self._sections = no_sections()
+        self._expander = Expander(source.data, int(self._plan[names.LIMIT]))
+        self._kernel = read_batches
+        self._arena: Bytes = np.empty(SLACK, np.uint8)
+        self._arena_size = ARENA_SIZE
+        self._rows = request.batch_rows
+        self._headers = HEADERS_FOR_ROW * request.batch_rows if "headers" in request.shape.columns else 0
+        self._columns = frozenset(request.shape.columns)
+        self._block = self._fresh_block()
+        self.is_finished = False
+        self.judged = 0
+
+    def _fixed_plan(self) -> Numbers:
+        request, plan = self._request, np.zeros(names.PLAN_SIZE, np.int64)
+        plan[names.LIMIT] = min(request.limit, MAX_ARENA)
+        plan[names.FROM_OFFSET : names.TO_TIMESTAMP + 1] = (
+            request.from_offset,
+            request.to_offset,
+            request.from_timestamp_ms,
+            request.to_timestamp_ms,
+        )
+        plan[names.FIRST_ALLOWED : names.LAST_ALLOWED + 1] = self._source.allowed_offsets
+        plan[names.CHECKSUM_PATH] = checksum_path()
+        return plan
+
+    @property
+    def floor(self) -> int:
+        """Lowest offset that was not delivered yet."""
+        return int(self._state[names.FLOOR])
+
+    def _fresh_block(self) -> Block:
+        block = Block.take(self._pool, self._columns, self._rows, self._headers)
+        for place, position in block.places.items():
+            self._plan[place] = position
+        self._plan[names.MAX_ROWS], self._plan[names.MAX_HEADERS] = block.rows, block.headers
+        self._state[[names.ROWS, names.HEADERS, names.NOTED, names.ARENA_USED]] = 0
+        self._state[names.NULL_TIMESTAMPS : names.HEADER_VALUE_BYTES + 2] = 0
+        self._state[[names.NEXT_SECTION, names.SECTIONS]] = 0
+        return block
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Read to the end of the run.
+
+        Raises:
+            FormatError: at the first entry that is damaged or refused, after everything before it; unless somebody
+                is told of those.
+        """
+        while not self.is_finished:
+            answer = self._read()
+            if answer in _WITHOUT_OUTPUT:
+                _WITHOUT_OUTPUT[answer](self)
+            elif answer == names.EXPAND:
+                yield from self._expand()
+            else:
+                yield from self._filled()
+                self.is_finished = answer == names.RANGE_END
+                if answer == names.JUDGE and (yield from self._judge()):
+                    return
+
+    def _read(self) -> int:
+        request, block = self._request, self._block
+        log = self._log if self._end is None else self._log[: self._end]
+        return int(
+            self._kernel(
+                log,
+                self._arena,
+                block.data,
+                block.header_data,
+                request.aborted,
+                self._sections,
+                self._plan,
+                self._state,
+            )
+        )
+
+    def _other_kernel(self) -> None:
+        self._kernel = read_messages if self._kernel is read_batches else read_batches
+
+    def _filled(self) -> Iterator[pa.RecordBatch]:
+        """What the block holds, and a new block."""
+        if self._state[names.ROWS]:
+            shape = self._request.shape
+            yield Assembly(self._block, self._state, self._log, self._arena, shape).batch()
+            self._arena = self._pool.take(self._arena_size) if len(self._arena) > SLACK else self._arena
+        self._block = self._fresh_block()
+
+    def _more_rows(self) -> None:
+        self._rows = max(int(self._state[names.NEEDED]), self._rows)
+        self._block = self._fresh_block()
+        self._rows = self._request.batch_rows
+
+    def _more_headers(self) -> None:
+        self._headers *= 2
+        self._block = self._fresh_block()
+
+    def _more_arena(self) -> None:
+        """A larger arena, or the first one. The block is empty."""
+        grown = min(2 * len(self._arena), MAX_ARENA + SLACK) if len(self._arena) >= self._arena_size else 0
+        self._arena = self._pool.take(max(self._arena_size, grown))
+
+    def _expand(self) -> Iterator[pa.RecordBatch]:
+        """Decompress the entry at the position and some after it; if that cannot be done, the reference judges it."""
+        if expand_ahead(self._log, self._arena, self._plan, self._state, self._sections) or not self._has_room(1):
+            yield from self._filled()
+            self._more_arena()
+        elif self._state[names.SECTIONS] == 0 and not (yield from self._expand_by_libraries()):
+            yield from self._filled()
+            yield from self._judge()
+
+    def _has_room(self, size: int) -> bool:
+        return size <= len(self._arena) - SLACK - int(self._state[names.ARENA_USED])
+
+    def _expand_by_libraries(self) -> Iterator[pa.RecordBatch] | Any:
+        """Let libraries decompress the entry at the position and some after it; returns whether they could."""
+        position, used = int(self._state[names.POSITION]), int(self._state[names.ARENA_USED])
+        content = self._expander.content(position)
+        if content is not None and not self._has_room(len(content)):
+            yield from self._filled()
+            self._arena_size = max(self._arena_size, len(content) + SLACK)
+            self._more_arena()
+            used = 0
+        stop, count = used + AHEAD_SIZE, 0
+        while content is not None and len(content) <= len(self._arena) - SLACK - used:
+            self._arena[used : used + len(content)] = np.frombuffer(content, np.uint8)
+            self._sections[3 * count : 3 * count + 3] = position, used, used + len(content)
+            used, count, position = used + len(content), count + 1, self._expander.end(position)
+            if used >= stop or count == names.MAX_SECTIONS or not self._expander.is_regular(position):
+                break
+            content = self._expander.content(position)
+        self._state[names.SECTIONS], self._state[names.NEXT_SECTION] = count, 0
+        return count > 0
+
+    def _judge(self) -> Iterator[pa.RecordBatch] | Any:
+        """Ask the reference what stands at the position; returns whether that is the end."""
+        position, previous, floor = (int(self._state[name]) for name in _PLACE)
+        if self._end is not None and position >= self._end:
+            return True
+        try:
+            judged = self._source.judge(position, previous, floor)
+        except FormatError as error:
+            return self._passed_over(position, error)
+        if judged is None:
+            return True
+        self.judged += 1
+        if rows := [record for record in judged.records if self._is_timely(record.timestamp_ms)]:
+            yield self._request.shape.of_records(rows)
+        self._state[names.POSITION], self._state[names.PREVIOUS] = judged.end, judged.last_offset
+        self._state[names.FLOOR] = max(floor, judged.last_offset + 1)
+        self.is_finished = judged.last_offset + 1 >= self._request.to_offset
+        return self.is_finished
+
+    def _is_timely(self, timestamp_ms: int) -> bool:
+        return self._request.from_timestamp_ms <= timestamp_ms <= self._request.to_timestamp_ms
+
+    def _passed_over(self, position: int, error: FormatError) -> bool:
+        """Go on behind a damaged entry, if that is wanted and can be; returns whether to stop."""
+        if self._request.on_corrupt is None:
+            raise copied(error)
+        self._request.on_corrupt(error)
+        end = self._source.end_of_damaged(position)
+        if end is None:
+            return True
+        self._state[names.POSITION] = end
+        return False
+
+
+_PLACE: Final = (names.POSITION, names.PREVIOUS, names.FLOOR)
+_WITHOUT_OUTPUT: Final = {
+    names.MORE_ROWS: Run._more_rows,  # noqa: SLF001
+    names.MORE_HEADERS: Run._more_headers,  # noqa: SLF001
+    names.OTHER_MAGIC: Run._other_kernel,  # noqa: SLF001
+}

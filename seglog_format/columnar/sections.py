@@ -1,0 +1,126 @@
+"""Entries decompressed ahead of being read: some at a time, so that their content is still near when it is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from seglog_format.columnar.compiled import inlined, kernel
+from seglog_format.columnar.copying import SLACK
+from seglog_format.columnar.entries import entry_size
+from seglog_format.columnar.layout import (
+    BATCH_ATTRIBUTES,
+    BATCH_HEADER_SIZE,
+    BATCH_MAGIC,
+    CODEC_MASK,
+    LZ4,
+    MAGIC,
+    MESSAGE_ATTRIBUTES,
+    RECORDS_COUNT,
+    SNAPPY,
+)
+from seglog_format.columnar.lz4 import expand_lz4
+from seglog_format.columnar.memory import load_64, load_be32, load_u8, region
+from seglog_format.columnar.messages import message_parts
+from seglog_format.columnar.plan import (
+    ARENA_USED,
+    LIMIT,
+    MAX_ROWS,
+    MAX_SECTIONS,
+    NEXT_SECTION,
+    POSITION,
+    ROWS,
+    SECTION_FIELDS,
+    SECTIONS,
+)
+from seglog_format.columnar.records import NO_ROOM
+from seglog_format.columnar.snappy import expand_snappy
+
+if TYPE_CHECKING:
+    from seglog_format.columnar.arrays import Bytes, Numbers, Region
+
+NONE_STANDS: Final = (-1, -1)
+AHEAD_SIZE: Final = 2**19
+"""Bytes that are decompressed ahead: what stays in a processor's nearer caches."""
+
+
+@inlined
+def section_of(sections: Region, state: Numbers, position: int) -> tuple[int, int]:
+    """Where the content of the entry at a position stands in the arena, or `NONE_STANDS`."""
+    while state[NEXT_SECTION] < state[SECTIONS]:
+        at = 8 * SECTION_FIELDS * state[NEXT_SECTION]
+        if load_64(sections, at) == position:
+            return load_64(sections, at + 8), load_64(sections, at + 16)
+        state[NEXT_SECTION] += 1
+    return NONE_STANDS
+
+
+@kernel
+def expand_ahead(log: Bytes, arena: Bytes, plan: Numbers, state: Numbers, sections: Numbers) -> bool:
+    """Decompress lz4 and snappy entries from the position on, as many as are worth while, into the arena.
+
+    Checksums are left to the reader: decompressing damaged bytes does no harm.
+
+    Args:
+        log: bytes of the log.
+        arena: takes what is decompressed, behind what it holds.
+        plan: what is wanted.
+        state: the position; afterwards the sections that were made.
+        sections: takes where the content of each entry stands.
+
+    Returns:
+        Whether it was room that was missing for the first entry.
+    """
+    data, arena_ = region(log), region(arena)
+    position, used = state[POSITION], state[ARENA_USED]
+    stop, rows = used + AHEAD_SIZE, plan[MAX_ROWS] - state[ROWS]
+    count, misses_room = 0, False
+    while count < MAX_SECTIONS and used < stop and position >= 0:
+        size = entry_size(data, position, len(log))
+        if size < 0:
+            break
+        start, end, codec, is_frame_old = _stored(data, position, size)
+        room = min(len(arena) - SLACK - used, plan[LIMIT])
+        if room < 0 or start < 0:
+            misses_room = start >= 0
+            break
+        if codec == LZ4:
+            content_end = expand_lz4(data, start, end, arena_, used, used + room, not is_frame_old)
+        elif codec == SNAPPY:
+            content_end = expand_snappy(data, start, end, arena_, used, used + room)
+        else:
+            break
+        if content_end < 0:
+            misses_room = content_end == NO_ROOM and room < plan[LIMIT]
+            break
+        sections[SECTION_FIELDS * count] = position
+        sections[SECTION_FIELDS * count + 1] = used
+        sections[SECTION_FIELDS * count + 2] = content_end
+        used, count = content_end, count + 1
+        if load_u8(data, position + MAGIC) == BATCH_MAGIC:
+            rows -= load_be32(data, position + RECORDS_COUNT)
+        position += size
+        if rows <= 0:
+            break
+    state[SECTIONS], state[NEXT_SECTION] = count, 0
+    return misses_room and count == 0
+
+
+@inlined
+def _stored(data: Region, position: int, size: int) -> tuple[int, int, int, bool]:
+    """Where the compressed bytes of an entry stand, their codec, and whether it is of magic 0; -1: nowhere."""
+    magic = load_u8(data, position + MAGIC)
+    if magic == BATCH_MAGIC:
+        codec = load_u8(data, position + BATCH_ATTRIBUTES + 1) & CODEC_MASK
+        return position + BATCH_HEADER_SIZE, position + size, codec, False
+    codec = load_u8(data, position + MESSAGE_ATTRIBUTES) & CODEC_MASK
+    key, _, value, value_size = message_parts(data, position, size)
+    if key < 0 or value_size < 0:
+        return -1, -1, codec, False
+    return value, value + value_size, codec, magic == 0
+
+
+def no_sections() -> Numbers:
+    """Room to note sections."""
+    return np.zeros(SECTION_FIELDS * MAX_SECTIONS, np.int64)

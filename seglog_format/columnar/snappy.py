@@ -1,0 +1,127 @@
+"""snappy: xerial blocks behind a header, or one bare block (chapter 34).
+
+Takes a part of what the reference takes: what is odd in any way is left to it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.columnar.compiled import helper, inlined
+from seglog_format.columnar.copying import copy_run, repeat
+from seglog_format.columnar.memory import load_be32, load_le16, load_le32, load_le64, load_u8
+from seglog_format.columnar.records import DAMAGED, NO_ROOM
+
+if TYPE_CHECKING:
+    from seglog_format.columnar.arrays import Region
+
+XERIAL_MAGIC: Final = int.from_bytes(bytes.fromhex("82534e41505059"), "little")
+"""The first seven bytes of a xerial header; the eighth is 0."""
+HEADER_SIZE: Final = 16
+BLOCK_HEADER_SIZE: Final = 4
+SIZE_BYTES: Final = 5
+MAX_EXPANSION: Final = 22
+SHORT_LITERAL: Final = 60
+TOO_MANY: Final = 1 << 40
+
+
+@inlined
+def expand_snappy(data: Region, start: int, end: int, arena: Region, at: int, room_end: int) -> int:
+    """Decompress xerial blocks or one bare block.
+
+    Returns:
+        Where the content ends in the arena, or `DAMAGED`, or `NO_ROOM`.
+    """
+    if not _header_stands_at(data, start, end):
+        return expand_raw(data, start, end, arena, at, room_end)
+    if end - start < HEADER_SIZE + BLOCK_HEADER_SIZE:
+        return DAMAGED
+    position = start + HEADER_SIZE
+    while end - position >= BLOCK_HEADER_SIZE:
+        if _header_stands_at(data, position, end):
+            position += HEADER_SIZE
+            continue
+        size = load_be32(data, position)
+        position += BLOCK_HEADER_SIZE
+        if size < 0 or size > end - position:
+            return DAMAGED
+        at = expand_raw(data, position, position + size, arena, at, room_end)
+        if at < 0:
+            return at
+        position += size
+    return at if position <= end else DAMAGED
+
+
+@inlined
+def _header_stands_at(data: Region, position: int, end: int) -> bool:
+    return end - position >= 8 and load_le64(data, position) == XERIAL_MAGIC
+
+
+@helper
+def expand_raw(data: Region, position: int, end: int, arena: Region, at: int, room_end: int) -> int:
+    """Decompress one raw block: where its content ends in the arena, or `DAMAGED`, or `NO_ROOM`."""
+    left = end - position
+    size, position = _claimed_size(data, position, end)
+    if position < 0 or size > left * MAX_EXPANSION:
+        return DAMAGED
+    if size > room_end - at:
+        return NO_ROOM
+    start, stop = at, at + size
+    while position < end:
+        tag = load_u8(data, position)
+        if tag & 3 == 0:
+            size, position = _literal(data, position, end, tag)
+            if size > end - position or size > stop - at:
+                return DAMAGED
+            copy_run(arena, at, data, position, size)
+            position += size
+        else:
+            size, distance, position = _copy(data, position, end, tag)
+            if distance == 0 or distance > at - start or size > stop - at:
+                return DAMAGED
+            repeat(arena, at, distance, size)
+        at += size
+    return at if at == stop else DAMAGED
+
+
+@inlined
+def _claimed_size(data: Region, position: int, end: int) -> tuple[int, int]:
+    """The decompressed size that a block claims, and the position after it; `DAMAGED` where there is none."""
+    size, shift = 0, 0
+    while position < end and shift < 7 * SIZE_BYTES:
+        byte = load_u8(data, position)
+        size |= (byte & 127) << shift
+        position, shift = position + 1, shift + 7
+        if byte < 128:
+            return size, position
+    return 0, DAMAGED
+
+
+@inlined
+def _literal(data: Region, position: int, end: int, tag: int) -> tuple[int, int]:
+    """How many bytes stand as they are, and where. Past the end it becomes more than anything can hold."""
+    size, position = (tag >> 2) + 1, position + 1
+    if size <= SHORT_LITERAL:
+        return size, position
+    count = size - SHORT_LITERAL
+    if count > end - position:
+        return TOO_MANY, position
+    size, place = 1, 0
+    while place < count:
+        size += load_u8(data, position + place) << (8 * place)
+        place += 1
+    return size, position + count
+
+
+@inlined
+def _copy(data: Region, position: int, end: int, tag: int) -> tuple[int, int, int]:
+    """How many bytes to repeat, from how far back, and the position after that; from 0 where it is cut short."""
+    kind, position = tag & 3, position + 1
+    if kind == 1:
+        if position >= end:
+            return 0, 0, position
+        return (tag >> 2 & 7) + 4, tag >> 5 << 8 | load_u8(data, position), position + 1
+    size = (tag >> 2) + 1
+    if kind == 2:
+        return (size, load_le16(data, position), position + 2) if end - position >= 2 else (0, 0, position)
+    return (size, load_le32(data, position), position + 4) if end - position >= 4 else (0, 0, position)

@@ -1,0 +1,261 @@
+"""Reading at volume: what the columnar engine asks of a log, and how a scan is put together (chapter 60).
+
+The engine is imported when a scan is asked for. It reads what is regular; everything else it asks here, and the
+reference answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from seglog_format.codec.framing import frame_at
+from seglog_format.errors import FormatError, UsageError
+from seglog_format.log.entry_table import in_order
+from seglog_format.log.reading import READ_UNCOMMITTED, delivered
+from seglog_format.model import INT64_MAX, Tail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+
+    from seglog_format.log.reading import Isolation, LogReader
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.log.transactions import Transactions
+    from seglog_format.model import Message, Record
+
+INT64_MIN: Final = -(2**63)
+DEFAULT_BATCH_ROWS: Final = 2**16
+DEFAULT_COLUMNS: Final = ("offset", "timestamp", "key", "value")
+NEEDED: Final = "scanning needs numba, numpy and pyarrow: pip install 'seglog-format[fast]'"
+
+
+@dataclass(frozen=True, slots=True)
+class ScanOptions:
+    """How a scan delivers; see `Partition.scan`."""
+
+    columns: Sequence[str] = DEFAULT_COLUMNS
+    from_timestamp_ms: int | None = None
+    to_timestamp_ms: int | None = None
+    on_corrupt: Callable[[FormatError], None] | None = None
+    batch_rows: int = DEFAULT_BATCH_ROWS
+    layout: str = "view"
+
+
+def engine(name: str) -> Any:  # noqa: ANN401 - a module
+    """A module of the columnar engine.
+
+    Raises:
+        UsageError: what it needs is not installed.
+    """
+    try:
+        return import_module(f"seglog_format.columnar.{name}")
+    except ImportError as error:
+        raise UsageError(NEEDED) from error
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedEntry:
+    """What a reader gets of an entry, where it ends, and its last offset."""
+
+    records: Sequence[Record | Message]
+    end: int
+    last_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentSource:
+    """A segment as the engine sees it.
+
+    Attributes:
+        segment: to read.
+        to_offset: first offset that is left out.
+        transactions: leave out what these say was aborted.
+    """
+
+    segment: LogSegment
+    to_offset: int
+    transactions: Transactions | None
+
+    @property
+    def data(self) -> memoryview:
+        """The bytes of the log."""
+        return self.segment.data
+
+    @property
+    def allowed_offsets(self) -> tuple[int, int]:
+        """Lowest and highest offset that the segment can hold."""
+        return self.segment.allowed.first, self.segment.allowed.last
+
+    def judge(self, position: int, previous: int, floor: int) -> JudgedEntry | None:
+        """What the reference says of the entry at a position; None where the log ends.
+
+        Raises:
+            FormatError: it is damaged or refused.
+        """
+        found = self.segment.frame_at(position)
+        if isinstance(found, Tail):
+            return None
+        segment = self.segment
+        (frame,) = in_order((found,), segment.path, segment.allowed, previous)
+        batch = segment.decode(frame)
+        records = tuple(delivered(batch, floor, self.to_offset, self.transactions))
+        return JudgedEntry(records, frame.end, batch.last_offset)
+
+    def end_of_damaged(self, position: int) -> int | None:
+        """Position after a damaged entry; None where its size or magic is wrong, and nothing more can be found."""
+        try:
+            found = frame_at(self.data, position, len(self.data))
+        except FormatError:
+            return None
+        return None if isinstance(found, Tail) else found.end
+
+
+def scan_log(
+    reader: LogReader,
+    offsets: tuple[int, int],
+    transactions: Transactions | None,
+    options: ScanOptions,
+    limit: int,
+    at_end: Callable[[], None] | None = None,
+) -> pa.RecordBatchReader:
+    """Scan a range of offsets.
+
+    Args:
+        reader: of the log.
+        offsets: from the first inclusive to the second exclusive.
+        transactions: leave out what these say was aborted.
+        options: how to deliver.
+        limit: bytes that decompressing one entry may produce at most.
+        at_end: called when everything was delivered; may raise what a reader has to know then.
+
+    Raises:
+        UsageError: an option that makes no sense, or the engine is not installed.
+        FormatError: what was asked for cannot be found because of damage.
+    """
+    request = _request(offsets, transactions, options, limit)
+    sources = _sources(reader, offsets, transactions, options)
+    return engine("scan").scan(sources, request, at_end=at_end)
+
+
+def _request(offsets: tuple[int, int], transactions: Transactions | None, options: ScanOptions, limit: int) -> Any:  # noqa: ANN401
+    if options.batch_rows < 1:
+        msg = f"batch_rows is 1 or more, not {options.batch_rows}"
+        raise UsageError(msg)
+    earliest, latest = options.from_timestamp_ms, options.to_timestamp_ms
+    return engine("run").Request(
+        shape=engine("schema").Shape(tuple(options.columns), options.layout),
+        from_offset=offsets[0],
+        to_offset=offsets[1],
+        from_timestamp_ms=INT64_MIN if earliest is None else earliest,
+        to_timestamp_ms=INT64_MAX if latest is None else latest - 1,
+        batch_rows=options.batch_rows,
+        limit=limit,
+        aborted=engine("transactions").aborted_numbers(() if transactions is None else transactions.aborted),
+        on_corrupt=options.on_corrupt,
+    )
+
+
+def _sources(
+    reader: LogReader, offsets: tuple[int, int], transactions: Transactions | None, options: ScanOptions
+) -> Iterable[tuple[SegmentSource, Any]]:
+    first, position = _start(reader, *offsets, has_to_be_found=options.on_corrupt is None)
+    return _from(reader.segments[first:] if first is not None else (), position, offsets, transactions)
+
+
+def _start(reader: LogReader, offset: int, end: int, *, has_to_be_found: bool) -> tuple[int | None, int]:
+    """Number of the first segment to read and the position in it; as `LogReader.records` finds them."""
+    if not has_to_be_found:
+        return (reader.floor(offset) or 0) if reader.segments and offset < end else None, 0
+    for segment, frame in reader.frames_from(offset, end):
+        first = frame.header.base_offset
+        if first is None or first > offset:
+            reader.first_batch(segment, frame, offset)  # was an entry missed before it?
+        return reader.segments.index(segment), frame.position
+    return None, 0
+
+
+def _from(
+    segments: Iterable[LogSegment], position: int, offsets: tuple[int, int], transactions: Transactions | None
+) -> Iterator[tuple[SegmentSource, Any]]:
+    start = engine("run").Start
+    for segment in segments:
+        yield SegmentSource(segment, offsets[1], transactions), start(position, segment.base_offset - 1, offsets[0])
+        position = 0
+
+
+class ScannedLog(Protocol):
+    """What a scan has to know of a partition."""
+
+    _reader: LogReader
+    _limit: int
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that may be read."""
+
+    def _transactions_for(self, isolation: str) -> Transactions | None: ...
+
+    def _check_range(self, offset: int) -> None: ...
+
+    def _raise_undecided(self, offset: int, transactions: Transactions) -> None: ...
+
+
+class Scannable:
+    """A partition, as far as it is read at volume."""
+
+    def scan(  # noqa: PLR0913 - what a scan may be asked for
+        self: ScannedLog,
+        columns: Sequence[str] = DEFAULT_COLUMNS,
+        from_offset: int | None = None,
+        to_offset: int | None = None,
+        *,
+        from_timestamp_ms: int | None = None,
+        to_timestamp_ms: int | None = None,
+        isolation: Isolation = READ_UNCOMMITTED,
+        on_corrupt: Callable[[FormatError], None] | None = None,
+        batch_rows: int = DEFAULT_BATCH_ROWS,
+        layout: str = "view",
+    ) -> pa.RecordBatchReader:
+        """Read the records that `records` delivers, as Arrow batches and at volume.
+
+        Needs the extra ``fast``. Entries that are regular are read by compiled code; any other is read as `records`
+        reads it, so that both deliver and refuse the same.
+
+        Args:
+            columns: of ``offset``, ``timestamp``, ``key``, ``value`` and ``headers``; what is not asked for is not
+                touched.
+            from_offset: first offset wanted; the log start offset by default.
+            to_offset: first offset not wanted any more; to the end by default.
+            from_timestamp_ms: leave out records that are older, and entries whose header says that they are.
+            to_timestamp_ms: leave out records of this time and newer ones.
+            isolation: ``read_uncommitted`` or ``read_committed``; see `records`.
+            on_corrupt: told of each damaged entry, which is left out then; by default the first one ends the scan.
+                Where size or magic of an entry are wrong, the rest of its segment is left out.
+            batch_rows: rows of an Arrow batch at most, unless one entry alone holds more.
+            layout: of keys, values and headers. ``view``: Arrow's binary views, which point into the mapped file or
+                into decompressed blocks. ``binary`` or ``large_binary``: copied, for whatever cannot read views.
+
+        Returns:
+            A reader of Arrow batches; also for anything that takes an Arrow C stream. Batches stay valid when the
+            partition is closed. A mapped file that its owner cuts short ends the process when the missing part is
+            touched: open the partition with ``copy=True`` where a broker is at work.
+
+        Raises:
+            OffsetOutOfRangeError: ``from_offset`` is below the log start or above the log end offset (SEG-LKP-004).
+            UsageError: an option that makes no sense, or the engine is not installed.
+            FormatError: here or while reading on, as from `records`.
+        """
+        options = ScanOptions(
+            columns, from_timestamp_ms, to_timestamp_ms, on_corrupt, batch_rows, layout
+        )
+        transactions = self._transactions_for(isolation)
+        start = self.log_start_offset if from_offset is None else from_offset
+        self._check_range(start)
+        end = INT64_MAX if to_offset is None else to_offset
+        decided = end if transactions is None else min(end, transactions.last_stable_offset)
+        undecided = None if transactions is None else partial(self._raise_undecided, end - 1, transactions)
+        return scan_log(self._reader, (start, decided), transactions, options, self._limit, undecided)

@@ -1,0 +1,200 @@
+"""Scans deliver what the reference delivers, of every authentic log and of logs by chance."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("numba")
+
+import pyarrow as pa
+from random_logs import random_log
+from scans import ALL_COLUMNS, assert_equal_reading, count_judged, expected, scanned, segment_directory
+from support import authentic, authentic_names
+
+from seglog_format.codec.build import build_batch, build_message_entry, new_record
+from seglog_format.codec.encode import encode_batch
+from seglog_format.errors import OffsetOutOfRangeError, UsageError
+from seglog_format.log.partition import open_partition
+from seglog_format.model import CompressionCodec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CODECS = tuple(CompressionCodec)
+START_MS = 1_700_000_000_000
+
+
+def partitions(name: str) -> list[Path]:
+    return sorted({path.parent for path in authentic(name).rglob("*.log")})
+
+
+@pytest.mark.parametrize("name", authentic_names())
+def test_every_authentic_log_reads_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = count_judged(monkeypatch)
+    for path in partitions(name):
+        assert_equal_reading(path)
+    assert not judged, "brokers write nothing that the engine would leave to the reference"
+
+
+@pytest.mark.parametrize("name", [name for name in authentic_names() if "txn" in name])
+def test_transactions_read_the_same(name: str) -> None:
+    for path in partitions(name):
+        assert_equal_reading(path, isolation="read_committed")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_logs_by_chance_read_the_same(seed: int, tmp_path: Path) -> None:
+    log = random_log(seed)
+    directory = segment_directory(tmp_path / "chance-0", log.data, log.base_offset)
+    assert_equal_reading(directory, batch_rows=random.Random(seed).choice((1, 3, 100, 65_536)))  # noqa: S311
+    assert_equal_reading(directory, isolation="read_committed")
+
+
+def records(count: int, size: int = 40) -> list[Any]:
+    dice = random.Random(count)  # noqa: S311
+    headers = ((b"trace", dice.randbytes(16)), (b"", None), (b"a longer header key", b""))
+    return [
+        new_record(
+            key=None if number % 7 == 0 else dice.randbytes(number % 20),
+            value=None if number % 11 == 0 else b"ab" * dice.randrange(size),
+            timestamp_ms=START_MS + number,
+            headers=headers[: number % 4],
+        )
+        for number in range(count)
+    ]
+
+
+def batches_log(codec: CompressionCodec, batches: int = 5, count: int = 50) -> bytes:
+    return b"".join(
+        encode_batch(build_batch(records(count), base_offset=number * count, codec=codec)) for number in range(batches)
+    )
+
+
+@pytest.mark.parametrize("layout", ["view", "binary", "large_binary"])
+@pytest.mark.parametrize("codec", CODECS)
+def test_every_codec_and_layout_reads_the_same(
+    codec: CompressionCodec, layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged = count_judged(monkeypatch)
+    directory = segment_directory(tmp_path / "codec-0", batches_log(codec))
+    assert_equal_reading(directory, layout=layout, batch_rows=120)
+    assert not judged
+
+
+def test_columns_are_those_asked_for(tmp_path: Path) -> None:
+    directory = segment_directory(tmp_path / "columns-0", batches_log(CompressionCodec.LZ4))
+    with open_partition(directory) as partition:
+        whole = partition.scan(ALL_COLUMNS).read_all()
+        for columns in (["offset"], ["value", "offset"], ["headers"], ["timestamp", "key"], []):
+            table = partition.scan(columns).read_all()
+            assert table.column_names == columns
+            assert table.equals(whole.select(columns)) or not columns
+
+
+def test_timestamps_are_filtered(tmp_path: Path) -> None:
+    directory = segment_directory(tmp_path / "times-0", batches_log(CompressionCodec.NONE))
+    with open_partition(directory) as partition:
+        rows, _ = expected(partition)
+        found, _ = scanned(partition, from_timestamp_ms=START_MS + 10, to_timestamp_ms=START_MS + 20)
+        assert found == [row for row in rows if START_MS + 10 <= row[1] < START_MS + 20]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_batch_that_travels_takes_its_own_bytes_only(codec: CompressionCodec, tmp_path: Path) -> None:
+    directory = segment_directory(tmp_path / "narrow-0", batches_log(codec, batches=200))
+    with open_partition(directory) as partition:
+        for columns in (["value"], ["key"], ["offset", "key", "value"]):
+            batch = next(iter(partition.scan(columns, batch_rows=500)))
+            values = [value for name in columns if name != "offset" for value in batch.column(name).to_pylist()]
+            payload = sum(len(value or b"") + 16 for value in values) + 8 * len(batch)
+            assert len(pickle.dumps(batch)) < 2 * payload + 20_000
+            sink = io.BytesIO()
+            with pa.ipc.new_stream(sink, batch.schema) as writer:
+                writer.write_batch(batch)
+            assert sink.tell() < 2 * payload + 20_000
+
+
+def test_batches_outlive_their_partition(tmp_path: Path) -> None:
+    directory = segment_directory(tmp_path / "outlive-0", batches_log(CompressionCodec.SNAPPY, batches=30))
+    with open_partition(directory) as partition:
+        rows, _ = expected(partition)
+        kept = list(partition.scan(["value"], batch_rows=50))
+    assert [value for batch in kept for value in batch.column(0).to_pylist()] == [row[3] for row in rows]
+
+
+def test_damage_ends_a_scan_or_is_told(tmp_path: Path) -> None:
+    data = bytearray(batches_log(CompressionCodec.NONE))
+    end_of_first = 12 + int.from_bytes(data[8:12])
+    data[end_of_first + 100] ^= 1
+    directory = segment_directory(tmp_path / "damage-0", bytes(data))
+    with open_partition(directory) as partition:
+        rows, error = scanned(partition)
+        assert (rows, error) == expected(partition)
+        assert "SEG-BAT-003" in error
+        told: list[str] = []
+        kept, none = scanned(partition, on_corrupt=lambda problem: told.append(str(problem)))
+        assert (told, none, len(kept)) == ([error], "", 200)
+        assert kept[:50] == rows
+
+
+def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
+    directory = segment_directory(tmp_path / "sense-0", batches_log(CompressionCodec.NONE))
+    with open_partition(directory) as partition:
+        for options in ({"columns": ["what"]}, {"columns": ["key", "key"]}, {"layout": "x"}, {"batch_rows": 0}):
+            with pytest.raises(UsageError):
+                partition.scan(**options)  # type: ignore[arg-type]
+        with pytest.raises(OffsetOutOfRangeError):
+            partition.scan(from_offset=10_000)
+
+
+def test_a_stream_is_taken_by_whoever_takes_streams(tmp_path: Path) -> None:
+    directory = segment_directory(tmp_path / "stream-0", batches_log(CompressionCodec.ZSTD))
+    with open_partition(directory) as partition:
+        table = pa.table(partition.scan(layout="binary"))
+        assert table.num_rows == 250
+        assert pa.RecordBatchReader.from_stream(partition.scan()).read_all().num_rows == 250
+
+
+def test_an_entry_larger_than_a_block_makes_a_block_of_its_own(tmp_path: Path) -> None:
+    data = batches_log(CompressionCodec.GZIP, batches=3, count=500)
+    directory = segment_directory(tmp_path / "large-0", data)
+    assert_equal_reading(directory, batch_rows=7)
+    with open_partition(directory) as partition:
+        assert [len(batch) for batch in partition.scan(batch_rows=7)] == [500, 500, 500]
+
+
+def test_more_decompressed_bytes_than_the_arena_holds(tmp_path: Path) -> None:
+    values = [new_record(value=bytes([number]) * 3_000_000, timestamp_ms=START_MS) for number in range(4)]
+    for codec in CODECS:
+        data = encode_batch(build_batch(values, base_offset=0, codec=codec))
+        assert_equal_reading(segment_directory(tmp_path / f"arena-{int(codec)}", data))
+
+
+def test_the_limit_is_kept(tmp_path: Path) -> None:
+    values = [new_record(value=bytes(300_000), timestamp_ms=START_MS)]
+    for codec in CODECS[1:]:
+        data = encode_batch(build_batch(values, base_offset=0, codec=codec))
+        directory = segment_directory(tmp_path / f"limit-{int(codec)}", data)
+        with open_partition(directory, limit=200_000) as partition:
+            assert scanned(partition) == expected(partition)
+            assert "SEG-COD-016" in scanned(partition)[1]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", CODECS[:4])
+def test_messages_read_the_same(
+    magic: int, codec: CompressionCodec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged = count_judged(monkeypatch)
+    made = [new_record(key=b"k%d" % number, value=b"v" * number, timestamp_ms=START_MS) for number in range(40)]
+    data = b"".join(
+        encode_batch(build_message_entry(made[: 40 if codec else 1], magic=magic, base_offset=at, codec=codec))
+        for at in range(0, 400, 40)
+    )
+    assert_equal_reading(segment_directory(tmp_path / "messages-0", data), batch_rows=90)
+    assert not judged

@@ -1,0 +1,89 @@
+"""``seglog serve`` as a process: it tells where it listens, answers, ends on a signal, and leaves no trace."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from kio.schema.errors import ErrorCode
+from serve_client import METADATA, Client, serving
+from support import bundled
+
+from seglog_format.cli.main import run
+from seglog_format.cli.serve import _warn_of_exposure
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SECONDS = 60
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A log directory with two partitions in use, and three that are not."""
+    segs = next(bundled("4.3.0/segs").glob("*-0"))
+    unique = "0123456789abcdef0123456789abcdef"
+    for name in ("segs-0", "segs-3", f"segs-1.{unique}-delete", f"segs-2.{unique}-stray", f"segs-4.{unique}-future"):
+        shutil.copytree(segs, tmp_path / "data" / name)
+    (tmp_path / "data" / "meta.properties").write_text("version=1\ncluster.id=abc\nnode.id=1\n")
+    return tmp_path / "data"
+
+
+def sums(directory: Path) -> dict[str, str]:
+    files = [path for path in directory.rglob("*") if path.is_file()]
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_process_serves_until_it_is_told_to_end(directory: Path, number: signal.Signals) -> None:
+    before = sums(directory)
+    command = [sys.executable, "-m", "seglog_format.cli", "serve", "--port", "0", str(directory)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            assert process.stderr.readline() == "seglog: 1 topic, 2 partitions\n"
+            said = process.stderr.readline()
+            assert said.startswith("seglog: listening on 127.0.0.1:")
+            with Client(int(said.rsplit(":", 1)[1])) as client:
+                metadata = client.ask(METADATA, 9, topics=None)
+                assert metadata.cluster_id == "abc"
+                assert [each.partition_index for each in metadata.topics[0].partitions] == [0, 3]
+                assert client.fetch("segs", 0, number=3).records
+            process.send_signal(number)
+            assert process.wait(SECONDS) == 0
+            assert process.stderr.read() == ""
+        finally:
+            process.kill()
+    assert sums(directory) == before
+
+
+def test_partitions_that_are_not_in_use_are_not_served(directory: Path) -> None:
+    with serving(directory) as served, served.client() as client:
+        for number in (1, 2, 4):
+            assert client.fetch("segs", 0, number=number).error_code is ErrorCode.unknown_topic_or_partition
+
+
+def test_the_same_partition_in_two_directories_is_told(directory: Path, tmp_path: Path) -> None:
+    shutil.copytree(directory / "segs-0", tmp_path / "other" / "segs-0")
+    with serving(directory, tmp_path / "other" / "segs-0") as served:
+        assert [text for text in served.findings if "the same partition" in text]
+
+
+@pytest.mark.parametrize(
+    ("host", "is_told"), [("127.0.0.1", False), ("localhost", False), ("::1", False), ("192.0.2.1", True)]
+)
+def test_listening_for_everybody_is_warned_of(capsys: pytest.CaptureFixture[str], host: str, *, is_told: bool) -> None:
+    _warn_of_exposure(host)
+    assert ("everybody" in capsys.readouterr().err) is is_told
+
+
+def test_what_is_not_there_cannot_be_served(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["serve", "--port", "0", str(tmp_path / "nowhere")]) == 2
+    (tmp_path / "meta.properties").write_text("")
+    assert run(["serve", "--port", "0", str(tmp_path)]) == 2
+    assert "no partition directory to serve" in capsys.readouterr().err

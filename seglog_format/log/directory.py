@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.errors import UsageError
@@ -12,11 +12,16 @@ from seglog_format.log.broker_lock import is_locked
 from seglog_format.log.listing import LogDirectoryListing, PartitionEntry, list_log_directory, list_partition
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
 from seglog_format.log.partition import Partition
+from seglog_format.log.scanning import DEFAULT_COLUMNS, engine
 from seglog_format.names import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    import pyarrow as pa
+
+    from seglog_format.log.scanning import ScanKeywords
 
 TopicPartition: TypeAlias = tuple[str, int]
 PathOrPaths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
@@ -108,6 +113,39 @@ class LogDirectory:
             limit=limit,
             copy=self.is_locked if copy is None else copy,
         )
+
+    def scan(
+        self,
+        columns: Sequence[str] = ("topic", "partition", *DEFAULT_COLUMNS),
+        *,
+        topics: Collection[str] | None = None,
+        layout: str = "view",
+        **options: Unpack[ScanKeywords],
+    ) -> pa.RecordBatchReader:
+        """Read the partitions in use as Arrow batches, one after the other; as `Partition.scan`.
+
+        Args:
+            columns: of those of `Partition.scan`, and ``topic`` and ``partition``.
+            topics: leave out all others.
+            layout: of keys, values and headers.
+            options: time range, isolation, what to do about damage, rows of a batch.
+
+        Raises:
+            UsageError: an option that makes no sense, or the engine is not installed.
+            FormatError: while reading: at the first entry that is damaged or refused.
+        """
+        wanted = (
+            (*key, partial(self._scanned, entry, layout, options))
+            for key, entry in sorted(self.partitions.items())
+            if topics is None or key[0] in topics
+        )
+        return engine("partitions").scan_partitions(wanted, tuple(columns), layout)
+
+    def _scanned(
+        self, entry: PartitionEntry, layout: str, options: ScanKeywords, columns: tuple[str, ...]
+    ) -> Iterator[pa.RecordBatch]:
+        with self.open(entry) as partition:
+            yield from partition.scan(columns, layout=layout, **options)
 
     def __repr__(self) -> str:
         return f"LogDirectory({str(self.path)!r})"

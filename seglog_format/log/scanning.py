@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict
 
 from seglog_format.codec.framing import frame_at
 from seglog_format.errors import FormatError, UsageError
@@ -35,7 +35,7 @@ NEEDED: Final = "scanning needs numba, numpy and pyarrow: pip install 'seglog-fo
 
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
-    """How a scan delivers; see `Partition.scan`."""
+    """How a scan delivers; see `Scannable.scan`."""
 
     columns: Sequence[str] = DEFAULT_COLUMNS
     from_timestamp_ms: int | None = None
@@ -43,6 +43,16 @@ class ScanOptions:
     on_corrupt: Callable[[FormatError], None] | None = None
     batch_rows: int = DEFAULT_BATCH_ROWS
     layout: str = "view"
+
+
+class ScanKeywords(TypedDict, total=False):
+    """Options of a scan that mean the same for any number of partitions; see `Scannable.scan`."""
+
+    from_timestamp_ms: int | None
+    to_timestamp_ms: int | None
+    isolation: Isolation
+    on_corrupt: Callable[[FormatError], None] | None
+    batch_rows: int
 
 
 def engine(name: str) -> Any:  # noqa: ANN401 - a module
@@ -249,9 +259,7 @@ class Scannable:
             UsageError: an option that makes no sense, or the engine is not installed.
             FormatError: here or while reading on, as from `records`.
         """
-        options = ScanOptions(
-            columns, from_timestamp_ms, to_timestamp_ms, on_corrupt, batch_rows, layout
-        )
+        options = ScanOptions(columns, from_timestamp_ms, to_timestamp_ms, on_corrupt, batch_rows, layout)
         transactions = self._transactions_for(isolation)
         start = self.log_start_offset if from_offset is None else from_offset
         self._check_range(start)

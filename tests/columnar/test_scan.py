@@ -19,6 +19,7 @@ from support import authentic, authentic_names
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import OffsetOutOfRangeError, UsageError
+from seglog_format.log.directory import open_log_directory
 from seglog_format.log.partition import open_partition
 from seglog_format.model import CompressionCodec
 
@@ -198,3 +199,18 @@ def test_messages_read_the_same(
     )
     assert_equal_reading(segment_directory(tmp_path / "messages-0", data), batch_rows=90)
     assert not judged
+
+
+def test_a_log_directory_is_scanned_partition_by_partition(tmp_path: Path) -> None:
+    data = batches_log(CompressionCodec.LZ4)
+    for name in ("orders-1", "orders-0", "users-0"):
+        segment_directory(tmp_path / name, data)
+    (directory,) = open_log_directory(tmp_path).directories
+    table = directory.scan(["topic", "partition", "offset"]).read_all()
+    places = [("orders", 0), ("orders", 1), ("users", 0)]
+    wanted = [(topic, partition, offset) for topic, partition in places for offset in range(250)]
+    assert list(zip(*(column.to_pylist() for column in table.columns), strict=True)) == wanted
+    users = directory.scan(["value", "topic"], topics={"users"}, batch_rows=60).read_all()
+    with open_partition(tmp_path / "users-0") as partition:
+        assert users.column("value").equals(partition.scan(["value"]).read_all().column("value"))
+    assert directory.scan(["partition"]).read_all().num_rows == 750

@@ -53,6 +53,9 @@ Examples:
     show_default=True,
     help="Close connections on which nothing comes through.",
 )
+@click.option(
+    "--end-after", type=click.FloatRange(min=0), metavar="SECONDS", help="End by itself; for scripts that try it."
+)
 @json_option
 def command(  # noqa: PLR0913 - options of a command
     *,
@@ -64,6 +67,7 @@ def command(  # noqa: PLR0913 - options of a command
     io_threads: int,
     max_connections: int,
     idle_seconds: float,
+    end_after: float | None,
     as_json: bool,
 ) -> int:
     """Let Kafka clients read the log directories or partition directories at PATH, as if a broker held them.
@@ -95,7 +99,7 @@ def command(  # noqa: PLR0913 - options of a command
         with Server(catalog, settings, on_failure=tell) as server:
             diagnose(_counted(catalog.topics))
             diagnose(f"listening on {_endpoint(server.address.host, server.address.port)}")
-            told.wait()
+            told.wait(end_after)
     return 0
 
 

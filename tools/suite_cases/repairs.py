@@ -1226,7 +1226,7 @@ def _rare(to: Repairs) -> None:
     to.recover(
         "offsets-too-far-for-an-index",
         "Offsets that no index of this segment can hold: the segment is split before them.",
-        must("SEG-RCV-022", "SEG-LOG-009"),
+        should("SEG-RCV-022", "SEG-LOG-009"),
         {name_of(0): bytes_of(wide), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},
         {**parts, **epochs((0, 0))},
         2**31 + 6,

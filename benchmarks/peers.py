@@ -158,6 +158,6 @@ class Contender:
     magics: tuple[int, ...] = (0, 1, 2)
 
     @property
-    def is_ours(self) -> bool:
-        """Whether it is the engine that the others are compared with."""
-        return self.program == "ours" and self.how != "reference"
+    def is_reference(self) -> bool:
+        """Whether it is the reference, which reads small logs only."""
+        return self.how == "reference"

@@ -37,6 +37,8 @@ def _row(target: Target, results: Sequence[Mapping[str, Any]], limits: Mapping[s
     best = max(rivals, key=_speed)
     ratio = _speed(best) / _speed(mine[0]) if target.is_time else _speed(mine[0]) / _speed(best)
     limit = _limit(target, limits)
+    if limit is not None and limit < max(_speed(mine[0]), _speed(best)):
+        limit = None  # what somebody passes is no limit of the machine
     needed = _needed(target, _speed(best), limit)
     row = {**named, "ratio": round(ratio, 3), "against": best["contender"]}
     if limit is not None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 import demo_data
+import performance_page
 import pictures
 import report_pages
 import structure_pages
@@ -50,6 +51,7 @@ def generated() -> dict[str, str]:
         "docs/reference/errors.md": errors_page(),
         "docs/reference/command-line.md": command_line_page(),
         "docs/reference/speed.md": report_pages.speed_page(NOTICE),
+        **performance_page.pages(NOTICE),
         **structure_pages.pages(NOTICE),
     }
     return pages | {"docs/reference/index.md": index_page(pages)}

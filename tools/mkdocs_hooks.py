@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+PERFORMANCE = "explanation/performance.md"
+"""There once `make bench` has run in full."""
 
 DEFINITION = re.compile(
     r"^\[(SEG-[A-Z]{3}-\d{3})\]: (MUST|SHOULD|MAY)([^\n]*)\n(.+?)(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL
@@ -42,6 +44,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
             section["Specification"] = ["spec/index.md", *chapters]
         if "Reference" in section:
             section["Reference"] = ["reference/index.md", *_reference_pages(chapters)]
+        if "Explanation" in section and (REPOSITORY / "docs" / PERFORMANCE).exists():
+            section["Explanation"].append(PERFORMANCE)
     return config
 
 

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
+from inspect import signature
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -174,11 +175,12 @@ def visit_parts(request: Request, _: object) -> Iterable[Part]:
 
 def objects(request: Request) -> Callable[[], None]:
     """As `visit`, where records come from the engine: the reference would take minutes."""
-    partition = partition_of(request)
+    seconds = 0.0
     for _ in range(2):
-        start = time.perf_counter()
-        count = len(list(islice(partition.records(), PROBE)))
-        seconds = (time.perf_counter() - start) / count
+        with open_partition(Path(request["path"]).parent) as partition:
+            start = time.perf_counter()
+            count = len(list(islice(partition.records(), PROBE)))
+            seconds = (time.perf_counter() - start) / count
     if seconds > REFERENCE_SECONDS:
         raise NotBuiltError(NOT_BUILT)
     return visit(request)
@@ -189,11 +191,13 @@ def objects(request: Request) -> Callable[[], None]:
 
 def reader_of(partition: Partition, request: Request) -> pa.RecordBatchReader:
     """A scan of all columns."""
-    layout = "binary" if request["how"] == "binary" else "view"
-    scan_method = method_of(partition, "scan")
-    found: pa.RecordBatchReader = scan_method(
-        COLUMNS, batch_rows=BATCH_ROWS, layout=layout, threads=request.get("threads", 1)
-    )
+    scan_method, threads = method_of(partition, "scan"), request.get("threads", 1)
+    options = {"batch_rows": BATCH_ROWS, "layout": "binary" if request["how"] == "binary" else "view"}
+    if threads > 1:
+        options["threads"] = threads
+    if not options.keys() <= signature(scan_method).parameters.keys():
+        raise NotBuiltError(NOT_BUILT)
+    found: pa.RecordBatchReader = scan_method(COLUMNS, **options)
     return found
 
 
@@ -208,7 +212,7 @@ def columns(request: Request) -> Callable[[], int]:
 
         return opened
     partition = partition_of(request)
-    method_of(partition, "scan")
+    reader_of(partition, request).close()
     return lambda: sum(batch.num_rows for batch in reader_of(partition, request))
 
 

@@ -47,12 +47,20 @@ def _lot(*texts: str) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
-def in_turn(mutant: Mutant, candidates: Candidates, seed: int) -> list[Any]:
+def killers(report: Path | None) -> dict[tuple[str, ...], str]:
+    """By place, name and change of a mutant the case that flagged it in an earlier run: a likely killer, no more."""
+    rows = json.loads(report.read_text(encoding="utf-8"))["killed"] if report else []
+    return {(one["place"], one["name"], one["before"], one["after"]): one["killedBy"] for one in rows}
+
+
+def in_turn(mutant: Mutant, candidates: Candidates, seed: int, likely: str = "") -> list[Any]:
     """The cases that can tell the mutant from the package, likely killers first, in no order otherwise."""
     mixed = random.Random(seed).sample(range(len(candidates.cases)), len(candidates.cases))  # noqa: S311
     own = candidates.by_requirement.get(mutant.name, set())
 
     def place(number: int) -> int:
+        if candidates.cases[number].id == likely:
+            return -1
         is_slow = candidates.cases[number].family_name in SLOW_FAMILIES
         return 0 if number in own else (1 if number in mutant.near else 2) + 2 * is_slow
 
@@ -63,7 +71,11 @@ def in_turn(mutant: Mutant, candidates: Candidates, seed: int) -> list[Any]:
 def attempt(mutants: list[Mutant], candidates: Candidates, arguments: argparse.Namespace) -> list[Outcome]:
     """Every mutant that there was time for and its flag, in the order of the mutants."""
     until = time.monotonic() + arguments.minutes * 60
-    tasks = [Task(one.texts, in_turn(one, candidates, arguments.seed), one.is_inside) for one in mutants]
+    known = killers(arguments.first_ask)
+    tasks = []
+    for one in mutants:
+        likely = known.get((one.place, one.name, *one.change), "")
+        tasks.append(Task(one.texts, in_turn(one, candidates, arguments.seed, likely), one.is_inside))
     flags: dict[int, Flag] = {}
     for number, flag in run(tasks, arguments.jobs, until):
         flags[number] = flag
@@ -158,6 +170,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kind", choices=("generated", "by-hand"), help="only these")
     parser.add_argument("--only", metavar="TEXT", default="", help="mutants whose place, name or change has it")
     parser.add_argument("--again", type=Path, metavar="REPORT", help="only those that survived there")
+    parser.add_argument(
+        "--first-ask", type=Path, metavar="REPORT", help="begin with the case that flagged a mutant there"
+    )
     parser.add_argument("--minutes", type=float, default=600, help="after which no further mutant is begun")
     parser.add_argument("--jobs", type=int, default=2, help="processes at the same time")
     parser.add_argument("--report", type=Path, help="write the result there as JSON")

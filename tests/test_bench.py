@@ -9,12 +9,18 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("numpy")
+np = pytest.importorskip("numpy")
 pytest.importorskip("pyarrow")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 CLIENTS = REPOSITORY / "build" / "bench" / "peers" / "clients" / "built"
 SETS = ("u100", "h100", "s100", "jlz4", "jzstd", "jsnappy", "jgzip", "m1u100", "m1lz4")
+
+
+@pytest.fixture
+def scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules of the benchmarks can be imported."""
+    monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
 
 
 def bench(target: Path, programs: list[str], works: list[str]) -> list[dict[str, object]]:
@@ -39,3 +45,30 @@ def test_clients_of_kafka_find_what_was_written(tmp_path: Path) -> None:
     results = bench(tmp_path / "bench.json", ["clients"], ["crc", "objects", "encode"])
     assert {row["contender"] for row in results} == {"aiokafka", "kafka-python"}
     assert all(row["agrees"] for row in results)
+
+
+@pytest.mark.usefixtures("scripts")
+@pytest.mark.parametrize("cut", [0, 1, 65_536, 70_000])
+def test_parts_that_were_read_apart_come_to_the_same(cut: int) -> None:
+    from contents import MODULUS, MULTIPLIER, Part
+
+    words = np.random.default_rng(1).integers(0, 2**64, 70_000, np.uint64)
+    number = 0
+    for word in words.tolist():
+        number = (number * MULTIPLIER + word) % MODULUS
+    assert Part().then(words[:cut]).joined(Part().then(words[cut:])) == Part(number, len(words))
+
+
+@pytest.mark.usefixtures("scripts")
+@pytest.mark.parametrize(
+    ("limit", "ratio_needed"), [(10.0, 2.5), (2.4, round(0.85 * 2.4, 3)), (0.5, 2.5)], ids=["far", "near", "no limit"]
+)
+def test_a_target_beyond_the_limit_becomes_a_part_of_it(limit: float, ratio_needed: float) -> None:
+    from ratios import ratios
+
+    rival = {"work": "visit", "data": "u100", "contender": "franz-go", "best": 1.0}
+    ours = {"work": "columns", "data": "u100", "contender": "seglog-format", "best": 0.5}
+    [row] = [row for row in ratios([rival, ours], {"logsPerSecond": {"crc": {"u100": limit}}}) if "ratio" in row]
+    assert row["ratio"] == 2.0
+    assert row.get("limited", row["atLeast"]) == ratio_needed
+    assert row["met"] is (ratio_needed <= 2.0)

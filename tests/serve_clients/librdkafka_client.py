@@ -1,0 +1,83 @@
+"""Carries out tasks with librdkafka: told as JSON on standard input, answered as JSON on standard output."""
+
+import json
+import sys
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+
+def row(message: Message) -> list:
+    key, value = (None if part is None else part.hex() for part in (message.key(), message.value()))
+    headers = [[name, None if each is None else each.hex()] for name, each in message.headers() or ()]
+    kind, timestamp_ms = message.timestamp()
+    return [message.offset(), 0 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms, key, value, headers]
+
+
+def consumer(port: int, **options: object) -> Consumer:
+    settings = {
+        "bootstrap.servers": f"127.0.0.1:{port}",
+        "group.id": "g",
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": 50,
+    }
+    return Consumer(settings | options)
+
+
+def read(connected: Consumer, count: int | None = None) -> list:
+    """So many records, or all."""
+    found = []
+    while count is None or len(found) < count:
+        message = connected.poll(1)
+        if message is None:
+            continue
+        if message.error() is None:
+            found.append(row(message))
+        elif message.error().code() == KafkaError._PARTITION_EOF:
+            break
+        else:
+            raise KafkaException(message.error())
+    return found
+
+
+def records(port: int, task: dict) -> list:
+    connected = consumer(port, **{"isolation.level": task["isolation"]})
+    connected.assign([TopicPartition(task["topic"], 0, OFFSET_BEGINNING)])
+    found = read(connected)
+    connected.close()
+    return found
+
+
+def lookups(port: int, task: dict) -> list:
+    connected = consumer(port)
+    asked = [TopicPartition(task["topic"], 0, each) for each in task["timestamps"]]
+    found = [connected.offsets_for_times([each], timeout=10)[0].offset for each in asked]
+    connected.close()
+    return [None if each < 0 else [None, each] for each in found]
+
+
+def group(port: int, task: dict) -> list:
+    """Read a few records in a group and commit; what comes after that to the next member."""
+    found, start = [], 0
+    for end in task["ends"]:
+        connected = consumer(port, **{"group.id": task["group"]})
+        connected.subscribe([task["topic"]])
+        found.append([each[0] for each in read(connected, end - start)])
+        connected.commit(offsets=[TopicPartition(task["topic"], 0, end)], asynchronous=False)
+        connected.close()
+        start = end
+    return found
+
+
+TASKS = {"records": records, "lookups": lookups, "group": group}
+request = json.load(sys.stdin)
+json.dump([TASKS[task["kind"]](request["port"], task) for task in request["tasks"]], sys.stdout)

@@ -115,6 +115,18 @@ def test_the_kept_report_is_of_enough_mutants_and_hides_none() -> None:
     assert len(found["killed"]) + len(found["survivors"]) == counted
 
 
+def test_rates_follow_the_list_of_equivalents(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = {"kind": "generated", "name": "sign", "place": "seglog_format/log/a.py:f", "line": 1, "before": "1"}
+    killed = [{**one, "after": "2", "killedBy": "a/b", "verdict": "DIFFER"}]
+    left = [{**one, "after": after, "killedBy": None, "verdict": "PASS", "source": "x = 1"} for after in ("3", "4")]
+    key = (one["place"], "x = 1", "1", "3")
+    monkeypatch.setattr(mutants, "equivalents", lambda: {key: "It is the same."})
+    found = mutants.counted_again({"survivors": left, "killed": killed, "seed": 1})
+    counts = found["generated"]
+    assert (counts["killed"], counts["equivalent"], counts["survived"], counts["share"]) == (1, 1, 1, 0.5)
+    assert [row["equivalent"] for row in found["survivors"]] == ["It is the same.", None]
+
+
 def test_what_is_set_aside_has_a_reason() -> None:
     assert all(Path(REPOSITORY / file).is_file() for file in OUT_OF_SIGHT)
     assert all(reason.strip() for reason in equivalents().values())

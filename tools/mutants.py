@@ -163,6 +163,24 @@ def report(
     }
 
 
+def _outcome(one: dict[str, Any]) -> Outcome:
+    """A row of a report, as far as rates depend on it."""
+    nothing, change = frozenset[int](), (one["before"], one["after"])
+    texts = (one["kind"], one["name"], one["place"], one["line"], one.get("source", ""))
+    mutant = Mutant(*texts, change, {}, nothing, nothing, is_inside=True)
+    return mutant, Flag(one["killedBy"], one["verdict"], "", one.get("casesAsked", 0))
+
+
+def counted_again(found: dict[str, Any]) -> dict[str, Any]:
+    """A report with the list of equivalents as it is now; nothing is asked."""
+    known = equivalents()
+    outcomes = [_outcome(one) for one in (*found["survivors"], *found["killed"])]
+    generated = _of_kind(outcomes, "generated")
+    survivors = [{**one, "equivalent": known.get(_outcome(one)[0].key)} for one in found["survivors"]]
+    by_layer = {layer: rates([one for one in generated if one[0].place.startswith(layer)], known) for layer in LAYERS}
+    return {**found, "generated": rates(generated, known), "generatedByLayer": by_layer, "survivors": survivors}
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="put faults into the package and expect the suite to flag each")
     parser.add_argument("--count", type=int, default=400, help="of generated mutants")
@@ -173,6 +191,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--first-ask", type=Path, metavar="REPORT", help="begin with the case that flagged a mutant there"
     )
+    parser.add_argument("--count-again", type=Path, metavar="REPORT", help="only work out its rates, and write it anew")
     parser.add_argument("--minutes", type=float, default=600, help="after which no further mutant is begun")
     parser.add_argument("--jobs", type=int, default=2, help="processes at the same time")
     parser.add_argument("--report", type=Path, help="write the result there as JSON")
@@ -202,6 +221,10 @@ def main() -> int:
     """Run, print survivors, answer whether the shares are reached."""
     arguments = _arguments()
     started = time.monotonic()
+    if arguments.count_again:
+        found = counted_again(json.loads(arguments.count_again.read_text(encoding="utf-8")))
+        arguments.count_again.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        return verdict(found, 0.0)
     cases = suite()
     reached, failing = reach(cases)
     if failing:

@@ -9,7 +9,7 @@ CHECKED := seglog_format conformance/seglog_conformance tests tools benchmarks
 export NO_MKDOCS_2_WARNING := 1
 MEASURED := seglog_format/schema/*,seglog_format/codec/*,seglog_format/checks/*,seglog_format/log/*
 WORKERS ?= 2
-TESTEES ?= reference kafka-python aiokafka aiokafka-pure
+TESTEES ?= reference columnar kafka-python aiokafka aiokafka-pure
 ARGS ?=
 
 .DEFAULT_GOAL := help

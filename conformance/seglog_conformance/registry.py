@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,12 +24,16 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from seglog_conformance.protocol import Json
+    from seglog_conformance.serving import Answering
     from seglog_conformance.testee import Testee
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 ADAPTERS: Final = ROOT / "conformance" / "adapters"
 BUILDS: Final = Path("build") / "conform"
 REFERENCE: Final = "reference"
+COLUMNAR: Final = "columnar"
+DIRECT: Final = (REFERENCE, COLUMNAR)
+"""Testees that live in this process."""
 STAMP: Final = ".built"
 LOG: Final = "build.log"
 SHARED: Final = "_shared"
@@ -163,13 +168,13 @@ def listed(name: str, *, directory: Path | None = None) -> Listed:
         AdapterError: there is no such adapter.
     """
     plain, _, version = name.partition("@")
-    if plain == REFERENCE:
-        return Listed(REFERENCE)
+    if plain in DIRECT:
+        return Listed(plain)
     place = Path(plain)
     if not (place / "adapter.toml").is_file():
         place = (directory or ADAPTERS) / plain
     if not place.is_dir():
-        known = ", ".join([REFERENCE, *(adapter.name for adapter in adapters(directory))])
+        known = ", ".join([*DIRECT, *(adapter.name for adapter in adapters(directory))])
         msg = f"there is no adapter {plain!r}; there are {known}"
         raise AdapterError(msg)
     adapter = read_adapter(place)
@@ -198,9 +203,7 @@ class Builder:
             AdapterError: it does not build.
         """
         if wanted.adapter is None:
-            from seglog_conformance.reference import Reference  # noqa: PLC0415 - needed for this one alone
-
-            return DirectTestee(wanted.name, Reference(), strict=self.strict)
+            return DirectTestee(wanted.name, _direct(wanted.name), strict=self.strict)
         self._build(wanted.adapter, wanted.version)
         return ProcessTestee(wanted.name, self.command(wanted.adapter, wanted.version), strict=self.strict)
 
@@ -274,6 +277,24 @@ def _filled(text: str, words: dict[str, str]) -> str:
     for name, value in words.items():
         text = text.replace(f"{{{name}}}", value)
     return text
+
+
+def _direct(name: str) -> Answering:
+    """What answers in this process.
+
+    Raises:
+        UnavailableError: the columnar engine is not installed.
+    """
+    if name == REFERENCE:
+        from seglog_conformance.reference import Reference  # noqa: PLC0415 - needed for this one alone
+
+        return Reference()
+    from seglog_conformance.columnar import Columnar  # noqa: PLC0415 - as above
+
+    if find_spec("numba") is None or find_spec("pyarrow") is None:
+        msg = "columnar needs numba and pyarrow: pip install 'seglog-format[fast]'"
+        raise UnavailableError(msg)
+    return Columnar()
 
 
 def _source_digest(adapter: Adapter) -> str:

@@ -1,0 +1,173 @@
+"""The columnar engine as a testee: what it hands out as Arrow columns, told as records.
+
+The engine leaves odd entries to the reference; how many is counted, so that a test can see that it is the engine which
+is judged. It reads logs, in which no offset is delivered twice: bytes whose offsets go back are scanned piece by piece.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_conformance.features import USUAL_RECORD_FIELDS
+from seglog_conformance.protocol import PROTOCOL_VERSION
+from seglog_conformance.reference.wire import rejection
+from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
+from seglog_format.codec.decode import decode_frame
+from seglog_format.codec.framing import frame_at, walk
+from seglog_format.errors import FormatError, Location, UsageError
+from seglog_format.log.reading import delivered
+from seglog_format.log.scanning import INT64_MIN, JudgedEntry, engine
+from seglog_format.model import INT64_MAX, Tail
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_conformance.protocol import Json
+
+COLUMNS: Final = ("offset", "timestamp", "key", "value", "headers")
+BATCH_ROWS: Final = 2**16
+FEATURES: Final = {
+    "magic": [0, 1, 2],
+    "codec": ["none", "gzip", "snappy", "lz4", "zstd"],
+    "crc": True,
+    "control": "hidden",
+    "headers": "ordered",
+    "batchMeta": False,
+    "recordFields": list(USUAL_RECORD_FIELDS),
+    "bytesKeys": True,
+    "partialTail": False,
+    "requirements": True,
+    "limit": True,
+}
+
+
+@dataclass(slots=True)
+class Stream:
+    """Bytes that belong to no segment: any offset may stand in them, in any order.
+
+    Attributes:
+        data: the bytes.
+        limit: bytes that an entry may decompress to.
+        judged: entries that were left to the reference.
+    """
+
+    data: memoryview
+    limit: int
+    judged: int = 0
+
+    @property
+    def allowed_offsets(self) -> tuple[int, int]:
+        """Lowest and highest offset."""
+        return 0, INT64_MAX
+
+    def judge(self, position: int, previous: int, floor: int) -> JudgedEntry | None:  # noqa: ARG002 - the order is free
+        """What the reference says of an entry; None where the bytes end.
+
+        Raises:
+            FormatError: it is damaged or refused.
+        """
+        frame = frame_at(self.data, position, len(self.data))
+        if isinstance(frame, Tail):
+            return None
+        self.judged += 1
+        batch = decode_frame(frame, at=Location("", position), limit=self.limit)
+        return JudgedEntry(tuple(delivered(batch, INT64_MIN, INT64_MAX, None)), frame.end, batch.last_offset)
+
+    def end_of_damaged(self, position: int) -> int | None:  # noqa: ARG002 - the first one ends it all
+        """Nothing is passed over."""
+        return None
+
+
+class Columnar:
+    """Answers ``decode`` through `seglog_format.columnar`.
+
+    Attributes:
+        judged: entries that were left to the reference, of all requests.
+    """
+
+    def __init__(self) -> None:
+        self.judged = 0
+
+    def hello(self) -> Json:
+        """What the engine says of itself."""
+        implementation = {"name": "seglog-format, columnar", "version": version("seglog-format"), "language": "Python"}
+        return {
+            "ok": True,
+            "protocol": PROTOCOL_VERSION,
+            "implementation": implementation,
+            "ops": ["decode"],
+            "features": FEATURES,
+        }
+
+    def answer(self, request: Json) -> Json:
+        """The answer to one request."""
+        if request["op"] != "decode":
+            return {"skip": {"feature": f"op:{request['op']}"}}
+        options = request.get("options", {})
+        if not options.get("crc", True):
+            return {"skip": {"reason": "it always verifies checksums"}}
+        records: list[Json] = []
+        try:
+            for piece in _ascending(memoryview(bytes.fromhex(request["data"]))):
+                stream = Stream(piece, options.get("limit", DEFAULT_OUTPUT_LIMIT))
+                records.extend(_records(stream))
+                self.judged += stream.judged
+        except (FormatError, UsageError) as error:
+            return {**rejection(error), "batches": [{"records": records}]}
+        return {"ok": True, "batches": [{"records": records}]}
+
+
+def _ascending(data: memoryview) -> Iterator[memoryview]:
+    """Pieces in which each entry begins behind the end of the one before; what cannot be walked is in the last."""
+    start, last_offset = 0, -1
+    try:
+        for frame in walk(data):
+            if (frame.header.base_offset or 0) <= last_offset and frame.position > start:
+                yield data[start : frame.position]
+                start = frame.position
+            last_offset = frame.header.last_offset
+    except FormatError:
+        pass
+    yield data[start:]
+
+
+def _records(stream: Stream) -> Iterator[Json]:
+    run = engine("run")
+    request = run.Request(
+        shape=engine("schema").Shape(COLUMNS, "binary"),
+        from_offset=INT64_MIN,
+        to_offset=INT64_MAX,
+        from_timestamp_ms=INT64_MIN,
+        to_timestamp_ms=INT64_MAX,
+        batch_rows=BATCH_ROWS,
+        limit=stream.limit,
+        aborted=engine("transactions").aborted_numbers(()),
+        on_corrupt=None,
+    )
+    for batch in engine("scan").scan([(stream, run.Start(0, -1, INT64_MIN))], request):
+        columns = (_plain(batch.column(name)) for name in COLUMNS)
+        for row in zip(*columns, strict=True):
+            yield _record(*row)
+
+
+def _plain(column: Any) -> list[Any]:  # noqa: ANN401 - an Arrow array
+    """Times as milliseconds: Python's own reach from year 1 to 9999."""
+    import pyarrow as pa  # noqa: PLC0415 - comes with the engine
+
+    return list((column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist())
+
+
+def _record(offset: int, timestamp_ms: int | None, key: bytes | None, value: bytes | None, headers: Any) -> Json:  # noqa: ANN401
+    return {
+        "offset": str(offset),
+        "timestamp": str(-1 if timestamp_ms is None else timestamp_ms),
+        "key": _hexed(key),
+        "value": _hexed(value),
+        "headers": [[_hexed(header["key"]), _hexed(header["value"])] for header in headers],
+    }
+
+
+def _hexed(data: bytes | None) -> str | None:
+    return None if data is None else data.hex()

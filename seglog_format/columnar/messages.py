@@ -68,7 +68,7 @@ def message_timestamp(data: Region, position: int) -> int:
     return load_be64(data, position + MESSAGE_TIMESTAMP) if load_u8(data, position + MAGIC) == 1 else NO_TIMESTAMP
 
 
-@helper
+@inlined
 def decode_message(
     data: Region,
     position: int,

@@ -76,7 +76,7 @@ def _long_varint(data: Region, position: int, stop: int, most: int) -> tuple[int
     return 0, DAMAGED
 
 
-@helper
+@inlined
 def decode_records(
     data: Region,
     section: tuple[int, int],

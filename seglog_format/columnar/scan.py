@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
 
+from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.pool import Pool
+from seglog_format.columnar.ranges import next_range
 from seglog_format.columnar.run import Run, Start
+from seglog_format.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from concurrent.futures import Future
 
-    from seglog_format.columnar.run import Request, Source
+    from seglog_format.columnar.run import Judged, Request, Source
+
+RANGE_SIZE: Final = 2**22
+"""Bytes of a log that one thread reads before another goes on: what is kept in memory depends on it."""
 
 
 def scan(
     sources: Iterable[tuple[Source, Start]],
     request: Request,
     *,
+    threads: int = 1,
     at_end: Callable[[], None] | None = None,
 ) -> pa.RecordBatchReader:
     """Read segments in order.
@@ -27,20 +40,107 @@ def scan(
         sources: each segment, and where to start in it. The lowest offset to deliver is carried over from one to the
             next.
         request: what is wanted.
+        threads: how many read at a time. Where somebody is told of damage it is one, so that he is told in order.
         at_end: called when everything was delivered; may raise.
     """
-    return pa.RecordBatchReader.from_batches(request.shape.schema, _batches(sources, request, at_end))
+    is_alone = threads == 1 or request.on_corrupt is not None
+    batches = _one_by_one(sources, request) if is_alone else _side_by_side(sources, request, threads)
+    return pa.RecordBatchReader.from_batches(request.shape.schema, _until_end(batches, at_end))
 
 
-def _batches(
-    sources: Iterable[tuple[Source, Start]], request: Request, at_end: Callable[[], None] | None
-) -> Iterator[pa.RecordBatch]:
+def _until_end(batches: Iterator[pa.RecordBatch], at_end: Callable[[], None] | None) -> Iterator[pa.RecordBatch]:
+    yield from batches
+    if at_end is not None:
+        at_end()
+
+
+def _one_by_one(sources: Iterable[tuple[Source, Start]], request: Request) -> Iterator[pa.RecordBatch]:
     pool, floor = Pool(), request.from_offset
     for source, start in sources:
         run = Run(source, request, Start(start.position, start.previous, max(start.floor, floor)), pool)
         yield from run.batches()
         floor = run.floor
         if run.is_finished:
-            break
-    if at_end is not None:
-        at_end()
+            return
+
+
+@dataclass(frozen=True, slots=True)
+class _Guarded:
+    """A segment that several threads may ask about."""
+
+    source: Source
+    lock: Lock
+
+    @property
+    def data(self) -> memoryview:
+        with self.lock:
+            return self.source.data
+
+    @property
+    def allowed_offsets(self) -> tuple[int, int]:
+        return self.source.allowed_offsets
+
+    def judge(self, position: int, previous: int, floor: int) -> Judged | None:
+        with self.lock:
+            return self.source.judge(position, previous, floor)
+
+    def end_of_damaged(self, position: int) -> int | None:
+        with self.lock:
+            return self.source.end_of_damaged(position)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What came of a run: batches, and what ended it before its end."""
+
+    batches: list[pa.RecordBatch]
+    error: FormatError | None
+    is_finished: bool
+
+
+def _side_by_side(sources: Iterable[tuple[Source, Start]], request: Request, threads: int) -> Iterator[pa.RecordBatch]:
+    """Read ranges in several threads, and deliver them in order; a few are under way at any time."""
+    runs = _runs(sources, request)
+    executor = ThreadPoolExecutor(threads, thread_name_prefix="seglog-scan")
+    under_way: deque[Future[_Outcome]] = deque()
+    try:
+        while True:
+            while len(under_way) <= threads and (run := next(runs, None)) is not None:
+                under_way.append(executor.submit(_outcome, run))
+            if not under_way:
+                return
+            outcome = under_way.popleft().result()
+            yield from outcome.batches
+            if outcome.error is not None:
+                raise outcome.error
+            if outcome.is_finished:
+                return
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _outcome(run: Run) -> _Outcome:
+    batches: list[pa.RecordBatch] = []
+    try:
+        batches.extend(run.batches())
+    except FormatError as error:
+        return _Outcome(batches, error, is_finished=True)
+    return _Outcome(batches, None, run.is_finished)
+
+
+def _runs(sources: Iterable[tuple[Source, Start]], request: Request) -> Iterator[Run]:
+    """Each segment in ranges. What is not regular, and all behind it, is in the last one."""
+    pool, lock, floor = Pool(), Lock(), request.from_offset
+    for source, start in sources:
+        guarded, log = _Guarded(source, lock), readable(source.data)
+        lowest, highest = source.allowed_offsets
+        state = np.array([start.position, start.previous, lowest, highest], np.int64)
+        while True:
+            begin = Start(int(state[0]), int(state[1]), max(start.floor, floor))
+            has_more = next_range(log, state, RANGE_SIZE)
+            yield Run(guarded, request, begin, pool, int(state[0]) if has_more else None)
+            floor = max(floor, int(state[1]) + 1)
+            if not has_more:
+                break
+            if floor >= request.to_offset:
+                return

@@ -43,6 +43,7 @@ class ScanOptions:
     on_corrupt: Callable[[FormatError], None] | None = None
     batch_rows: int = DEFAULT_BATCH_ROWS
     layout: str = "view"
+    threads: int = 1
 
 
 class ScanKeywords(TypedDict, total=False):
@@ -53,6 +54,7 @@ class ScanKeywords(TypedDict, total=False):
     isolation: Isolation
     on_corrupt: Callable[[FormatError], None] | None
     batch_rows: int
+    threads: int
 
 
 def engine(name: str) -> Any:  # noqa: ANN401 - a module
@@ -148,12 +150,12 @@ def scan_log(
     """
     request = _request(offsets, transactions, options, limit)
     sources = _sources(reader, offsets, transactions, options)
-    return engine("scan").scan(sources, request, at_end=at_end)
+    return engine("scan").scan(sources, request, threads=options.threads, at_end=at_end)
 
 
 def _request(offsets: tuple[int, int], transactions: Transactions | None, options: ScanOptions, limit: int) -> Any:  # noqa: ANN401
-    if options.batch_rows < 1:
-        msg = f"batch_rows is 1 or more, not {options.batch_rows}"
+    if options.batch_rows < 1 or options.threads < 1:
+        msg = f"batch_rows and threads are 1 or more, not {options.batch_rows} and {options.threads}"
         raise UsageError(msg)
     earliest, latest = options.from_timestamp_ms, options.to_timestamp_ms
     return engine("run").Request(
@@ -228,6 +230,7 @@ class Scannable:
         isolation: Isolation = READ_UNCOMMITTED,
         on_corrupt: Callable[[FormatError], None] | None = None,
         batch_rows: int = DEFAULT_BATCH_ROWS,
+        threads: int = 1,
         layout: str = "view",
     ) -> pa.RecordBatchReader:
         """Read the records that `records` delivers, as Arrow batches and at volume.
@@ -246,6 +249,7 @@ class Scannable:
             on_corrupt: told of each damaged entry, which is left out then; by default the first one ends the scan.
                 Where size or magic of an entry are wrong, the rest of its segment is left out.
             batch_rows: rows of an Arrow batch at most, unless one entry alone holds more.
+            threads: how many read at a time; the order stays. With ``on_corrupt`` it is one.
             layout: of keys, values and headers. ``view``: Arrow's binary views, which point into the mapped file or
                 into decompressed blocks. ``binary`` or ``large_binary``: copied, for whatever cannot read views.
 
@@ -259,7 +263,9 @@ class Scannable:
             UsageError: an option that makes no sense, or the engine is not installed.
             FormatError: here or while reading on, as from `records`.
         """
-        options = ScanOptions(columns, from_timestamp_ms, to_timestamp_ms, on_corrupt, batch_rows, layout)
+        options = ScanOptions(
+            columns, from_timestamp_ms, to_timestamp_ms, on_corrupt, batch_rows, layout=layout, threads=threads
+        )
         transactions = self._transactions_for(isolation)
         start = self.log_start_offset if from_offset is None else from_offset
         self._check_range(start)

@@ -87,6 +87,29 @@ def test_every_codec_and_layout_reads_the_same(
     assert not judged
 
 
+@pytest.mark.parametrize("codec", CODECS)
+def test_threads_keep_the_order(codec: CompressionCodec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from seglog_format.columnar import scan
+
+    monkeypatch.setattr(scan, "RANGE_SIZE", 5000)
+    directory = segment_directory(tmp_path / "threads-0", batches_log(codec, batches=40))
+    assert_equal_reading(directory, threads=3, batch_rows=100)
+    log = directory / f"{0:020d}.log"
+    data = bytearray(log.read_bytes())
+    data[len(data) // 2] ^= 1
+    log.write_bytes(data)
+    assert_equal_reading(directory, threads=2)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_threads_read_logs_by_chance_the_same(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from seglog_format.columnar import scan
+
+    monkeypatch.setattr(scan, "RANGE_SIZE", 300)
+    log = random_log(seed)
+    assert_equal_reading(segment_directory(tmp_path / "chance-0", log.data, log.base_offset), threads=2)
+
+
 def test_columns_are_those_asked_for(tmp_path: Path) -> None:
     directory = segment_directory(tmp_path / "columns-0", batches_log(CompressionCodec.LZ4))
     with open_partition(directory) as partition:
@@ -146,7 +169,13 @@ def test_damage_ends_a_scan_or_is_told(tmp_path: Path) -> None:
 def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     directory = segment_directory(tmp_path / "sense-0", batches_log(CompressionCodec.NONE))
     with open_partition(directory) as partition:
-        for options in ({"columns": ["what"]}, {"columns": ["key", "key"]}, {"layout": "x"}, {"batch_rows": 0}):
+        for options in (
+            {"columns": ["what"]},
+            {"columns": ["key", "key"]},
+            {"layout": "x"},
+            {"batch_rows": 0},
+            {"threads": 0},
+        ):
             with pytest.raises(UsageError):
                 partition.scan(**options)  # type: ignore[arg-type]
         with pytest.raises(OffsetOutOfRangeError):

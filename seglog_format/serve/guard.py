@@ -78,12 +78,12 @@ class Cursor:
         raise BrokenRequestError(msg)
 
     def count(self, size: int | None) -> int:
-        """How many follow, 0 for null: a number of ``size`` bytes, or a compact one that is one more."""
+        """How many follow, -1 for null: a number of ``size`` bytes, or a compact one that is one more."""
         claimed = self.varint() - 1 if size is None else self.fixed(size)
         if claimed > self.end - self.position:
             msg = f"{claimed} announced, {self.end - self.position} bytes left"
             raise BrokenRequestError(msg)
-        return max(claimed, 0)
+        return max(claimed, -1)
 
 
 class Layout(NamedTuple):
@@ -148,7 +148,7 @@ def _step(annotation: Any, kafka_type: str, *, is_compact: bool) -> Step:
     nested = message_in(annotation)
     item = _scalar(kafka_type, is_compact=is_compact) if nested is None else _nested(nested)
     if is_array(annotation):
-        return _array(item, None if is_compact else LONG)
+        return _array(item, None if is_compact else LONG, may_be_null=is_nullable(annotation))
     return _optional(item) if nested is not None and is_nullable(annotation) else item
 
 
@@ -157,16 +157,20 @@ def _scalar(kafka_type: str, *, is_compact: bool) -> Step:
     if size is not None:
         return lambda cursor: cursor.skip(size)
     prefix = None if is_compact else SHORT if kafka_type == "string" else LONG
-    return lambda cursor: cursor.skip(cursor.count(prefix))
+    return lambda cursor: cursor.skip(max(cursor.count(prefix), 0))
 
 
 def _nested(kind: type[Any]) -> Step:
     return lambda cursor: _message(kind, cursor)
 
 
-def _array(item: Step, prefix: int | None) -> Step:
+def _array(item: Step, prefix: int | None, *, may_be_null: bool) -> Step:
     def step(cursor: Cursor) -> None:
-        for _ in range(cursor.count(prefix)):
+        count = cursor.count(prefix)
+        if count < 0 and not may_be_null:
+            msg = "null where there has to be an array"
+            raise BrokenRequestError(msg)
+        for _ in range(count):
             item(cursor)
 
     return step

@@ -13,7 +13,7 @@ TESTEES ?= reference columnar kafka-python aiokafka aiokafka-pure
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types trace trace-kill mutants hostile kafka-reads authentic docs docs-check docs-serve coverage bench conform package ci clean
+.PHONY: help demo test lint types trace trace-kill mutants hostile columnar-diff kafka-reads authentic docs docs-check docs-serve coverage bench conform package ci clean
 
 help: ## tell what there is
 	@echo 'usage: make TARGET'
@@ -77,6 +77,9 @@ mutants: $(VENV)/.dev ## put small faults into the package: does the conformance
 
 hostile: $(VENV)/.dev ## cut and change small inputs at every byte: nothing may escape but a FormatError (long)
 	@$(BIN)/python tools/hostile.py --report reports/hostile.json $(ARGS)
+
+columnar-diff: $(VENV)/.dev ## read 20,000 logs with the columnar engine and the reference: is there a difference (long)
+	@$(BIN)/python tools/columnar_diff.py --report reports/columnar.json $(ARGS)
 
 kafka-reads: $(VENV)/.dev ## Kafka's own code judges what we read, write and recover (Java 17, Maven; long)
 	@$(BIN)/python tools/kafka_reads.py --report reports/kafka-reads.json $(ARGS)

@@ -1,0 +1,123 @@
+"""Read logs made by chance with the columnar engine and with the reference: they have to deliver the same.
+
+Each seed gives one log. It is read whole, from its middle, committed records only, by two threads, and once more with
+one byte changed: records and errors must be equal each time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from random_logs import random_log
+
+from seglog_format.errors import FormatError
+from seglog_format.log.partition import open_partition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from seglog_format.log.partition import Partition
+
+COLUMNS = ("offset", "timestamp", "key", "value", "headers")
+MAX_DIFFERENCES = 20
+
+Outcome = tuple[list[tuple[object, ...]], str]
+
+
+def outcome(rows: Iterable[tuple[object, ...]]) -> Outcome:
+    """What is delivered, and the error that ends it."""
+    found: list[tuple[object, ...]] = []
+    try:
+        found.extend(rows)
+    except FormatError as error:
+        return found, str(error)
+    return found, ""
+
+
+def by_reference(partition: Partition, options: dict[str, Any]) -> Iterator[tuple[object, ...]]:
+    """What the reference delivers."""
+    for each in partition.records(**options):
+        headers = tuple((pair.key, pair.value) for pair in each.headers)
+        yield each.offset, each.timestamp_ms, each.key, each.value, headers
+
+
+def by_engine(partition: Partition, options: dict[str, Any]) -> Iterator[tuple[object, ...]]:
+    """What the engine delivers."""
+    for batch in partition.scan(COLUMNS, **options):
+        yield from rows_of(batch)
+
+
+def rows_of(batch: pa.RecordBatch) -> Iterable[tuple[object, ...]]:
+    """The rows of a batch as tuples."""
+    times = batch.column("timestamp").cast(pa.int64()).fill_null(-1).to_pylist()
+    for row, timestamp_ms in zip(batch.to_pylist(), times, strict=True):
+        headers = tuple((pair["key"], pair["value"]) for pair in row["headers"])
+        yield row["offset"], timestamp_ms, row["key"], row["value"], headers
+
+
+def differences(directory: Path, seed: int) -> list[str]:
+    """Ways of reading one log that do not agree."""
+    log, dice = random_log(seed), random.Random(seed)  # noqa: S311 - not for secrets
+    path = directory / f"{log.base_offset:020d}.log"
+    path.write_bytes(log.data)
+    found = compared(directory, f"seed {seed}")
+    changed = bytearray(log.data)
+    if changed:
+        changed[dice.randrange(len(changed))] ^= 1 << dice.randrange(8)
+        path.write_bytes(changed)
+        found += compared(directory, f"seed {seed} with a changed byte")
+    path.unlink()
+    return found
+
+
+def compared(directory: Path, name: str) -> list[str]:
+    """Differences in any way of reading."""
+    with open_partition(directory) as partition:
+        middle = (partition.log_start_offset + partition.log_end_offset) // 2
+        ways: tuple[dict[str, Any], ...] = ({}, {"from_offset": middle}, {"isolation": "read_committed"})
+        extras: tuple[dict[str, Any], ...] = ({"batch_rows": 50}, {"layout": "binary"}, {"threads": 2})
+        return [
+            f"{name}: {way | extra}"
+            for way, extra in zip(ways, extras, strict=True)
+            if outcome(by_engine(partition, way | extra)) != outcome(by_reference(partition, way))
+        ]
+
+
+def main() -> int:
+    """Compare as many logs as asked for."""
+    parser = argparse.ArgumentParser(description="compare the columnar engine with the reference")
+    parser.add_argument("--logs", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=0, help="of the first log")
+    parser.add_argument("--report", type=Path)
+    options = parser.parse_args()
+    started, found = time.monotonic(), []
+    with tempfile.TemporaryDirectory() as scratch:
+        directory = Path(scratch) / "chance-0"
+        directory.mkdir()
+        for seed in range(options.seed, options.seed + options.logs):
+            found += differences(directory, seed)
+            if len(found) >= MAX_DIFFERENCES:
+                break
+    result = {
+        "logs": options.logs,
+        "first_seed": options.seed,
+        "differences": found,
+        "seconds": round(time.monotonic() - started, 1),
+    }
+    text = json.dumps(result, indent=2)
+    print(text)
+    if options.report:
+        options.report.write_text(text + "\n", encoding="utf-8")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import pickle
 import random
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -243,3 +245,10 @@ def test_a_log_directory_is_scanned_partition_by_partition(tmp_path: Path) -> No
     with open_partition(tmp_path / "users-0") as partition:
         assert users.column("value").equals(partition.scan(["value"]).read_all().column("value"))
     assert directory.scan(["partition"]).read_all().num_rows == 750
+
+
+def test_nothing_of_the_engine_is_imported_before_a_scan() -> None:
+    heavy = "{'numpy', 'numba', 'pyarrow'}"
+    code = f"import sys, seglog_format.log.directory; print(sorted({heavy} & {{*sys.modules}}))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "[]\n"

@@ -28,15 +28,23 @@ KERNELS: Final[list[Any]] = []
 
 def helper(function: FunctionT) -> FunctionT:
     """A function that kernels call; it becomes part of each."""
-    dispatcher = njit(**OPTIONS)(function)
+    return cast("FunctionT", _for_any_value(njit(**OPTIONS)(function)))
+
+
+def hot(function: FunctionT) -> FunctionT:
+    """A helper that machine code never calls: LLVM puts it into its callers, after it was analysed once."""
+    return cast("FunctionT", _for_any_value(njit(forceinline=True, **OPTIONS)(function)))
+
+
+def _for_any_value(dispatcher: Any) -> Any:
+    """Compile a helper once for its types: by itself numba compiles anew for each constant that is passed."""
     for_types = dispatcher.get_call_template
 
     def for_any_value(arguments: Any, names: Any) -> Any:
-        """Compile once for a type: by itself numba compiles anew for each constant that is passed."""
         return for_types(tuple(map(types.unliteral, arguments)), names)
 
     dispatcher.get_call_template = for_any_value
-    return cast("FunctionT", dispatcher)
+    return dispatcher
 
 
 def inlined(function: FunctionT) -> FunctionT:

@@ -170,6 +170,19 @@ def _file_names(names: Parsing) -> None:
         {"kind": ".checkpoint", "baseOffset": "57", "suffix": ""},
         file_name="00000000000000000057-0000000003.checkpoint",
     )
+    for name, text in (
+        ("short-offset", "87-0000000003.checkpoint"),
+        ("short-epoch", "00000000000000000057-000000003.checkpoint"),
+        ("epoch-above-31-bits", "00000000000000000057-2147483648.checkpoint"),
+        ("random-but-whole", "00000000000000000057-0000000003-1234567.checkpoint"),
+    ):
+        names.bad(
+            f"metadata-snapshot-{name}",
+            "20 digits for the end offset and 10 for the epoch; more only while it is written.",
+            must("SEG-PDR-015", since="3.0", needs=("parse:metadata-snapshot",)),
+            None,
+            file_name=text,
+        )
     for text in ("notes.txt", "00000000000000000000.kafka", "00000000000000000000", ".log", "x.log"):
         names.bad(
             f"other-{text.strip('.').replace('.', '-') or 'dot'}",

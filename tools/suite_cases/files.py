@@ -178,7 +178,7 @@ def _file_names(names: Parsing) -> None:
     ):
         names.bad(
             f"metadata-snapshot-{name}",
-            "20 digits for the end offset and 10 for the epoch; more only while it is written.",
+            "The end offset has 20 digits and the epoch 10; more follows only while it is written.",
             must("SEG-PDR-015", since="3.0", needs=("parse:metadata-snapshot",)),
             None,
             file_name=text,

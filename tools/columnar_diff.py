@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import random
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ("offset", "timestamp", "key", "value", "headers")
 MAX_DIFFERENCES = 20
+PART = 100
+"""Logs that a process reads before it tells what it found."""
 
 Outcome = tuple[list[tuple[object, ...]], str]
 
@@ -91,24 +96,49 @@ def compared(directory: Path, name: str) -> list[str]:
         ]
 
 
+def run_of(seeds: range) -> list[str]:
+    """Differences in some logs."""
+    with tempfile.TemporaryDirectory() as scratch:
+        directory = Path(scratch) / "chance-0"
+        directory.mkdir()
+        return [text for seed in seeds for text in differences(directory, seed)]
+
+
+def all_differences(seeds: range, workers: int) -> Iterator[str]:
+    """Differences in all logs, as they are found; not many more than anyone wants to read."""
+    parts = [seeds[start : start + PART] for start in range(0, len(seeds), PART)]
+    count = 0
+    with ProcessPoolExecutor(workers) as pool:
+        for number, found in enumerate(pool.map(run_of, parts), 1):
+            yield from found
+            count += len(found)
+            print(f"{min(number * PART, len(seeds)):,} logs, {count} differences", file=sys.stderr, flush=True)
+            if count >= MAX_DIFFERENCES:
+                pool.shutdown(cancel_futures=True)
+                return
+
+
 def main() -> int:
     """Compare as many logs as asked for."""
     parser = argparse.ArgumentParser(description="compare the columnar engine with the reference")
     parser.add_argument("--logs", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0, help="of the first log")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
-    started, found = time.monotonic(), []
-    with tempfile.TemporaryDirectory() as scratch:
-        directory = Path(scratch) / "chance-0"
-        directory.mkdir()
-        for seed in range(options.seed, options.seed + options.logs):
-            found += differences(directory, seed)
-            if len(found) >= MAX_DIFFERENCES:
-                break
+    started = time.monotonic()
+    seeds = range(options.seed, options.seed + options.logs)
+    found = list(all_differences(seeds, options.workers))
     result = {
+        "command": f"python tools/columnar_diff.py --logs {options.logs} --seed {options.seed}",
+        "versions": {name: version(name) for name in ("seglog-format", "numba", "numpy", "pyarrow")},
+        "machine": {
+            "system": platform.system(),
+            "architecture": platform.machine(),
+            "python": platform.python_version(),
+        },
         "logs": options.logs,
-        "first_seed": options.seed,
+        "firstSeed": options.seed,
         "differences": found,
         "seconds": round(time.monotonic() - started, 1),
     }

@@ -53,15 +53,16 @@ def _against(case: Case, expect: Json, answer: Json, features: Json) -> Judgemen
     is_refused = judgement.verdict is Verdict.PASS and case.result == "invalid" and not answer["ok"]
     if not is_refused or not features.get("requirements"):
         return judgement
-    return _on_its_ground(case, judgement, answer)
+    return _on_its_ground(case, expect, judgement, answer)
 
 
-def _on_its_ground(case: Case, judgement: Judgement, answer: Json) -> Judgement:
-    """A refusal by one who names the rule that it rests on: it has to be the first one of the case.
+def _on_its_ground(case: Case, expect: Json, judgement: Judgement, answer: Json) -> Judgement:
+    """A refusal by one who names the rule that it rests on: the one of the expected answer, or the first of the case.
 
     Where no rule is named, the refusal rests on none, as that of a setting that is out of its range.
     """
-    wanted, found = case.requirements[0], answer["reject"].get("requirement")
+    wanted = expect.get("reject", {}).get("requirement", case.requirements[0])
+    found = answer["reject"].get("requirement")
     compared = (*judgement.compared, "reject.requirement")
     if found is None or found == wanted:
         return Judgement(Verdict.PASS, judgement.detail, (), compared)

@@ -190,7 +190,7 @@ def _is_readable(path: Path) -> bool:
 def _epoch_steps(work: RecoveryWork, found: Sequence[EpochStart]) -> Iterator[FileStep]:
     """Epochs from the end of the log on are forgotten; of those before its start one is left (SEG-RCV-028).
 
-    Where the log ends where it starts, that one stays, so that planning again finds nothing more to do.
+    Where all that is left lies below the start, that one stays, so that planning again finds nothing more to do.
     """
     path = work.directory / FileKind.LEADER_EPOCH_CHECKPOINT.value
     known = read_leader_epochs(path)
@@ -198,7 +198,8 @@ def _epoch_steps(work: RecoveryWork, found: Sequence[EpochStart]) -> Iterator[Fi
         return
     epochs = LeaderEpochs(known)
     log_start_offset = work.circumstances.log_start_offset
-    epochs.truncate_to(max(work.plan.log_end_offset, log_start_offset + 1))
+    all_below = bool(found) and work.plan.log_end_offset == log_start_offset
+    epochs.truncate_to(work.plan.log_end_offset + all_below)
     for start in found:
         if start.epoch > max((entry.epoch for entry in epochs.entries), default=-1):
             epochs.assign(*start)

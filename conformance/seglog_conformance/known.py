@@ -136,7 +136,7 @@ def rewritten(old: KnownFailures, version: str, results: Iterable[Result], asked
 def known_text(known: KnownFailures) -> str:
     """The file of a list."""
     lines = [
-        "# Expected failures, written anew by `seglog conform known --write`. A reason and a link are kept.",
+        "# Expected failures, written anew by `seglog conform run --update-known`. A reason and a link are kept.",
         f'implementation = "{known.implementation}"',
         f'version = "{known.version}"',
     ]

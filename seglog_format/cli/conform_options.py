@@ -48,12 +48,12 @@ def case_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def wanted(testees: Sequence[str], directories: Sequence[Path], version: str) -> list[Listed]:
     """The testees that options name: all, if none."""
-    from seglog_conformance.registry import adapters, listed
+    from seglog_conformance.registry import DIRECT, adapters, listed
 
     names = [*testees, *(str(directory) for directory in directories)]
-    names = names or ["reference", *(adapter.name for adapter in adapters())]
+    names = names or [*DIRECT, *(adapter.name for adapter in adapters())]
     suffix = f"@{version}" if version else ""
-    return [listed(name if "@" in name or name == "reference" else name + suffix) for name in names]
+    return [listed(name if "@" in name or name in DIRECT else name + suffix) for name in names]
 
 
 def chosen(patterns: Sequence[str], families: Sequence[str], places: Sequence[Path]) -> tuple[list[Case], list[Case]]:

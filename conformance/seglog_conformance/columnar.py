@@ -51,11 +51,13 @@ class Stream:
         data: the bytes.
         limit: bytes that an entry may decompress to.
         judged: entries that were left to the reference.
+        file: a name, which nobody asks for.
     """
 
     data: memoryview
     limit: int
     judged: int = 0
+    file: str = ""
 
     @property
     def allowed_offsets(self) -> tuple[int, int]:
@@ -73,7 +75,8 @@ class Stream:
             return None
         self.judged += 1
         batch = decode_frame(frame, at=Location("", position), limit=self.limit)
-        return JudgedEntry(tuple(delivered(batch, INT64_MIN, INT64_MAX, None)), frame.end, batch.last_offset)
+        records = tuple(delivered(batch, INT64_MIN, INT64_MAX, None))
+        return JudgedEntry(frame.header, records, frame.end, batch.last_offset)
 
     def end_of_damaged(self, position: int) -> int | None:  # noqa: ARG002 - the first one ends it all
         """Nothing is passed over."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -10,7 +11,9 @@ import pyarrow as pa
 
 from seglog_format.columnar import plan as names
 from seglog_format.columnar.copying import SLACK
+from seglog_format.columnar.entry_columns import ENTRY_COLUMNS, EntryColumns
 from seglog_format.columnar.gather import gather_values, gather_views, total_size
+from seglog_format.columnar.notes import NOTE_SIZE, noted_entries
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 ALIGNMENT: Final = 64
 MAX_CLASSIC_SIZE: Final = 2**31 - 1
 NOT_WANTED: Final = -1
+NOTES: Final = "notes"
+"""Not a column: what columns of entries are made from."""
 
 ROW_COLUMNS: Final = {
     "offset": ((names.OFFSETS, 8),),
@@ -28,6 +33,7 @@ ROW_COLUMNS: Final = {
     "key": ((names.KEYS, 16),),
     "value": ((names.VALUES, 16),),
     "headers": ((names.HEADER_ENDS, 4),),
+    NOTES: ((names.ENTRIES, NOTE_SIZE),),
 }
 """What each column takes in the block, by place in the plan: bytes for a row."""
 VALIDITY: Final = {"timestamp": names.TIMESTAMPS_VALID, "key": names.KEYS_VALID, "value": names.VALUES_VALID}
@@ -80,7 +86,7 @@ def _aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-@dataclass(slots=True)
+@dataclass
 class Assembly:
     """What an Arrow batch is put together from: a block that was filled, and the bytes that its views refer to.
 
@@ -90,6 +96,7 @@ class Assembly:
         log: bytes of the log.
         arena: decompressed bytes.
         shape: columns and layout.
+        file: name of the log.
     """
 
     block: Block
@@ -97,6 +104,7 @@ class Assembly:
     log: Bytes
     arena: Bytes
     shape: Shape
+    file: str
     _buffers: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -106,8 +114,25 @@ class Assembly:
 
     def batch(self) -> pa.RecordBatch:
         """The Arrow batch."""
-        arrays = [getattr(self, f"_{name}")() for name in self.shape.columns]
+        arrays = [self._column(name) for name in self.shape.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self.shape.schema)
+
+    def _column(self, name: str) -> pa.Array:
+        if name in ENTRY_COLUMNS:
+            return self._entries.column(name)
+        array: pa.Array = getattr(self, f"_{name}")()
+        return array
+
+    @cached_property
+    def _entries(self) -> EntryColumns:
+        at, count, data = self._place(names.ENTRIES), int(self.state[names.NOTED]), self.block.data
+        notes = data[at : at + NOTE_SIZE * count].view(np.int64)
+        offsets = self._numbers(names.OFFSETS) if self._place(names.OFFSETS) >= 0 else None
+        return EntryColumns(self.file, *noted_entries(self.log, notes), offsets)
+
+    def _numbers(self, number: int) -> Numbers:
+        at = self._place(number)
+        return self.block.data[at : at + 8 * self.rows].view(np.int64)
 
     def _offset(self) -> pa.Array:
         return pa.Array.from_buffers(pa.int64(), self.rows, [None, self._part(names.OFFSETS)])

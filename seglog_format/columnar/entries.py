@@ -147,7 +147,7 @@ def fill_table(log: Bytes, state: Numbers, path: int, table: Table) -> int:
             break
         is_valid = path >= 0 and entry_is_valid(path, data, position, size)
         at = row * ROW_SIZE
-        _store_fields(data, position, rows, at)
+        store_fields(data, position, rows, at)
         store_64(rows, at + 8 * 1, size)
         store_64(rows, at + 8 * 3, first)
         store_64(rows, at + 8 * 4, last)
@@ -158,7 +158,7 @@ def fill_table(log: Bytes, state: Numbers, path: int, table: Table) -> int:
 
 
 @inlined
-def _store_fields(data: Region, position: int, rows: Region, at: int) -> None:
+def store_fields(data: Region, position: int, rows: Region, at: int) -> None:
     """The fields of a header that are stored as they are."""
     magic = load_u8(data, position + MAGIC)
     store_64(rows, at, position)

@@ -11,6 +11,7 @@ from seglog_format.columnar.entries import UNKNOWN_OFFSET, entry_offsets, entry_
 from seglog_format.columnar.layout import BATCH_MAGIC, CODEC_MASK, MAGIC, MESSAGE_ATTRIBUTES, NONE, ZSTD
 from seglog_format.columnar.memory import load_u8, region
 from seglog_format.columnar.messages import decode_message, decode_wrapped, message_timestamp, survey
+from seglog_format.columnar.notes import note_entry
 from seglog_format.columnar.plan import (
     ARENA_USED,
     CHECKSUM_PATH,
@@ -102,6 +103,7 @@ def read_messages(  # noqa: C901, PLR0911, PLR0912 - each way out is another ans
             if decode_wrapped(arena_, (start, stop), wrapper, last_inside, bounds, plan_, state_, block_):
                 return JUDGE
             state[ARENA_USED] = max(stop, state[ARENA_USED])
+        note_entry(plan_, state_, block_, position, rows)
         state[POSITION], state[PREVIOUS], state[FLOOR] = position + size, last, last + 1
         if last + 1 >= to_offset:
             return RANGE_END

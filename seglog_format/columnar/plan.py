@@ -15,12 +15,12 @@ CHECKSUM_PATH: Final = 7
 MAX_ROWS: Final = 8
 """Rows that the block has room for."""
 MAX_HEADERS: Final = 9
-MAX_ENTRIES: Final = 10
-"""Entries that can be noted; 0 where nobody asks."""
+ENTRIES: Final = 10
+"""Where entries are noted in the block (`notes`); negative: nobody asks."""
 OFFSETS, TIMESTAMPS, TIMESTAMPS_VALID, KEYS, KEYS_VALID, VALUES, VALUES_VALID, HEADER_ENDS = range(11, 19)
 """Where each column stands in the block; negative: not wanted."""
-HEADER_KEYS, HEADER_VALUES, HEADER_VALUES_VALID, ENTRIES = range(19, 23)
-PLAN_SIZE: Final = 23
+HEADER_KEYS, HEADER_VALUES, HEADER_VALUES_VALID = range(19, 22)
+PLAN_SIZE: Final = 22
 
 # -- the state ------------------------------------------------------------------------------------------------------
 POSITION: Final = 0

@@ -25,6 +25,7 @@ from seglog_format.columnar.layout import (
     TRANSACTIONAL,
 )
 from seglog_format.columnar.memory import load_be16, load_be32, load_be64, load_u8, region
+from seglog_format.columnar.notes import note_entry
 from seglog_format.columnar.plan import (
     ARENA_USED,
     CHECKSUM_PATH,
@@ -135,6 +136,7 @@ def read_batches(  # noqa: C901, PLR0911, PLR0912 - each way out is another answ
                 return FULL if rows > 0 else MORE_HEADERS
             if answer != 0:
                 return JUDGE
+            note_entry(plan_, state_, block_, position, rows)
         if buffer:
             state[ARENA_USED] = max(stop, state[ARENA_USED])
         state[POSITION], state[PREVIOUS], state[FLOOR] = position + size, last, last + 1

@@ -10,9 +10,10 @@ import numpy as np
 
 from seglog_format.columnar import plan as names
 from seglog_format.columnar.arrays import readable
-from seglog_format.columnar.block import Assembly, Block
+from seglog_format.columnar.block import NOTES, Assembly, Block
 from seglog_format.columnar.copying import SLACK
 from seglog_format.columnar.cpu import checksum_path
+from seglog_format.columnar.entry_columns import ENTRY_COLUMNS
 from seglog_format.columnar.expand import Expander
 from seglog_format.columnar.message_reader import read_messages
 from seglog_format.columnar.reader import read_batches
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers
     from seglog_format.columnar.pool import Pool
     from seglog_format.columnar.schema import Shape
-    from seglog_format.model import Message, Record
+    from seglog_format.model import BatchHeader, Message, Record
 
 ARENA_SIZE: Final = 8 * 2**20
 """Decompressed bytes in a block, unless one entry alone has more."""
@@ -41,11 +42,13 @@ class Judged:
     """What the reference says of an entry.
 
     Attributes:
+        header: of it.
         records: what a reader gets of it.
         end: position after it.
         last_offset: of it.
     """
 
+    header: BatchHeader
     records: Sequence[Record | Message]
     end: int
     last_offset: int
@@ -57,6 +60,10 @@ class Source(Protocol):
     @property
     def data(self) -> memoryview:
         """The bytes of the log."""
+
+    @property
+    def file(self) -> str:
+        """Name of the log."""
 
     @property
     def allowed_offsets(self) -> tuple[int, int]:
@@ -131,7 +138,7 @@ class Run:
         self._arena_size = ARENA_SIZE
         self._rows = request.batch_rows
         self._headers = HEADERS_FOR_ROW * request.batch_rows if "headers" in request.shape.columns else 0
-        self._columns = frozenset(request.shape.columns)
+        self._columns = _kept_columns(request.shape.columns)
         self._block = self._fresh_block()
         self.is_finished = False
         self.judged = 0
@@ -206,7 +213,7 @@ class Run:
         """What the block holds, and a new block."""
         if self._state[names.ROWS]:
             shape = self._request.shape
-            yield Assembly(self._block, self._state, self._log, self._arena, shape).batch()
+            yield Assembly(self._block, self._state, self._log, self._arena, shape, self._source.file).batch()
             self._arena = self._pool.take(self._arena_size) if len(self._arena) > SLACK else self._arena
         self._block = self._fresh_block()
 
@@ -269,7 +276,7 @@ class Run:
             return True
         self.judged += 1
         if rows := [record for record in judged.records if self._is_timely(record.timestamp_ms)]:
-            yield self._request.shape.of_records(rows)
+            yield self._request.shape.of_records(rows, judged.header, position, self._source.file)
         self._state[names.POSITION], self._state[names.PREVIOUS] = judged.end, judged.last_offset
         self._state[names.FLOOR] = max(floor, judged.last_offset + 1)
         self.is_finished = judged.last_offset + 1 >= self._request.to_offset
@@ -288,6 +295,16 @@ class Run:
             return True
         self._state[names.POSITION] = end
         return False
+
+
+def _kept_columns(columns: Sequence[str]) -> frozenset[str]:
+    """What a block has to have room for: columns, and what other columns are made from."""
+    kept = {name for name in columns if name not in ENTRY_COLUMNS}
+    if len(kept) < len(columns):
+        kept.add(NOTES)
+    if "sequence" in columns:
+        kept.add("offset")
+    return frozenset(kept)
 
 
 _PLACE: Final = (names.POSITION, names.PREVIOUS, names.FLOOR)

@@ -77,6 +77,10 @@ class _Guarded:
             return self.source.data
 
     @property
+    def file(self) -> str:
+        return self.source.file
+
+    @property
     def allowed_offsets(self) -> tuple[int, int]:
         return self.source.allowed_offsets
 

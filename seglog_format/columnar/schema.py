@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import pyarrow as pa
 
+from seglog_format.columnar.entry_columns import ALWAYS_THERE, ENTRY_COLUMNS, TYPES, row_of_entry
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seglog_format.model import Message, Record
+    from seglog_format.model import BatchHeader, Message, Record
 
 Layout: TypeAlias = Literal["view", "binary", "large_binary"]
 
 DEFAULT_COLUMNS: Final = ("offset", "timestamp", "key", "value")
-COLUMNS: Final = (*DEFAULT_COLUMNS, "headers")
+COLUMNS: Final = (*DEFAULT_COLUMNS, "headers", *ENTRY_COLUMNS)
 NO_TIMESTAMP: Final = -1
 
 
@@ -71,13 +72,17 @@ class Shape:
             "key": pa.field("key", self.bytes_type),
             "value": pa.field("value", self.bytes_type),
             "headers": pa.field("headers", pa.list_(self.header_type), nullable=False),
+            **{name: pa.field(name, kind, nullable=name not in ALWAYS_THERE) for name, kind in TYPES.items()},
         }
         return pa.schema([fields[name] for name in self.columns])
 
-    def of_records(self, records: Iterable[Record | Message]) -> pa.RecordBatch:
-        """A batch of records that the reference has decoded."""
-        rows = [_row(record) for record in records]
-        return pa.RecordBatch.from_pylist([{name: row[name] for name in self.columns} for row in rows], self.schema)
+    def of_records(
+        self, records: Iterable[Record | Message], header: BatchHeader, position: int, file: str
+    ) -> pa.RecordBatch:
+        """A batch of records of one entry that the reference has decoded."""
+        rows = [_row(record) | row_of_entry(record, header, position, file) for record in records]
+        wanted = [{name: row.get(name) for name in self.columns} for row in rows]
+        return pa.RecordBatch.from_pylist(wanted, self.schema)
 
 
 def _row(record: Record | Message) -> dict[str, object]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from seglog_format.log.reading import Isolation, LogReader
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
-    from seglog_format.model import Message, Record
+    from seglog_format.model import BatchHeader, Message, Record
 
 INT64_MIN: Final = -(2**63)
 DEFAULT_BATCH_ROWS: Final = 2**16
@@ -71,8 +71,9 @@ def engine(name: str) -> Any:  # noqa: ANN401 - a module
 
 @dataclass(frozen=True, slots=True)
 class JudgedEntry:
-    """What a reader gets of an entry, where it ends, and its last offset."""
+    """An entry's header, what a reader gets of it, where it ends, and its last offset."""
 
+    header: BatchHeader
     records: Sequence[Record | Message]
     end: int
     last_offset: int
@@ -98,6 +99,11 @@ class SegmentSource:
         return self.segment.data
 
     @property
+    def file(self) -> str:
+        """Name of the log."""
+        return self.segment.paths.log.name
+
+    @property
     def allowed_offsets(self) -> tuple[int, int]:
         """Lowest and highest offset that the segment can hold."""
         return self.segment.allowed.first, self.segment.allowed.last
@@ -115,7 +121,7 @@ class SegmentSource:
         (frame,) = in_order((found,), segment.path, segment.allowed, previous)
         batch = segment.decode(frame)
         records = tuple(delivered(batch, floor, self.to_offset, self.transactions))
-        return JudgedEntry(records, frame.end, batch.last_offset)
+        return JudgedEntry(frame.header, records, frame.end, batch.last_offset)
 
     def end_of_damaged(self, position: int) -> int | None:
         """Position after a damaged entry; None where its size or magic is wrong, and nothing more can be found."""
@@ -240,7 +246,10 @@ class Scannable:
 
         Args:
             columns: of ``offset``, ``timestamp``, ``key``, ``value`` and ``headers``; what is not asked for is not
-                touched.
+                touched. Of the entry that a row comes from, as it is stored: ``position``, ``file`` and ``codec``;
+                ``timestamp_type`` (0: of the producer, 1: of the broker), null in magic 0; and what only magic 2 has,
+                null before: ``batch_offset``, ``leader_epoch``, ``producer_id``, ``producer_epoch``, ``sequence`` (of
+                the record), ``is_transactional``.
             from_offset: first offset wanted; the log start offset by default.
             to_offset: first offset not wanted any more; to the end by default.
             from_timestamp_ms: leave out records that are older, and entries whose header says that they are.

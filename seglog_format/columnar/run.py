@@ -107,11 +107,19 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a run starts: position, last offset of the entry before, lowest offset not delivered yet."""
+    """Where a run starts.
+
+    Attributes:
+        position: of the first entry.
+        previous: last offset of the entry before it.
+        floor: lowest offset not delivered yet.
+        end: position from which on no entry is read; None: up to the end of the log.
+    """
 
     position: int
     previous: int
     floor: int
+    end: int | None = None
 
 
 class Run:
@@ -122,11 +130,11 @@ class Run:
         judged: how many entries were left to the reference.
     """
 
-    def __init__(self, source: Source, request: Request, start: Start, pool: Pool, end: int | None = None) -> None:
+    def __init__(self, source: Source, request: Request, start: Start, pool: Pool) -> None:
         self._source = source
         self._request = request
         self._pool = pool
-        self._end = end
+        self._end = start.end
         self._log = readable(source.data)
         self._state = np.zeros(names.STATE_SIZE, np.int64)
         self._state[[names.POSITION, names.PREVIOUS, names.FLOOR]] = start.position, start.previous, start.floor

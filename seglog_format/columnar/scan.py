@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -57,7 +57,7 @@ def _until_end(batches: Iterator[pa.RecordBatch], at_end: Callable[[], None] | N
 def _one_by_one(sources: Iterable[tuple[Source, Start]], request: Request) -> Iterator[pa.RecordBatch]:
     pool, floor = Pool(), request.from_offset
     for source, start in sources:
-        run = Run(source, request, Start(start.position, start.previous, max(start.floor, floor)), pool)
+        run = Run(source, request, replace(start, floor=max(start.floor, floor)), pool)
         yield from run.batches()
         floor = run.floor
         if run.is_finished:
@@ -136,13 +136,14 @@ def _runs(sources: Iterable[tuple[Source, Start]], request: Request) -> Iterator
     """Each segment in ranges. What is not regular, and all behind it, is in the last one."""
     pool, lock, floor = Pool(), Lock(), request.from_offset
     for source, start in sources:
-        guarded, log = _Guarded(source, lock), readable(source.data)
+        guarded, log = _Guarded(source, lock), readable(source.data)[: start.end]
         lowest, highest = source.allowed_offsets
         state = np.array([start.position, start.previous, lowest, highest], np.int64)
         while True:
-            begin = Start(int(state[0]), int(state[1]), max(start.floor, floor))
+            position, previous = int(state[0]), int(state[1])
             has_more = next_range(log, state, RANGE_SIZE)
-            yield Run(guarded, request, begin, pool, int(state[0]) if has_more else None)
+            end = int(state[0]) if has_more else start.end
+            yield Run(guarded, request, Start(position, previous, max(start.floor, floor), end), pool)
             floor = max(floor, int(state[1]) + 1)
             if not has_more:
                 break

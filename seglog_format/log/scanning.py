@@ -44,6 +44,7 @@ class ScanOptions:
     batch_rows: int = DEFAULT_BATCH_ROWS
     layout: str = "view"
     threads: int = 1
+    part: tuple[int, int, int] | None = None
 
 
 class ScanKeywords(TypedDict, total=False):
@@ -180,8 +181,23 @@ def _request(offsets: tuple[int, int], transactions: Transactions | None, option
 def _sources(
     reader: LogReader, offsets: tuple[int, int], transactions: Transactions | None, options: ScanOptions
 ) -> Iterable[tuple[SegmentSource, Any]]:
+    if options.part is not None:
+        return [_part(reader, options.part, offsets, transactions)]
     first, position = _start(reader, *offsets, has_to_be_found=options.on_corrupt is None)
     return _from(reader.segments[first:] if first is not None else (), position, offsets, transactions)
+
+
+def _part(
+    reader: LogReader, part: tuple[int, int, int], offsets: tuple[int, int], transactions: Transactions | None
+) -> tuple[SegmentSource, Any]:
+    base_offset, position, end = part
+    number = reader.floor(base_offset)
+    segment = None if number is None else reader.segments[number]
+    if segment is None or segment.base_offset != base_offset or not 0 <= position <= end:
+        msg = f"no segment has base offset {base_offset} and positions {position} to {end}"
+        raise UsageError(msg)
+    start = engine("run").Start(position, base_offset - 1, offsets[0], end)
+    return SegmentSource(segment, offsets[1], transactions), start
 
 
 def _start(reader: LogReader, offset: int, end: int, *, has_to_be_found: bool) -> tuple[int | None, int]:
@@ -238,6 +254,7 @@ class Scannable:
         batch_rows: int = DEFAULT_BATCH_ROWS,
         threads: int = 1,
         layout: str = "view",
+        part: tuple[int, int, int] | None = None,
     ) -> pa.RecordBatchReader:
         """Read the records that `records` delivers, as Arrow batches and at volume.
 
@@ -261,6 +278,9 @@ class Scannable:
             threads: how many read at a time; the order stays. With ``on_corrupt`` it is one.
             layout: of keys, values and headers. ``view``: Arrow's binary views, which point into the mapped file or
                 into decompressed blocks. ``binary`` or ``large_binary``: copied, for whatever cannot read views.
+            part: of one segment only: its base offset, the position of an entry, and the position from which on no
+                entry is read any more. So a large segment is shared out; nothing is looked up, and ``from_offset``
+                only leaves out rows.
 
         Returns:
             A reader of Arrow batches; also for anything that takes an Arrow C stream. Batches stay valid when the
@@ -273,11 +293,12 @@ class Scannable:
             FormatError: here or while reading on, as from `records`.
         """
         options = ScanOptions(
-            columns, from_timestamp_ms, to_timestamp_ms, on_corrupt, batch_rows, layout=layout, threads=threads
+            columns, from_timestamp_ms, to_timestamp_ms, on_corrupt, batch_rows, layout, threads, part
         )
         transactions = self._transactions_for(isolation)
         start = self.log_start_offset if from_offset is None else from_offset
-        self._check_range(start)
+        if part is None:
+            self._check_range(start)
         end = INT64_MAX if to_offset is None else to_offset
         decided = end if transactions is None else min(end, transactions.last_stable_offset)
         undecided = None if transactions is None else partial(self._raise_undecided, end - 1, transactions)

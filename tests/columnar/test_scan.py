@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import pickle
 import random
 import subprocess
@@ -110,6 +111,35 @@ def test_threads_read_logs_by_chance_the_same(seed: int, tmp_path: Path, monkeyp
     monkeypatch.setattr(scan, "RANGE_SIZE", 300)
     log = random_log(seed)
     assert_equal_reading(segment_directory(tmp_path / "chance-0", log.data, log.base_offset), threads=2)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("codec", CODECS)
+def test_parts_make_the_whole(
+    codec: CompressionCodec, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from seglog_format.columnar import scan
+
+    monkeypatch.setattr(scan, "RANGE_SIZE", 3000)
+    data = batches_log(codec, batches=20)
+    directory = segment_directory(tmp_path / "parts-0", data)
+    with open_partition(directory) as partition:
+        rows, _ = expected(partition)
+        starts = list(partition.segments[0].entries.positions)
+        edges = [*starts[::6], len(data)]
+        found: list[Any] = []
+        for start, end in itertools.pairwise(edges):
+            some, error = scanned(partition, part=(0, start, end), threads=threads)
+            assert not error
+            found += some
+        assert found == rows
+        one, _ = scanned(partition, part=(0, starts[1], starts[1] + 1), threads=threads)
+        assert one == rows[50:100], "an entry belongs to the part that it starts in"
+        assert scanned(partition, part=(0, starts[3], starts[3])) == ([], "")
+        assert scanned(partition, part=(0, starts[1], starts[3]), from_offset=70, to_offset=120)[0] == rows[70:120]
+        for part in ((5, 0, 10), (-1, 0, 10), (0, 10, 5), (0, -1, 5)):
+            with pytest.raises(UsageError):
+                partition.scan(part=part)
 
 
 def test_columns_are_those_asked_for(tmp_path: Path) -> None:

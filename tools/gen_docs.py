@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 import demo_data
+import machine_readable
 import performance_page
 import pictures
 import report_pages
@@ -38,6 +39,7 @@ ABOUT = {
     "errors": "what is raised, and when",
     "command-line": "every command and option of `seglog`",
     "python": "the public names of the package",
+    "machine-readable": "layouts as JSON, and Kaitai Struct declarations, for readers in any language",
     "speed": "how quick appending is, in terms of Kafka's own classes",
 }
 
@@ -51,6 +53,7 @@ def generated() -> dict[str, str]:
         "docs/reference/errors.md": errors_page(),
         "docs/reference/command-line.md": command_line_page(),
         "docs/reference/speed.md": report_pages.speed_page(NOTICE),
+        **machine_readable.pages(),
         **performance_page.pages(NOTICE),
         **structure_pages.pages(NOTICE),
     }
@@ -160,7 +163,7 @@ def out_of_date(pages: dict[str, str]) -> list[str]:
     """The pages that are missing or differ from what is committed, and committed ones that nothing generates."""
     stale = [path for path, text in pages.items() if _read(path) != text]
     owned = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "docs" / "assets").glob("*.svg")}
-    return stale + sorted(owned - pages.keys())
+    return stale + sorted((owned | machine_readable.committed()) - pages.keys())
 
 
 def _read(path: str) -> str | None:

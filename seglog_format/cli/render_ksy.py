@@ -1,18 +1,20 @@
-"""Layouts as a Kaitai Struct declaration: the structures that Kaitai's language can say without help.
+"""Layouts as Kaitai Struct declarations: the structures that Kaitai's language can say without help.
 
-The root reads a log of magic 2 batches. Structures that need more than fixed fields, varints and counted arrays, such
-as the versioned messages of control records, are left out; a comment at the end names them.
+`ksy` answers one declaration with a type for each structure; the module `kaitai_set` has files that import each other,
+one for each kind of file on disk. Structures that need more than fixed fields, varints and counted arrays, such as the
+versioned messages of control records, are left out; a comment at the end of what `ksy` answers names them.
+
+Kaitai's numbers are those of the language it compiles to. In JavaScript bits are 32 wide, so that varints are put
+together by multiplication, and numbers beyond 2^53 lose their last digits.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from construct import Array, Bytes, FormatField, Renamed, Tell
-
-from seglog_format.schema.varint import NullableBytes, UnsignedVarint, Varint
+from seglog_format.cli.field_shapes import Shape, shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,120 +23,173 @@ if TYPE_CHECKING:
 
     from seglog_format.cli.structures import Structure
 
-HEAD: Final = """\
-meta:
-  id: seglog
-  title: Log segments of Apache Kafka
-  file-extension: log
-  license: Apache-2.0
-  endian: be
-doc: |
-  Structures of the segmented log format. The root reads a log of record batches of magic 2;
-  logs with older messages start with the same offset and size.
+BATCH: Final = """\
 seq:
-  - id: batches
-    type: record_batch
-    repeat: eos
-types:
-  record_batch:
-    seq:
-      - id: header
-        type: record_batch_header
-      - id: records
-        type: record
-        repeat: expr
-        repeat-expr: header.records_count
-        if: codec == 0
-      - id: compressed_records
-        size: header.batch_length - 49
-        if: codec != 0
-    instances:
-      codec:
-        value: header.attributes & 7
-  varint:
-    doc: A signed number, zig-zag encoded, in groups of seven bits, low group first.
-    seq:
-      - id: groups
-        type: u1
-        repeat: until
-        repeat-until: _ < 128
-    instances:
-      size:
-        value: groups.size
-      unsigned:
-        value: >-
-          (groups[0] & 127)
-          + (size > 1 ? (groups[1] & 127) << 7 : 0)
-          + (size > 2 ? (groups[2] & 127) << 14 : 0)
-          + (size > 3 ? (groups[3] & 127) << 21 : 0)
-          + (size > 4 ? (groups[4] & 127) << 28 : 0)
-          + (size > 5 ? (groups[5] & 127) << 35 : 0)
-          + (size > 6 ? (groups[6] & 127) << 42 : 0)
-          + (size > 7 ? (groups[7] & 127) << 49 : 0)
-          + (size > 8 ? (groups[8] & 127) << 56 : 0)
-          + (size > 9 ? (groups[9] & 1) << 63 : 0)
-      value:
-        value: (unsigned >> 1) ^ -(unsigned & 1)
-  bytes_after_varint:
-    doc: A length and that many bytes; a negative length is null.
-    seq:
-      - id: length
-        type: varint
-      - id: content
-        size: length.value
-        if: length.value >= 0
-  bytes_after_int32:
-    doc: A length and that many bytes; a negative length is null.
-    seq:
-      - id: length
-        type: s4
-      - id: content
-        size: length
-        if: length >= 0
+  - id: header
+    type: record_batch_header
+  - id: content
+    type: record_batch_content
+    size: header.batch_length - 49
+    doc: The records, in place or compressed; nothing of them is read before it is asked for.
+instances:
+  codec:
+    value: header.attributes & 7
+    doc: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
+  last_offset:
+    value: header.base_offset + header.last_offset_delta
 """
 
-COUNT_NAME: Final = re.compile(r"this\.(\w+)|this\['(\w+)'\]")
-KSY_NUMBERS: Final = {"b": "s1", "h": "s2", "i": "s4", "l": "s4", "q": "s8"}
-KSY_NUMBERS_ALL: Final = KSY_NUMBERS | {code.upper(): "u" + name[1] for code, name in KSY_NUMBERS.items()}
+CONTENT: Final = """\
+  record_batch_content:
+    instances:
+      records:
+        pos: 0
+        type: record
+        repeat: expr
+        repeat-expr: _parent.header.records_count
+        if: _parent.codec == 0
+      compressed:
+        pos: 0
+        size-eos: true
+        if: _parent.codec != 0
+"""
+
+VARINT: Final = """\
+seq:
+  - id: groups
+    type: u1
+    repeat: until
+    repeat-until: _ < 128
+instances:
+  size:
+    value: groups.size
+  unsigned:
+    value: >-
+      (@SUM@) % @MODULUS@
+  value:
+    value: 'unsigned % 2 == 0 ? unsigned / 2 : -(unsigned / 2) - 1'
+"""
+
+NULLABLE: Final = """\
+  bytes_after_@LENGTH@:
+    doc: A length and that many bytes; a negative length is null.
+    seq:
+      - id: length
+        type: @TYPE@
+      - id: content
+        size: @VALUE@
+        if: @VALUE@ >= 0
+"""
+
+HEAD: Final = """\
+meta:
+  id: @ID@
+  title: @TITLE@
+@META@  license: Apache-2.0
+  endian: be
+doc: |
+  @DOC@
+"""
+
+NUMBERS: Final = {"int8": "s1", "int16": "s2", "int32": "s4", "int64": "s8"}
+NUMBERS_ALL: Final = NUMBERS | {f"u{name}": f"u{kind[1]}" for name, kind in NUMBERS.items()}
 
 
 class NotSayableError(Exception):
     """Kaitai's language has no plain words for a declaration."""
 
 
+def filled(text: str, **values: object) -> str:
+    """The text with every ``@NAME@`` replaced."""
+    for name, value in values.items():
+        text = text.replace(f"@{name.upper()}@", str(value))
+    return text
+
+
+def head(name: str, title: str, doc: str, *, meta: Iterable[str] = ()) -> str:
+    """The opening of a declaration."""
+    lines = "".join(f"  {line}\n" for line in meta)
+    return filled(HEAD, id=name, title=title, doc=doc.replace("\n", "\n  "), meta=lines)
+
+
+def varint(bits: int) -> str:
+    """Fields and values of a zig-zag varint; sums of products, because bits of JavaScript are 32 wide."""
+    count = -(-bits // 7)
+    terms = ["groups[0] % 128"]
+    terms += [f"(size > {n} ? (groups[{n}] % 128) * {1 << 7 * n} : 0)" for n in range(1, min(count, 9))]
+    if bits == 64:  # noqa: PLR2004 - the width of a long
+        return filled(VARINT, sum="\n      + ".join([*terms, _TENTH]), modulus="1").replace(") % 1\n", ")\n")
+    return filled(VARINT, sum="\n      + ".join(terms), modulus=1 << bits)
+
+
+_TENTH: Final = f"(size > 9 ? (groups[9] % 2) * {1 << 56} * 128 : 0)"
+"""Of the tenth group one bit counts; a product, because 2^63 is no literal everywhere."""
+
+
+def nullable(length: str) -> str:
+    """The type of bytes behind a length of that type."""
+    kind = NUMBERS.get(length, length)
+    value = "length.value" if length.startswith("varint") else "length"
+    return filled(NULLABLE, length=length, type=kind, value=value)
+
+
 def ksy(structures: Iterable[Structure]) -> str:
-    """One declaration with a type for each structure."""
+    """One declaration with a type for each structure; its root reads a log of record batches of magic 2."""
     from seglog_format.cli.structures import structures as all_structures
 
-    named = {id(one.declaration): _snake(one.name) for one in all_structures()}
     wanted = {structure.name: structure for structure in structures}
     for needed in ("RecordHeader", "Record", "RecordBatchHeader"):
         wanted.setdefault(needed, next(one for one in all_structures() if one.name == needed))
     types, left_out = [], []
     for structure in wanted.values():
         try:
-            types.append(_type(structure, named))
+            types.append(type_of(structure))
         except NotSayableError:
             left_out.append(structure.name)
-    note = f"# Not declared here: {', '.join(left_out)}" if left_out else ""
-    return HEAD + "\n".join(types) + ("\n" + note if note else "")
+    doc = (
+        "Structures of the segmented log format. The root reads a log of record batches of magic 2;\n"
+        "logs with older messages start with the same offset and size."
+    )
+    parts = [
+        head("seglog", "Log segments of Apache Kafka", doc, meta=["file-extension: log"]),
+        "seq:\n  - id: batches\n    type: record_batch\n    repeat: eos\n",
+        "types:\n",
+        _indented("record_batch:\n" + _indented(BATCH)),
+        CONTENT,
+        *(_indented(f"varint{bits}:\n" + _indented(varint(bits))) for bits in (32, 64)),
+        nullable("varint32"),
+        nullable("int32"),
+        *types,
+    ]
+    return "".join(parts).rstrip("\n") + (f"\n# Not declared here: {', '.join(left_out)}" if left_out else "")
 
 
-def _snake(name: str) -> str:
+def _indented(text: str) -> str:
+    return "".join(f"  {line}\n" for line in text.splitlines())
+
+
+def type_of(structure: Structure) -> str:
+    """The type that a structure becomes.
+
+    Raises:
+        NotSayableError: Kaitai's language has no plain words for it.
+    """
+    lines = [f"  {snake(structure.name)}:", "    seq:"]
+    for field in structure.declaration.subcons:
+        how = shape(field)
+        if how.kind != "mark":
+            lines += _attribute(field, how)
+    return "\n".join(lines) + "\n"
+
+
+def snake(name: str) -> str:
+    """``RecordBatchHeader`` as ``record_batch_header``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
-def _type(structure: Structure, named: dict[int, str]) -> str:
-    lines = [f"  {_snake(structure.name)}:", "    seq:"]
-    for field in structure.declaration.subcons:
-        if not isinstance(_plain(field), type(Tell)):
-            lines += _attribute(field, named)
-    return "\n".join(lines)
-
-
-def _attribute(field: Construct, named: dict[int, str]) -> Iterator[str]:
-    yield f"      - id: {_snake(field.name)}"
-    for key, value in _kind(_plain(field), named).items():
+def _attribute(field: Construct, how: Shape) -> Iterator[str]:
+    yield f"      - id: {snake(field.name)}"
+    for key, value in _kind(how).items():
         yield f"        {key}: {value}"
     if field.docs:
         ids = getattr(field.docs, "requirements", ())
@@ -143,35 +198,16 @@ def _attribute(field: Construct, named: dict[int, str]) -> Iterator[str]:
             yield f"        doc-ref: {json.dumps(', '.join(ids))}"
 
 
-def _plain(field: Construct) -> Any:  # noqa: ANN401 - construct is untyped
-    while isinstance(field, Renamed):
-        field = field.subcon
-    return field
-
-
-def _kind(plain: Any, named: dict[int, str]) -> dict[str, str]:  # noqa: ANN401 - construct is untyped
-    if isinstance(plain, FormatField):
-        number = KSY_NUMBERS_ALL.get(plain.fmtstr[-1])
-        if number is not None:
-            little = plain.fmtstr[0] == "<" and number[1] != "1"
-            return {"type": number + ("le" if little else "")}
-    if isinstance(plain, Varint):
-        return {"type": "varint"}
-    if isinstance(plain, NullableBytes):
-        is_varint = isinstance(plain.subcon, UnsignedVarint)
-        return {"type": "bytes_after_varint" if is_varint else "bytes_after_int32"}
-    if isinstance(plain, Bytes) and isinstance(plain.length, int):
-        return {"size": str(plain.length)}
-    if isinstance(plain, Array):
-        return _array(plain, named)
+def _kind(how: Shape) -> dict[str, str]:
+    if how.kind == "number" and how.type in NUMBERS_ALL:
+        return {"type": NUMBERS_ALL[how.type] + ("le" if how.is_little_endian else "")}
+    if how.kind == "varint" and how.type.startswith("varint"):
+        return {"type": how.type}
+    if how.kind == "nullable bytes":
+        return {"type": f"bytes_after_{how.length}"}
+    if how.kind == "bytes":
+        return {"size": str(how.size)}
+    if how.kind == "array":
+        count = f"{how.count}.value" if how.element == "RecordHeader" else how.count
+        return {"type": snake(how.element), "repeat": "expr", "repeat-expr": count}
     raise NotSayableError
-
-
-def _array(plain: Any, named: dict[int, str]) -> dict[str, str]:  # noqa: ANN401 - construct is untyped
-    count = COUNT_NAME.search(repr(plain.count))
-    element = named.get(id(plain.subcon))
-    if not count or element is None:
-        raise NotSayableError
-    name = next(group for group in count.groups() if group)
-    is_varint = name == "headers_count"
-    return {"type": element, "repeat": "expr", "repeat-expr": f"{name}.value" if is_varint else name}

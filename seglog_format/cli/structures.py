@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from construct import Construct, SizeofError, Struct
 
 from seglog_format import schema
+from seglog_format.cli.field_shapes import shape
 from seglog_format.schema.fields import FieldLayout, layout
 
 if TYPE_CHECKING:
@@ -48,8 +49,12 @@ class Structure:
             "chapter": self.chapter,
             "module": self.module,
             "size": self.size,
-            "fields": [_field_object(field) for field in self.fields],
+            "fields": [_field_object(field) | self._shape(field.name) for field in self.fields],
         }
+
+    def _shape(self, name: str) -> dict[str, Any]:
+        declared = next(one for one in self.declaration.subcons if one.name == name)
+        return shape(declared).as_object()
 
 
 def _field_object(field: FieldLayout) -> dict[str, Any]:

@@ -1,0 +1,280 @@
+"""The Kaitai Struct declarations: compiled to JavaScript and Python, they read what the reference reads."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import os
+import sys
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import node_tools
+import pytest
+from support import REPOSITORY, bundled, bundled_cases, handbook, vector
+
+from seglog_format.cli.kaitai_set import kaitai_set
+from seglog_format.codec.decode import decode_frame
+from seglog_format.codec.framing import walk
+from seglog_format.codec.message_set import decode_message_entry
+from seglog_format.errors import FormatError, Location
+from seglog_format.log.file_bytes import open_bytes
+from seglog_format.model import Frame, RecordBatchHeader
+from seglog_format.schema.offset_index import OFFSET_INDEX_ENTRY, OffsetIndexEntry
+from seglog_format.schema.producer_snapshot import PRODUCER_STATE_ENTRY, ProducerSnapshotHeader, ProducerStateEntry
+from seglog_format.schema.time_index import TIME_INDEX_ENTRY, TimeIndexEntry
+from seglog_format.schema.transaction_index import TRANSACTION_INDEX_ENTRY, TransactionIndexEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+DECLARATIONS = REPOSITORY / "docs" / "reference" / "kaitai"
+SCRIPTS = REPOSITORY / "tests" / "node"
+KINDS = {
+    ".log": "log_segment",
+    ".index": "offset_index",
+    ".timeindex": "time_index",
+    ".txnindex": "transaction_index",
+    ".snapshot": "producer_snapshot",
+}
+SLOTS = {
+    "offset_index": (OFFSET_INDEX_ENTRY, OffsetIndexEntry),
+    "time_index": (TIME_INDEX_ENTRY, TimeIndexEntry),
+    "transaction_index": (TRANSACTION_INDEX_ENTRY, TransactionIndexEntry),
+}
+LARGEST_RECORDS = 60_000
+"""Bytes of a log whose records are compared as well as its headers."""
+EXACT = 2**53
+"""Numbers of JavaScript are exact below this."""
+
+Untyped: TypeAlias = Any
+"""What generated parsers, construct and JSON hand out."""
+
+
+@pytest.fixture(scope="module")
+def parsers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directories ``javascript`` and ``python`` with parsers; in CI, where there is node, they have to come."""
+    missing = node_tools.missing_tools()
+    if missing:
+        pytest.skip(f"the Kaitai compiler needs {' and '.join(missing)}, which this machine does not have")
+    try:
+        node_tools.modules()
+    except node_tools.NodeToolsError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(f"the Kaitai compiler could not be fetched: {error}")
+    target = tmp_path_factory.mktemp("kaitai")
+    node_tools.node(SCRIPTS / "kaitai_compile.cjs", str(DECLARATIONS), str(target))
+    return target
+
+
+@cache
+def files() -> dict[str, tuple[str, bytes]]:
+    """Kind and content of every bundled file that is declared, by a name for messages; zeros at an end are cut."""
+    roots = {name: bundled(name) for name in bundled_cases()}
+    roots |= {name: handbook(name) for name in ("segments", "listing")}
+    found = {}
+    for name, root in roots.items():
+        for path in sorted(root.rglob("*")):
+            kind = KINDS.get(path.suffix)
+            if kind and path.is_file():
+                found[f"{name}: {path.relative_to(root)}"] = kind, _content(path, kind)
+    found |= {name: ("log_segment", vector(name)) for name in ("V-01", "V-04", "V-06", "V-10")}
+    return found
+
+
+def _content(path: Path, kind: str) -> bytes:
+    with open_bytes(path) as opened:
+        data = bytes(opened.data)
+    if kind not in SLOTS:
+        return data
+    size = SLOTS[kind][0].size
+    used = len(data.rstrip(b"\0"))
+    return data[: min(len(data), (used // size + 2) * size)]
+
+
+def expected(kind: str, data: bytes) -> Untyped:
+    """What the reference reads; None where it refuses an entry whose magic it does not know."""
+    if kind == "log_segment":
+        return _entries(data)
+    if kind == "producer_snapshot":
+        return _snapshot(data)
+    layout, declaration = SLOTS[kind]
+    whole = len(data) // layout.size * layout.size
+    return [_named(declaration, values) for values in layout.iter_unpack(data[:whole])]
+
+
+def _named(declaration: Untyped, values: tuple[int, ...]) -> dict[str, int]:
+    return dict(zip([field.name for field in declaration.subcons], values, strict=True))
+
+
+def _snapshot(data: bytes) -> list[dict[str, int]]:
+    header = ProducerSnapshotHeader.parse(data)
+    rows = PRODUCER_STATE_ENTRY.iter_unpack(data[10:])
+    return [_named(ProducerSnapshotHeader, tuple(header[field.name] for field in ProducerSnapshotHeader.subcons))] + [
+        _named(ProducerStateEntry, row) for row in rows
+    ]
+
+
+def _entries(data: bytes) -> list[dict[str, Any]] | None:
+    found: list[dict[str, Any]] = []
+    try:
+        found.extend(_entry(frame, with_records=len(data) <= LARGEST_RECORDS) for frame in walk(data))
+    except FormatError as problem:
+        if "SEG-BAT-004" in problem.requirements:
+            return None
+    return found
+
+
+def _entry(frame: Frame, *, with_records: bool) -> dict[str, Any]:
+    header = dataclasses.asdict(frame.header)
+    if not isinstance(frame.header, RecordBatchHeader):
+        if frame.header.magic == 0:
+            del header["timestamp_ms"]
+        return {"header": header, **_key_and_value(frame)}
+    if not with_records or frame.header.codec_id:
+        return {"header": header}
+    try:
+        batch = decode_frame(frame, at=Location())
+    except FormatError:
+        return {"header": header}
+    records = [
+        {
+            "timestamp_delta": record.timestamp_delta,
+            "offset_delta": record.offset_delta,
+            "key": _hex(record.key),
+            "value": _hex(record.value),
+            "headers": [[_hex(header.key), _hex(header.value)] for header in record.headers],
+        }
+        for record in batch.records
+    ]
+    return {"header": header, "records": records}
+
+
+def _key_and_value(frame: Frame) -> dict[str, str | None]:
+    """Of a plain message; what a wrapper holds is compressed."""
+    if frame.header.codec_id:
+        return {}
+    try:
+        (message,) = decode_message_entry(frame, at=Location(), limit=1 << 20)
+    except FormatError:
+        return {}
+    return {"key": _hex(message.key), "value": _hex(message.value)}
+
+
+def _hex(data: bytes | memoryview | None) -> str | None:
+    return None if data is None else bytes(data).hex()
+
+
+def agrees(found: Untyped, wanted: Untyped, *, exact: bool) -> bool:
+    """Whether all that the reference says was found; without ``exact``, large numbers as JavaScript rounds them."""
+    if isinstance(wanted, dict):
+        return all(agrees(found.get(key), value, exact=exact) for key, value in wanted.items())
+    if isinstance(wanted, list):
+        pairs = zip(found, wanted, strict=False)
+        return len(found) == len(wanted) and all(agrees(one, other, exact=exact) for one, other in pairs)
+    if isinstance(wanted, int) and not exact and abs(wanted) > EXACT:
+        return float(found) == float(wanted)
+    return bool(found == wanted)
+
+
+def compare(results: dict[str, Any], *, exact: bool) -> None:
+    count = 0
+    for name, (kind, data) in files().items():
+        wanted = expected(kind, data)
+        if wanted is None:
+            assert "refused" in results[name], name
+            continue
+        assert isinstance(results[name], list), (name, results[name])
+        assert agrees(results[name], wanted, exact=exact), name
+        count += len(wanted)
+    assert count > 10_000
+
+
+def test_javascript_reads_what_the_reference_reads(parsers: Path) -> None:
+    questions = [{"kind": kind, "hex": data.hex()} for kind, data in files().values()]
+    answer = node_tools.node(SCRIPTS / "kaitai_read.cjs", str(parsers / "javascript"), text=json.dumps(questions))
+    compare(dict(zip(files(), json.loads(answer), strict=True)), exact=False)
+
+
+@pytest.fixture
+def python_parsers(parsers: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    pytest.importorskip("kaitaistruct")
+    monkeypatch.syspath_prepend(str(parsers / "python"))
+    names = [name.removesuffix(".ksy") for name in kaitai_set()]
+    yield lambda kind: getattr(importlib.import_module(kind), kind.title().replace("_", ""))
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+def test_python_reads_what_the_reference_reads(python_parsers: Untyped) -> None:
+    results = {}
+    for name, (kind, data) in files().items():
+        try:
+            results[name] = READERS[kind](python_parsers(kind).from_bytes(data))
+        except Exception as error:  # noqa: BLE001 - whatever a generated parser raises is its refusal
+            results[name] = {"refused": repr(error)}
+    compare(results, exact=True)
+
+
+def _fields(structure: Untyped) -> dict[str, Any]:
+    return {name: value for name, value in vars(structure).items() if not name.startswith("_")}
+
+
+def _log(parsed: Untyped) -> list[dict[str, Any]]:
+    return [_parsed_entry(entry) for entry in getattr(parsed, "entries", ())]
+
+
+def _parsed_entry(entry: Untyped) -> dict[str, Any]:
+    if entry.magic != 2:
+        message = entry.message.v1 if entry.magic else entry.message.v0
+        pair = message.content.fields
+        return {"header": _fields(message.header), "key": _nullable(pair.key), "value": _nullable(pair.value)}
+    records = None if entry.batch.codec else [_parsed_record(record) for record in entry.batch.content.records]
+    return {"header": _fields(entry.batch.header), "records": records}
+
+
+def _parsed_record(record: Untyped) -> dict[str, Any]:
+    return {
+        "timestamp_delta": record.timestamp_delta.value,
+        "offset_delta": record.offset_delta.value,
+        "key": _nullable(record.key),
+        "value": _nullable(record.value),
+        "headers": [[_nullable(header.key), _nullable(header.value)] for header in record.headers],
+    }
+
+
+def _nullable(field: Untyped) -> str | None:
+    return _hex(getattr(field, "content", None))
+
+
+def _slots(parsed: Untyped) -> list[dict[str, Any]]:
+    return [_fields(entry) for entry in parsed.entries]
+
+
+READERS: dict[str, Any] = {
+    "log_segment": _log,
+    "offset_index": _slots,
+    "time_index": _slots,
+    "transaction_index": _slots,
+    "producer_snapshot": lambda parsed: [_fields(parsed.header), *map(_fields, parsed.producers)],
+}
+
+
+def test_what_is_committed_is_what_the_schemas_say() -> None:
+    committed = {path.name: path.read_text(encoding="utf-8") for path in DECLARATIONS.glob("*.ksy")}
+    assert committed == kaitai_set(), "make docs writes it anew"
+
+
+@pytest.mark.parametrize("value", [0, -1, 1, 63, -64, 64, 2**31 - 1, -(2**31), 2**40, -(2**52), 2**63 - 1, -(2**63)])
+def test_varints_of_every_size(python_parsers: Untyped, value: int) -> None:
+    groups, rest = bytearray(), value << 1 if value >= 0 else (-value << 1) - 1
+    while rest > 127:
+        groups.append(rest & 127 | 128)
+        rest >>= 7
+    data = bytes([*groups, rest])
+    assert python_parsers("varint64").from_bytes(data).value == value
+    if -(2**31) <= value < 2**31:
+        assert python_parsers("varint32").from_bytes(data).value == value

@@ -13,7 +13,7 @@ TESTEES ?= reference columnar kafka-python aiokafka aiokafka-pure
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types trace trace-kill mutants hostile columnar-diff kafka-reads authentic docs docs-check docs-serve coverage bench conform package ci clean
+.PHONY: help demo test lint types trace trace-kill mutants hostile columnar-diff kafka-reads authentic docs docs-check docs-serve coverage bench conform matrix package release-check ci clean
 
 help: ## tell what there is
 	@echo 'usage: make TARGET'
@@ -93,6 +93,9 @@ conform: $(VENV)/.dev ## judge the reference, and the Python libraries that pip 
 	  --jsonl build/conform/results.jsonl --junit build/conform/results.xml $(ARGS)
 	@echo 'The matrix is in build/conform/matrix.html'
 
+matrix: $(VENV)/.dev ## judge every implementation whose tool chain is here by the whole suite, twice (ARGS=--update-known)
+	@$(BIN)/python tools/matrix.py --report reports/conform.json $(ARGS)
+
 authentic: $(VENV)/.dev ## hold the reference reader against what Kafka reads from the bundled fixtures
 	@$(BIN)/python tools/conform.py $(ARGS)
 
@@ -121,6 +124,9 @@ package: $(VENV)/.base ## build a wheel into dist/ and ask it for a requirement,
 	@$(BIN)/python -m zipfile --extract dist/seglog_format-*.whl build/wheel
 	@cd build && PYTHONPATH=wheel ../$(BIN)/python -P -m seglog_format.cli explain SEG-IDX-004 | head -n 1
 	@ls dist/*.whl
+
+release-check: $(VENV)/.dev ## build all that a release hands out, and use it where nothing else can be seen (minutes)
+	@$(BIN)/python tools/release_check.py
 
 # -- all ---------------------------------------------------------------------------------------------------------------
 

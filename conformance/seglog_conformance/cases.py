@@ -10,15 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from seglog_conformance.places import part
 from seglog_conformance.protocol import OPS, Json, schema_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 HERE: Final = Path(__file__).resolve().parent
-CASE_DIRECTORIES: Final = (HERE / "_cases", HERE.parent / "cases")
-"""In a wheel, and in a working tree."""
-
 FIXTURE_DIRECTORIES: Final = (HERE / "_fixtures", HERE.parent / "fixtures", HERE.parent.parent / "fixtures")
 
 
@@ -150,7 +148,7 @@ def _hex_size(value: object) -> int:
 
 def case_directory() -> Path:
     """Where the cases of the suite are."""
-    return next((path for path in CASE_DIRECTORIES if path.is_dir()), CASE_DIRECTORIES[-1])
+    return part("cases")
 
 
 def case_files(directory: Path | None = None) -> list[Path]:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from seglog_conformance.places import part
 from seglog_conformance.protocol import schema_errors
 from seglog_conformance.verdicts import FAILURES, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from seglog_conformance.verdicts import Result
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-KNOWN: Final = ROOT / "known_failures"
+KNOWN: Final = part("known_failures")
 WITHHELD: Final = "withheld"
 
 

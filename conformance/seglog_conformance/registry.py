@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_conformance.direct import DirectTestee
+from seglog_conformance.places import part
 from seglog_conformance.process import Command, ProcessTestee
 from seglog_conformance.protocol import schema_errors
 from seglog_conformance.testee import MEBIBYTE
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     from seglog_conformance.serving import Answering
     from seglog_conformance.testee import Testee
 
-ROOT: Final = Path(__file__).resolve().parent.parent.parent
-ADAPTERS: Final = ROOT / "conformance" / "adapters"
+ADAPTERS: Final = part("adapters")
 BUILDS: Final = Path("build") / "conform"
 REFERENCE: Final = "reference"
 COLUMNAR: Final = "columnar"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Protocol, TypeAlias, Unpack
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.errors import UsageError
@@ -27,7 +27,55 @@ TopicPartition: TypeAlias = tuple[str, int]
 PathOrPaths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 
 
-class LogDirectory:
+class ScannedPartitions(Protocol):
+    """Partitions that can be read at volume, one after the other."""
+
+    @property
+    def partitions(self) -> Mapping[TopicPartition, PartitionEntry]:
+        """The partitions in use, by topic and number."""
+
+    def opened(self, entry: PartitionEntry) -> Partition:
+        """Open one of them.
+
+        Raises:
+            UsageError: it is gone, or cannot be read.
+        """
+
+    def scan(
+        self,
+        columns: Sequence[str] = ("topic", "partition", *DEFAULT_COLUMNS),
+        *,
+        topics: Collection[str] | None = None,
+        layout: str = "view",
+        **options: Unpack[ScanKeywords],
+    ) -> pa.RecordBatchReader:
+        """Read the partitions in use as Arrow batches, one after the other; as `Partition.scan`.
+
+        Args:
+            columns: of those of `Partition.scan`, and ``topic`` and ``partition``.
+            topics: leave out all others.
+            layout: of keys, values and headers.
+            options: time range, isolation, what to do about damage, rows of a batch.
+
+        Raises:
+            UsageError: an option that makes no sense, or the engine is not installed.
+            FormatError: while reading: at the first entry that is damaged or refused.
+        """
+        wanted = (
+            (*key, partial(self._scanned, entry, layout, options))
+            for key, entry in sorted(self.partitions.items())
+            if topics is None or key[0] in topics
+        )
+        return engine("partitions").scan_partitions(wanted, tuple(columns), layout)
+
+    def _scanned(
+        self, entry: PartitionEntry, layout: str, options: ScanKeywords, columns: tuple[str, ...]
+    ) -> Iterator[pa.RecordBatch]:
+        with self.opened(entry) as partition:
+            yield from partition.scan(columns, layout=layout, **options)
+
+
+class LogDirectory(ScannedPartitions):
     """One log directory of a broker: partition directories, and root files that speak of them.
 
     Root files are read when they are asked for, as a broker reads them at start: one that is missing or cannot be
@@ -114,44 +162,15 @@ class LogDirectory:
             copy=self.is_locked if copy is None else copy,
         )
 
-    def scan(
-        self,
-        columns: Sequence[str] = ("topic", "partition", *DEFAULT_COLUMNS),
-        *,
-        topics: Collection[str] | None = None,
-        layout: str = "view",
-        **options: Unpack[ScanKeywords],
-    ) -> pa.RecordBatchReader:
-        """Read the partitions in use as Arrow batches, one after the other; as `Partition.scan`.
-
-        Args:
-            columns: of those of `Partition.scan`, and ``topic`` and ``partition``.
-            topics: leave out all others.
-            layout: of keys, values and headers.
-            options: time range, isolation, what to do about damage, rows of a batch.
-
-        Raises:
-            UsageError: an option that makes no sense, or the engine is not installed.
-            FormatError: while reading: at the first entry that is damaged or refused.
-        """
-        wanted = (
-            (*key, partial(self._scanned, entry, layout, options))
-            for key, entry in sorted(self.partitions.items())
-            if topics is None or key[0] in topics
-        )
-        return engine("partitions").scan_partitions(wanted, tuple(columns), layout)
-
-    def _scanned(
-        self, entry: PartitionEntry, layout: str, options: ScanKeywords, columns: tuple[str, ...]
-    ) -> Iterator[pa.RecordBatch]:
-        with self.open(entry) as partition:
-            yield from partition.scan(columns, layout=layout, **options)
+    def opened(self, entry: PartitionEntry) -> Partition:
+        """Open one of its partition directories; see `open`."""
+        return self.open(entry)
 
     def __repr__(self) -> str:
         return f"LogDirectory({str(self.path)!r})"
 
 
-class LogDirectories:
+class LogDirectories(ScannedPartitions):
     """The log directories of one broker, taken together.
 
     Attributes:
@@ -214,6 +233,10 @@ class LogDirectories:
             raise UsageError(msg)
         directory = self.directory_of(entry)
         return directory.open(entry, trust_indexes=trust_indexes, limit=limit, copy=copy)
+
+    def opened(self, entry: PartitionEntry) -> Partition:
+        """Open one of the partitions, in the directory that it stands in."""
+        return self.directory_of(entry).open(entry)
 
 
 def open_log_directory(path_or_paths: PathOrPaths) -> LogDirectories:

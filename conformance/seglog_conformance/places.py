@@ -1,0 +1,18 @@
+"""Where the parts of the suite that are not code lie: in a wheel beside this module, in a working tree above it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+HERE: Final = Path(__file__).resolve().parent
+
+
+def part(name: str) -> Path:
+    """The directory of a part of the suite.
+
+    Args:
+        name: ``cases``, ``adapters``, ``known_failures`` or ``templates``.
+    """
+    packed = HERE / f"_{name}"
+    return packed if packed.is_dir() else HERE.parent / name

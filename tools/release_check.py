@@ -1,0 +1,136 @@
+"""``make release-check``: what a release would hand out, built and tried where nothing of this repository can be seen.
+
+Builds a wheel, an sdist and the archive of test vectors into ``dist/``, installs the wheel into an empty environment in
+a temporary directory, and uses it from there: rules, test data, verification, the suite, the columnar engine, and the
+tour of ``make demo`` out of the unpacked sdist.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import venv
+from pathlib import Path
+from typing import Final
+
+REPOSITORY: Final = Path(__file__).resolve().parent.parent
+DIST: Final = REPOSITORY / "dist"
+LARGEST: Final = 10 * 2**20
+"""Bytes of a wheel; package indexes take more, users should not have to."""
+
+COMMANDS: Final = (
+    "seglog --version",
+    "seglog explain SEG-IDX-004",
+    "seglog schema RecordBatchHeader",
+    "seglog generate --seed 1 -o made",
+    "seglog verify made",
+    "seglog conform run --testee reference --family 16 --family 28",
+    "seglog fixtures export -o vectors.zip --family crc",
+)
+COUNT_ROWS: Final = """
+from seglog_format import open_log_directory
+print(sum(batch.num_rows for batch in open_log_directory("made").scan()), "rows as Arrow")
+"""
+
+
+def build() -> tuple[Path, Path]:
+    """The wheel and the sdist."""
+    shutil.rmtree(DIST, ignore_errors=True)
+    tell("building wheel and sdist")
+    run([sys.executable, "-m", "build", "--outdir", str(DIST)], REPOSITORY, quiet=True)
+    (wheel,), (source,) = DIST.glob("*.whl"), DIST.glob("*.tar.gz")
+    version = wheel.name.split("-")[1]
+    vectors = DIST / f"seglog-fixtures-{version}.zip"
+    seglog = Path(sys.executable).with_name("seglog")
+    run([str(seglog), "fixtures", "export", "-o", str(vectors)], REPOSITORY, quiet=True)
+    for path in sorted(DIST.iterdir()):
+        data = path.read_bytes()
+        tell(f"{path.name}: {len(data) / 2**20:.1f} MiB, sha256 {hashlib.sha256(data).hexdigest()[:16]}...")
+    if wheel.stat().st_size > LARGEST:
+        sys.exit(f"{wheel.name} is larger than {LARGEST} bytes")
+    return wheel, source
+
+
+def environment(directory: Path) -> Path:
+    """The directory of programs of a new and empty environment."""
+    venv.create(directory, with_pip=True)
+    return directory / "bin"
+
+
+def try_wheel(wheel: Path, programs: Path, place: Path) -> None:
+    """Use what the wheel brings, from a directory that is not the repository's."""
+    tell("installing the wheel into an empty environment")
+    install(programs, str(wheel), place)
+    run([str(programs / "python"), "-c", "import numba"], place, fails=True)
+    for command in COMMANDS:
+        first, *rest = command.split()
+        run([str(programs / first), *rest], place)
+    tell("installing what the columnar engine needs")
+    install(programs, f"{wheel}[fast]", place)
+    run([str(programs / "python"), "-c", COUNT_ROWS], place)
+
+
+def take_tour(source: Path, programs: Path, place: Path) -> None:
+    """The tour of ``make demo``, with the tools of the sdist and the package of the wheel."""
+    with tarfile.open(source) as archive:
+        archive.extractall(place, filter="data")
+    (unpacked,) = (path for path in place.iterdir() if path.name == source.name.removesuffix(".tar.gz"))
+    run([str(programs / "python"), "-P", "tools/demo.py"], unpacked, quiet=True, path=unpacked / "tools")
+
+
+def install(programs: Path, what: str, place: Path) -> None:
+    """Install a package."""
+    pip = [str(programs / "python"), "-m", "pip", "--disable-pip-version-check", "--quiet", "install", what]
+    run(pip, place, quiet=True)
+
+
+def run(command: list[str], place: Path, *, quiet: bool = False, fails: bool = False, path: Path | None = None) -> None:
+    """Run a command, and end if it does not go as expected.
+
+    Args:
+        command: its words.
+        place: where.
+        quiet: show its output only where it fails.
+        fails: it has to.
+        path: for ``PYTHONPATH``; nothing else is on it.
+    """
+    if not quiet:
+        told = " ".join(word for word in [Path(command[0]).name, *command[1:]] if "\n" not in word)
+        tell(f"$ {told}")
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    if path is not None:
+        variables["PYTHONPATH"] = str(path)
+    done = subprocess.run(
+        command, check=False, cwd=place, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    if bool(done.returncode) != fails:
+        sys.exit(f"{done.stdout}\nthis ended with status {done.returncode}: {' '.join(command)}")
+    if not quiet and not fails:
+        print("\n".join(done.stdout.splitlines()[-3:]), flush=True)
+
+
+def tell(text: str) -> None:
+    """A line of progress."""
+    print(text, flush=True)
+
+
+def main() -> int:
+    """Build everything, and use it as somebody who has nothing else."""
+    wheel, source = build()
+    with tempfile.TemporaryDirectory(prefix="seglog-release-") as name:
+        place = Path(name)
+        programs = environment(place / "environment")
+        try_wheel(wheel, programs, place)
+        tell("the tour of `make demo`, with the wheel")
+        take_tour(source, programs, place)
+    print("The release can be used: dist/ holds what to publish.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.conform_bugs import bugs
+from seglog_format.cli.conform_new import new
 from seglog_format.cli.conform_options import case_options, chosen, testee_options, wanted
 from seglog_format.cli.conform_search import cross, differential, generate
 from seglog_format.cli.main import FINDINGS
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 EPILOG: Final = """\b
 Examples:
   seglog conform run
-  seglog conform smoke --adapter my-adapter/
+  seglog conform new python my-adapter
+  seglog conform smoke --adapter my-adapter
   seglog conform run --testee reference --testee kafka-python --family 26
   seglog conform run --testee reference --json | jq -r .verdict | sort | uniq -c
   seglog conform repro headers/null-value"""
@@ -234,6 +236,7 @@ def repro(case_id: str, **options: Any) -> None:  # noqa: ANN401 - click's value
 
 
 command.add_command(bugs)
+command.add_command(new)
 command.add_command(cross)
 command.add_command(generate)
 command.add_command(differential)

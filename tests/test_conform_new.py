@@ -1,0 +1,68 @@
+"""``seglog conform new``, and the commands that other projects run: the hooks, the action, the container."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from click.testing import CliRunner
+from seglog_conformance.places import part
+from seglog_conformance.registry import read_adapter
+from support import REPOSITORY
+
+from seglog_format.cli.conform_new import LANGUAGES
+from seglog_format.cli.main import seglog
+from seglog_format.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ELSEWHERE = (".pre-commit-hooks.yaml", "conformance/action/action.yml", "Containerfile")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_an_adapter_to_begin_with_can_be_read_as_one(language: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(seglog, ["conform", "new", language, str(tmp_path / "mine")])
+    assert done.exit_code == 0, done.output
+    assert read_adapter(tmp_path / "mine").run
+    assert "seglog conform smoke --adapter" in done.output
+
+
+def test_there_is_a_template_for_each_language() -> None:
+    assert sorted(path.name for path in part("templates").iterdir()) == list(LANGUAGES)
+
+
+def test_nothing_that_exists_is_written_over(tmp_path: Path) -> None:
+    (tmp_path / "adapter.toml").write_text("mine")
+    done = CliRunner().invoke(seglog, ["conform", "new", "python", str(tmp_path)])
+    assert isinstance(done.exception, UsageError)
+    assert (tmp_path / "adapter.toml").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_what_others_run_are_commands_and_options_that_exist(name: str) -> None:
+    text = (REPOSITORY / name).read_text(encoding="utf-8").replace("\\\n", " ")
+    found = re.findall(r"(?:entry: |bin/)seglog\"? ([^\n]*)", text)
+    assert found or name == "Containerfile"
+    for line in found:
+        assert_is_known(line.split())
+
+
+def assert_is_known(words: list[str]) -> None:
+    command: click.Command = seglog
+    context = click.Context(seglog)
+    while isinstance(command, click.Group):
+        inner = command.get_command(context, words.pop(0))
+        assert inner is not None
+        command = inner
+    options = {name for parameter in command.params for name in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= options
+
+
+def test_what_the_container_copies_is_there() -> None:
+    copied = re.findall(r"^COPY (.*) \S+$", (REPOSITORY / "Containerfile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert copied
+    for name in " ".join(copied).split():
+        assert (REPOSITORY / name).exists(), name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,15 +12,16 @@ from seglog_format.checks.control_record import control_records, refusals
 from seglog_format.checks.finding import Finding, findings_of
 from seglog_format.checks.segment import LogSize, LogTail
 from seglog_format.checks.subjects import Batch, Entry, Messages, decode_subject
-from seglog_format.codec.framing import walk
+from seglog_format.codec.compression import decompress_all
+from seglog_format.codec.framing import frame_at
 from seglog_format.errors import FormatError, Location
 from seglog_format.log.log_outline import LogOutline, LogRow
-from seglog_format.model import ControlRecordType, TailKind
+from seglog_format.model import ControlRecordType, Frame, RecordBatchHeader, Tail, TailKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
-    from seglog_format.model import Frame
+    from seglog_format.checks.clearing import ClearedEntries, ClearedLog, Clearer
 
 
 @dataclass(slots=True)
@@ -27,31 +29,52 @@ class LogSummary:
     """What the checks of side files need to know of a log once it has been walked.
 
     Attributes:
-        rows: one for each intact entry.
         aborts: producer id by the offset of its ABORT record, or of a control batch that compaction has emptied.
         damaged: position of the first entry that is not intact; None where all are.
         partial_at: position of a last entry that is cut short.
+        last_offset: of the last intact entry; None without one.
+        cleared: answers for indexes, where every entry was passed over and nothing follows the last.
     """
 
-    rows: list[LogRow] = field(default_factory=list)
     aborts: dict[int, int] = field(default_factory=dict)
     damaged: int | None = None
     partial_at: int | None = None
-
-    @property
-    def last_offset(self) -> int | None:
-        """Of the last intact entry."""
-        return self.rows[-1].last_offset if self.rows else None
+    last_offset: int | None = None
+    cleared: ClearedLog | None = None
+    _intact: list[LogRow | ClearedEntries] = field(default_factory=list)
 
     @property
     def is_whole(self) -> bool:
         """Every entry was intact, and the walk reached the end."""
         return self.damaged is None
 
+    def add(self, row: LogRow) -> None:
+        """Note the next intact entry."""
+        self._intact.append(row)
+        self.last_offset = row.last_offset
+
+    def add_cleared(self, part: ClearedEntries) -> None:
+        """Note intact entries that were passed over."""
+        self._intact.append(part)
+        self.aborts.update(part.aborts)
+        self.last_offset = part.last_offset
+
+    def cleared_parts(self) -> list[ClearedEntries] | None:
+        """All entries, where every one was passed over; None where one was not, or there is none."""
+        parts = [each for each in self._intact if not isinstance(each, LogRow)]
+        return parts if parts and len(parts) == len(self._intact) and self.is_whole else None
+
     def outline(self) -> LogOutline:
         """What indexes are held to: the intact entries before the first damaged one."""
-        rows = [row for row in self.rows if self.damaged is None or row.position < self.damaged]
+        rows = [row for row in self._rows() if self.damaged is None or row.position < self.damaged]
         return LogOutline(rows, partial_at=self.partial_at, unknown_from=self.damaged)
+
+    def _rows(self) -> Iterator[LogRow]:
+        for each in self._intact:
+            if isinstance(each, LogRow):
+                yield each
+            else:
+                yield from map(LogRow._make, each.rows())
 
     def note_damage(self, position: int) -> None:
         """Remember where the first entry stands that is not intact."""
@@ -67,7 +90,13 @@ class LogVerification:
     """
 
     def __init__(
-        self, data: memoryview, path: str, base_offset: int, limit: int, advance: Callable[[int], None] | None = None
+        self,
+        data: memoryview,
+        path: str,
+        base_offset: int,
+        limit: int,
+        advance: Callable[[int], None] | None = None,
+        clearer: Clearer | None = None,
     ) -> None:
         self.data = data
         self.path = path
@@ -75,21 +104,69 @@ class LogVerification:
         self.limit = limit
         self.advance = advance
         self.summary = LogSummary()
+        self._position = 0
+        self._clearing = None if clearer is None else clearer(data, base_offset, limit, self._expanded)
 
     def __iter__(self) -> Iterator[Finding]:
-        frames = walk(self.data, path=self.path)
         try:
-            for frame in frames:
-                yield from self._frame(frame)
-                if self.advance is not None:
-                    self.advance(frame.header.size_in_bytes)
+            tail = yield from self._entries()
         except FormatError as error:
-            self.summary.note_damage(frames.position)
+            self.summary.note_damage(self._position)
             yield Finding.of_error(error)
-        if frames.tail.kind is TailKind.PARTIAL:
-            self.summary.partial_at = frames.tail.position
-        yield from findings_of(LogTail(self.path, frames.tail))
+            tail = Tail(TailKind.NONE, self._position, 0)
+        if tail.kind is TailKind.PARTIAL:
+            self.summary.partial_at = tail.position
+        parts = self.summary.cleared_parts() if tail.kind is TailKind.NONE else None
+        if self._clearing is not None and parts is not None:
+            self.summary.cleared = self._clearing.log_of(parts)
+        yield from findings_of(LogTail(self.path, tail))
         yield from findings_of(LogSize(self.path, len(self.data)))
+
+    def _entries(self) -> Generator[Finding, None, Tail]:
+        """Check every entry; returns what follows the last one.
+
+        Raises:
+            FormatError: nothing behind the position can be found.
+        """
+        while True:
+            yield from self._cleared()
+            found = frame_at(self.data, self._position, len(self.data), self.path)
+            if isinstance(found, Tail):
+                return found
+            yield from self._frame(found)
+            self._go_on(found.end)
+
+    def _go_on(self, position: int) -> None:
+        if self.advance is not None:
+            self.advance(position - self._position)
+        self._position = position
+
+    def _cleared(self) -> Iterator[Finding]:
+        """Pass over the entries that nothing can be said about; of some only the header has to be looked at."""
+        if self._clearing is None:
+            return
+        for part in self._clearing.parts(self._position, self.summary.last_offset):
+            before = self.summary.last_offset
+            for number, position in part.odd_headers:
+                yield from self._header(position, part.last_offset_before(number) if number else before)
+            self.summary.add_cleared(part)
+            self._go_on(part.end)
+
+    def _header(self, position: int, previous: int | None) -> Iterator[Finding]:
+        """Check the header of a batch whose records need no look: without them, their checks say nothing."""
+        at, frame = Location(self.path, position), frame_at(self.data, position, len(self.data), self.path)
+        assert isinstance(frame, Frame)
+        assert isinstance(frame.header, RecordBatchHeader)
+        subject = Batch(at, frame, frame.header, ())
+        yield from findings_of(Entry(at, subject.to_record_batch(), self.base_offset, previous))
+        yield from findings_of(subject)
+
+    def _expanded(self, start: int, end: int, codec_id: int, magic: int) -> bytes | None:
+        """What an entry decompresses to; None where there is more to say of it."""
+        at = Location(self.path, start)
+        with suppress(FormatError):
+            return decompress_all(codec_id, self.data[start:end], magic=magic, at=at, limit=self.limit)
+        return None
 
     def _frame(self, frame: Frame) -> Iterator[Finding]:
         at = Location(self.path, frame.position)
@@ -111,7 +188,7 @@ class LogVerification:
         header = entry.header
         is_empty = header.records_count == 0
         span = header.base_offset, header.last_offset
-        self.summary.rows.append(LogRow(entry.at.position, *span, header.max_timestamp_ms, header.magic, is_empty))
+        self.summary.add(LogRow(entry.at.position, *span, header.max_timestamp_ms, header.magic, is_empty))
         if isinstance(subject, Batch) and header.is_control:
             types = [control.type for control in control_records(subject)]
             if is_empty or ControlRecordType.ABORT in types:

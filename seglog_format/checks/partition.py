@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
+    from seglog_format.checks.clearing import Clearer
     from seglog_format.log.listing import PartitionListing, SegmentFiles
 
 
@@ -39,12 +40,14 @@ class Options:
     Attributes:
         limit: bytes that decompressing one entry may produce at most.
         copy: read files whole instead of mapping them, because somebody may be writing.
-        advance: called with the bytes of each entry that was looked at.
+        advance: called with the bytes of entries that were looked at.
+        clearer: passes over entries at volume; without one each is looked at.
     """
 
     limit: int
     copy: bool = False
     advance: Callable[[int], None] | None = None
+    clearer: Clearer | None = None
 
 
 def partition_findings(path: Path, options: Options) -> Generator[Finding, None, int | None]:
@@ -101,7 +104,9 @@ def segment_findings(files: SegmentFiles, options: Options, *, is_active: bool) 
 def log_findings(path: Path, base_offset: int, options: Options) -> Generator[Finding, None, LogSummary]:
     """Check a log on its own; returns its summary."""
     with open_bytes(path, copy=options.copy) as source:
-        verification = LogVerification(source.data, source.path, base_offset, options.limit, options.advance)
+        verification = LogVerification(
+            source.data, source.path, base_offset, options.limit, options.advance, options.clearer
+        )
         yield from verification
         return verification.summary
 
@@ -109,6 +114,8 @@ def log_findings(path: Path, base_offset: int, options: Options) -> Generator[Fi
 def offset_index_findings(path: Path, base_offset: int, summary: LogSummary, options: Options) -> Iterator[Finding]:
     """Check an offset index against its log."""
     with OffsetIndex.open(path, base_offset, copy=options.copy) as index:
+        if summary.cleared is not None and summary.cleared.has_offset_index(index.data):
+            return
         yield from findings_of(OffsetIndexSubject(index, index.raw_entries(), summary.outline()))
 
 
@@ -117,6 +124,8 @@ def time_index_findings(
 ) -> Iterator[Finding]:
     """Check a time index against its log."""
     with TimeIndex.open(path, base_offset, copy=options.copy) as index:
+        if summary.cleared is not None and summary.cleared.has_time_index(index.data, is_active=is_active):
+            return
         yield from findings_of(TimeIndexSubject(index, index.raw_entries(), summary.outline(), is_active))
 
 

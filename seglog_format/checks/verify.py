@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator
 
+    from seglog_format.checks.clearing import Clearer
     from seglog_format.checks.finding import Finding
     from seglog_format.model import Buffer
 
@@ -30,6 +31,7 @@ def verify(
     limit: int = DEFAULT_OUTPUT_LIMIT,
     copy: bool = False,
     advance: Callable[[int], None] | None = None,
+    clearer: Clearer | None = None,
 ) -> Iterator[Finding]:
     """Check everything that a path names against the specification.
 
@@ -37,7 +39,9 @@ def verify(
         path: a file, a partition directory, or a log directory.
         limit: bytes that decompressing one entry may produce at most; what is refused at it is a warning.
         copy: read files whole instead of mapping them, because a broker may be writing.
-        advance: called with the bytes of each log entry that was looked at, for those who show progress.
+        advance: called with the bytes of log entries that were looked at, for those who show progress.
+        clearer: passes over entries at volume that no check has anything to say about, as
+            `seglog_format.columnar.clear.Clearing` does; findings are the same with it and without.
 
     Yields:
         Findings, file by file; locations name files below the path given. A note is told once for a file.
@@ -46,12 +50,17 @@ def verify(
         UsageError: the path does not exist or is neither a file nor a directory.
     """
     root = Path(path)
-    for finding in notes_once(_findings(root, Options(limit, copy=copy, advance=advance))):
+    for finding in notes_once(_findings(root, Options(limit, copy=copy, advance=advance, clearer=clearer))):
         yield _below(root, finding)
 
 
 def verify_log(
-    data: Buffer, *, path: str = "", base_offset: int = 0, limit: int = DEFAULT_OUTPUT_LIMIT
+    data: Buffer,
+    *,
+    path: str = "",
+    base_offset: int = 0,
+    limit: int = DEFAULT_OUTPUT_LIMIT,
+    clearer: Clearer | None = None,
 ) -> Iterator[Finding]:
     """Check the bytes of a log on their own.
 
@@ -60,8 +69,9 @@ def verify_log(
         path: how locations call them.
         base_offset: of the segment.
         limit: bytes that decompressing one entry may produce at most.
+        clearer: passes over entries at volume; see `verify`.
     """
-    return notes_once(LogVerification(memoryview(data), path, base_offset, limit))
+    return notes_once(LogVerification(memoryview(data), path, base_offset, limit, clearer=clearer))
 
 
 def _findings(root: Path, options: Options) -> Iterator[Finding]:

@@ -69,3 +69,14 @@ index_interval_option: Final = click.option(
     metavar="BYTES",
     help="What index.interval.bytes is; else what the indexes that are there suggest.",
 )
+
+ENGINES: Final = ("auto", "reference", "columnar")
+
+engine_option: Final = click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default="auto",
+    show_default=True,
+    help="What reads the logs: the reference, or compiled code that leaves to it whatever is irregular. Both say the"
+    " same. auto takes the second above 32 MB, where it is installed.",
+)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.main import FINDINGS
-from seglog_format.cli.options import json_option, limit_option, path_argument
+from seglog_format.cli.options import engine_option, json_option, limit_option, path_argument
 from seglog_format.cli.output import is_busy, progress, write_json, write_text
 
 if TYPE_CHECKING:
@@ -37,18 +37,22 @@ SEVERITIES: Final = ("error", "warning", "note")
     help="Least severity to print; what is not printed still counts.",
 )
 @limit_option
-def command(path: Path, *, as_json: bool, severity: str, limit: int) -> int:
+@engine_option
+def command(path: Path, *, as_json: bool, severity: str, limit: int, engine: str) -> int:
     """Check the files at PATH against the numbered requirements of the specification.
 
     A broken MUST is an error, a broken SHOULD a warning; a note tells of something legal that is worth knowing. Only
     errors make the exit status 1. 'seglog explain' prints a requirement.
     """
     from seglog_format.checks import verify
+    from seglog_format.cli.engine import clearer_for
 
     counts: Counter[str] = Counter()
     shown = SEVERITIES[: SEVERITIES.index(severity) + 1]
-    with progress("Verifying", _size_of_logs(path)) as advance:
-        for finding in verify(path, limit=limit, copy=is_busy(path), advance=_total(advance)):
+    size = _size_of_logs(path)
+    clearer = clearer_for(engine, size)
+    with progress("Verifying", size) as advance:
+        for finding in verify(path, limit=limit, copy=is_busy(path), advance=_total(advance), clearer=clearer):
             counts[finding.severity.value] += 1
             if finding.severity.value in shown:
                 _write(finding, as_json=as_json)

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from seglog_format.columnar.clear_frames import is_all_used
 from seglog_format.columnar.clear_messages import clear_wrapped, ends_with_value, has_known_bits, value_of
 from seglog_format.columnar.clear_records import ABORT, clear_records, marker_type
 from seglog_format.columnar.compiled import helper, inlined, kernel
-from seglog_format.columnar.entries import batch_is_valid, entry_size, message_is_valid
+from seglog_format.columnar.entries import entry_is_valid, entry_size
 from seglog_format.columnar.layout import (
     BASE_SEQUENCE,
     BASE_TIMESTAMP,
@@ -21,7 +22,7 @@ from seglog_format.columnar.layout import (
     LAST_OFFSET_DELTA,
     LEADER_EPOCH,
     LOG_APPEND_TIME,
-    LZ4,
+    LONGEST_NUMBER,
     MAGIC,
     MAX_TIMESTAMP,
     MESSAGE_ATTRIBUTES,
@@ -31,27 +32,13 @@ from seglog_format.columnar.layout import (
     PRODUCER_EPOCH,
     PRODUCER_ID,
     RECORDS_COUNT,
-    SNAPPY,
     TRANSACTIONAL,
     ZSTD,
 )
-from seglog_format.columnar.lz4 import BLOCK_HEADER_SIZE as LZ4_BLOCK_HEADER_SIZE
-from seglog_format.columnar.lz4 import (
-    CHECKSUM_SIZE,
-    CONTENT_SIZE_SIZE,
-    DESCRIPTOR,
-    HAS_CONTENT_CHECKSUM,
-    HAS_CONTENT_SIZE,
-    STORED,
-)
-from seglog_format.columnar.lz4 import HEADER_SIZE as LZ4_HEADER_SIZE
-from seglog_format.columnar.memory import load_be16, load_be32, load_be64, load_le32, load_le64, load_u8, region, store_64
+from seglog_format.columnar.memory import load_be16, load_be32, load_be64, load_u8, region, store_64
 from seglog_format.columnar.messages import message_timestamp
 from seglog_format.columnar.plan import CHECKSUM_PATH, EXPAND, FIRST_ALLOWED, FULL, JUDGE, POSITION, PREVIOUS, ROWS
 from seglog_format.columnar.sections import section_of
-from seglog_format.columnar.snappy import BLOCK_HEADER_SIZE as SNAPPY_BLOCK_HEADER_SIZE
-from seglog_format.columnar.snappy import HEADER_SIZE as XERIAL_HEADER_SIZE
-from seglog_format.columnar.snappy import XERIAL_MAGIC
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region, Table
@@ -63,10 +50,10 @@ COLUMNS: Final = (
     "last_offset",
     "max_timestamp_ms",
     "records_count",
-    "flags",
     "producer_id",
+    "flags",
 )
-"""Of the table of cleared entries. The base offset of a wrapper is `WRAPPER`; a message has one record."""
+"""Of the table of cleared entries. The base offset of a wrapper is `WRAPPER`; a message counts as one record."""
 COLUMN: Final = {name: number for number, name in enumerate(COLUMNS)}
 ROW_SIZE: Final = 8 * len(COLUMNS)
 
@@ -75,10 +62,8 @@ HEADER: Final = 1
 """Flag: the records are cleared, the header has to be looked at."""
 MARKS_ABORT: Final = 2
 """Flag: an end marker that aborts, or a control batch that compaction has emptied."""
-
 DOUBTFUL: Final = -1
-COMPRESSED: Final = -2
-"""Instead of flags: the entry has to be decompressed first."""
+"""Instead of flags: the entry is not cleared."""
 
 STORED_START, STORED_END, STORED_CODEC, STORED_MAGIC = range(4)
 """What is told of an entry that has to be decompressed."""
@@ -98,7 +83,7 @@ def clear_entries(
         log: bytes of a log.
         arena: what was decompressed ahead.
         sections: what was decompressed ahead, by position.
-        plan: limit of decompression, base offset of the segment, and the path of computing checksums.
+        plan: base offset of the segment, and the path of computing checksums.
         state: the position of the next entry, and the last offset of the one before; afterwards also how many rows.
         table: a row for each entry that was cleared.
         stored: afterwards, where the compressed bytes of an entry stand that has to be decompressed.
@@ -106,36 +91,176 @@ def clear_entries(
     Returns:
         `FULL`, `JUDGE` or `EXPAND`, as in `plan`.
     """
-    data, arena_, rows = region(log), region(arena), region(table.reshape(-1))
+    data, arena_, rows = region(log), region(arena), region(table.reshape(-1).view(np.uint8))
     sections_, path, lowest = region(sections.view(np.uint8)), plan[CHECKSUM_PATH], plan[FIRST_ALLOWED]
     position, previous, row, answer = state[POSITION], state[PREVIOUS], 0, FULL
     while row < len(table):
-        size = entry_size(data, position, len(log)) if position >= 0 else -1
-        if size < 0:
-            answer = JUDGE
-            break
-        at = row * ROW_SIZE
-        start, end = _stored(data, position, size)
-        source = data
+        size = entry_size(data, position, len(log)) if position >= 0 else DOUBTFUL
+        start, end, codec = _content(data, position, size) if size > 0 else (DOUBTFUL, DOUBTFUL, NONE)
         if start < 0:
             answer = JUDGE
             break
-        if _is_compressed(data, position, start, end):
-            stored[STORED_START], stored[STORED_END] = start, end
+        source = data
+        if codec != NONE:
+            stored[STORED_START], stored[STORED_END], stored[STORED_CODEC] = start, end, codec
+            stored[STORED_MAGIC] = load_u8(data, position + MAGIC)
             start, end = section_of(sections_, state, position)
             source = arena_
             if start < 0:
-                stored[STORED_CODEC], stored[STORED_MAGIC] = _codec(data, position), load_u8(data, position + MAGIC)
                 answer = EXPAND
                 break
+            if not is_all_used(data, stored[STORED_START], stored[STORED_END], codec):
+                answer = JUDGE
+                break
+        place, at = (position, size, previous, lowest), row * ROW_SIZE
         if load_u8(data, position + MAGIC) == BATCH_MAGIC:
-            is_clear = _clear_batch(path, data, position, size, source, start, end, previous, lowest, rows, at)
+            flags = _clear_batch(path, data, place, source, start, end, rows, at)
         else:
-            is_clear = _clear_message(path, data, position, size, source, start, end, previous, lowest, rows, at)
-        if not is_clear:
+            flags = _clear_message(path, data, place, source, start, end, rows, at)
+        if flags < 0:
             answer = JUDGE
             break
+        store_64(rows, at + 8 * 7, flags)
         previous = table[row, 3]
         position, row = position + size, row + 1
     state[POSITION], state[PREVIOUS], state[ROWS] = position, previous, row
     return answer
+
+
+@inlined
+def _content(data: Region, position: int, size: int) -> tuple[int, int, int]:
+    """Where records, or the value of a wrapper, start and end, and their codec; no start where that is odd.
+
+    Of what needs no decompressing the codec is 0.
+    """
+    if load_u8(data, position + MAGIC) == BATCH_MAGIC:
+        start, end = position + BATCH_HEADER_SIZE, position + size
+        codec = load_be16(data, position + BATCH_ATTRIBUTES) & CODEC_MASK
+        is_empty = start == end and load_be32(data, position + RECORDS_COUNT) == 0
+        return (start, end, NONE if is_empty else codec) if codec <= ZSTD else (DOUBTFUL, end, codec)
+    codec = load_u8(data, position + MESSAGE_ATTRIBUTES) & CODEC_MASK
+    if codec == NONE:
+        return position, position, NONE
+    start, end = value_of(data, position, size)
+    return (start, end, codec) if codec < ZSTD else (DOUBTFUL, end, codec)
+
+
+@helper
+def _clear_batch(
+    path: int,
+    data: Region,
+    place: tuple[int, int, int, int],
+    source: Region,
+    start: int,
+    end: int,
+    rows: Region,
+    at: int,
+) -> int:
+    """Clear a batch into a row: its flags but for what is stored with the row, or `DOUBTFUL`.
+
+    Args:
+        path: of computing checksums.
+        data: bytes of the log.
+        place: position and size of the batch, last offset of the entry before, base offset of the segment.
+        source: where the records stand, decompressed.
+        start: of them.
+        end: of them.
+        rows: of the table.
+        at: where the row is.
+    """
+    position, size, previous, lowest = place
+    base, delta = load_be64(data, position + OFFSET), load_be32(data, position + LAST_OFFSET_DELTA)
+    attributes, count = load_be16(data, position + BATCH_ATTRIBUTES), load_be32(data, position + RECORDS_COUNT)
+    last, newest_ms = base + delta, load_be64(data, position + MAX_TIMESTAMP)
+    if base < 0 or delta < 0 or base > LONGEST_NUMBER - delta or count < 0 or count > (end - start) // MIN_RECORD_SIZE:
+        return DOUBTFUL
+    if not entry_is_valid(path, data, position, size):
+        return DOUBTFUL
+    is_clear, largest_ms = clear_records(source, start, end, count, delta, load_be64(data, position + BASE_TIMESTAMP))
+    if not is_clear or (count > 0 and attributes & LOG_APPEND_TIME == 0 and largest_ms != newest_ms):
+        return DOUBTFUL
+    flags = 0 if _has_usual_header(data, position, attributes) and count > delta else HEADER
+    if base <= previous or base < lowest or last - lowest > LARGEST_SPAN:
+        flags = HEADER
+    if attributes & CONTROL:
+        kind = _control_type(data, position, attributes, source, start, end, count)
+        if kind < 0:
+            return DOUBTFUL
+        flags |= MARKS_ABORT if kind == ABORT else 0
+    producer_id = load_be64(data, position + PRODUCER_ID)
+    _store_row(rows, at, (position, BATCH_MAGIC, base, last, newest_ms, count, producer_id))
+    return flags
+
+
+@inlined
+def _has_usual_header(data: Region, position: int, attributes: int) -> bool:
+    """Whether the fields of a header that do not depend on others go together as writers put them together."""
+    producer_id, epoch = load_be64(data, position + PRODUCER_ID), load_be16(data, position + PRODUCER_EPOCH)
+    if attributes & UNKNOWN_BITS or load_be32(data, position + LEADER_EPOCH) < -1:
+        return False
+    if producer_id == NO_PRODUCER:
+        return epoch == -1 and attributes & TRANSACTIONAL == 0
+    return (
+        producer_id >= 0
+        and epoch >= 0
+        and (attributes & CONTROL != 0 or load_be32(data, position + BASE_SEQUENCE) >= 0)
+    )
+
+
+@inlined
+def _control_type(
+    data: Region, position: int, attributes: int, source: Region, start: int, end: int, count: int
+) -> int:
+    """Type of the end marker in a control batch; of an empty one that of an abort; negative where anything is odd."""
+    if attributes & CODEC_MASK != NONE or count > 1:
+        return DOUBTFUL
+    if count == 0:
+        return ABORT
+    if attributes & TRANSACTIONAL == 0 or load_be32(data, position + BASE_SEQUENCE) != -1:
+        return DOUBTFUL
+    return marker_type(source, start, end)
+
+
+@helper
+def _clear_message(
+    path: int,
+    data: Region,
+    place: tuple[int, int, int, int],
+    source: Region,
+    start: int,
+    end: int,
+    rows: Region,
+    at: int,
+) -> int:
+    """Clear a message or a wrapper into a row. Arguments and result are those of `_clear_batch`."""
+    position, size, previous, lowest = place
+    offset, magic = load_be64(data, position + OFFSET), load_u8(data, position + MAGIC)
+    timestamp_ms, attributes = message_timestamp(data, position), load_u8(data, position + MESSAGE_ATTRIBUTES)
+    if offset < 0 or not has_known_bits(data, position) or not entry_is_valid(path, data, position, size):
+        return DOUBTFUL
+    first, shown = offset, offset
+    if attributes & CODEC_MASK == NONE:
+        if not ends_with_value(data, position, size):
+            return DOUBTFUL
+    else:
+        first, shown = clear_wrapped(path, source, start, end, magic, offset, attributes, timestamp_ms), WRAPPER
+    if first <= previous or first < lowest or offset - lowest > LARGEST_SPAN:
+        return DOUBTFUL
+    _store_row(rows, at, (position, magic, shown, offset, timestamp_ms, 1, NO_PRODUCER))
+    return 0
+
+
+@inlined
+def _store_row(rows: Region, at: int, values: tuple[int, int, int, int, int, int, int]) -> None:
+    """All columns of a row but the flags."""
+    position, magic, base_offset, last_offset, max_timestamp_ms, records_count, producer_id = values
+    store_64(rows, at, position)
+    store_64(rows, at + 8 * 1, magic)
+    store_64(rows, at + 8 * 2, base_offset)
+    store_64(rows, at + 8 * 3, last_offset)
+    store_64(rows, at + 8 * 4, max_timestamp_ms)
+    store_64(rows, at + 8 * 5, records_count)
+    store_64(rows, at + 8 * 6, producer_id)
+
+
+assert [COLUMN[name] for name in ("last_offset", "producer_id", "flags")] == [3, 6, 7]

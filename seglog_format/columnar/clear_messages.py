@@ -66,7 +66,11 @@ def clear_wrapped(
         if size <= 0 or load_u8(data, position + MAGIC) != magic:
             return -1
         stored = load_be64(data, position + OFFSET)
-        if stored <= last or not ends_with_value(data, position, size) or not message_is_valid(path, data, position, size):
+        if (
+            stored <= last
+            or not ends_with_value(data, position, size)
+            or not message_is_valid(path, data, position, size)
+        ):
             return -1
         first = stored if first < 0 else first
         last, largest_ms = stored, max(message_timestamp(data, position), largest_ms)

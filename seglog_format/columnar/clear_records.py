@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from numba import int64, uint64
 
-from seglog_format.columnar.compiled import helper, hot, inlined
+from seglog_format.columnar.compiled import helper, inlined
 from seglog_format.columnar.memory import load_be16, load_le64, load_u8
 from seglog_format.columnar.records import DAMAGED, INT32_BYTES, INT64_BYTES
 
@@ -74,7 +74,7 @@ def exact_bytes(data: Region, position: int, stop: int) -> tuple[int, int, int]:
     return position, size, position + max(size, 0)
 
 
-@hot
+@inlined
 def clear_records(data: Region, start: int, end: int, count: int, last_delta: int, base_ms: int) -> tuple[bool, int]:
     """Look through all records of a batch.
 
@@ -106,11 +106,12 @@ def clear_records(data: Region, start: int, end: int, count: int, last_delta: in
             position = _after_headers(data, position, stop, header_count)
         if position != stop or offset_delta <= before:
             return False, 0
-        before, largest_ms = offset_delta, max(base_ms + timestamp_delta, largest_ms)
+        timestamp_ms = int64(uint64(base_ms) + uint64(timestamp_delta))  # may wrap, which signed numbers may not
+        before, largest_ms = offset_delta, max(timestamp_ms, largest_ms)
     return position == end and before <= last_delta, largest_ms
 
 
-@hot
+@inlined
 def _after_headers(data: Region, position: int, stop: int, count: int) -> int:
     """The position after so many headers; `ODD` also where a key is not plain text."""
     if count < 0:

@@ -76,6 +76,11 @@ class IndexFile(ABC, Generic[EntryT]):
         whole = self._data[: self.slot_count * self.layout.size]
         return trailing_zero_size(whole) // self.layout.size
 
+    @property
+    def data(self) -> memoryview:
+        """The bytes of the file."""
+        return self._data
+
     @cached_property
     def entries(self) -> Sequence[EntryT]:
         """The entries that a reader may use: those before the order first breaks."""

@@ -49,6 +49,17 @@ def trailing_size(codec_id: int, data: Buffer, *, magic: int, at: Location, limi
     return memoryview(data).nbytes - used
 
 
+def decompress_all(
+    codec_id: int, data: Buffer, *, magic: int, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT
+) -> bytes | None:
+    """Decompress data that is needed to its last byte; None where decompression passes over some at its end.
+
+    Arguments and errors are those of `decompress`.
+    """
+    output, used = _expand(codec_id, data, magic, at, limit)
+    return output.content() if used == memoryview(data).nbytes else None
+
+
 def codec_of(codec_id: int, *, magic: int, at: Location) -> CompressionCodec:
     """The codec that attribute bits 0 to 2 name.
 

@@ -1,0 +1,46 @@
+"""Which engine reads: the reference, or the columnar one, which is imported here and only when it is taken."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.cli.options import ENGINES
+
+if TYPE_CHECKING:
+    from seglog_format.checks.clearing import Clearer
+
+VOLUME: Final = 32 * 2**20
+"""Bytes of logs from which on loading compiled code is worth while."""
+NEEDED: Final = ("numpy", "numba")
+
+
+def is_columnar(choice: str, size: int) -> bool:
+    """Whether to take the columnar engine.
+
+    Args:
+        choice: what the user said.
+        size: bytes of the logs to be read.
+    """
+    automatic, _, columnar = ENGINES
+    if choice == automatic:
+        return size > VOLUME and all(find_spec(name) is not None for name in NEEDED)
+    return choice == columnar
+
+
+def clearer_for(choice: str, size: int) -> Clearer | None:
+    """What passes over entries that no check has anything to say about; None for the reference.
+
+    Args:
+        choice: what the user said.
+        size: bytes of the logs to be read.
+
+    Raises:
+        UsageError: the columnar engine was asked for, and is not installed.
+    """
+    if not is_columnar(choice, size):
+        return None
+    from seglog_format.log.scanning import engine
+
+    found: Clearer = engine("clear").Clearing
+    return found

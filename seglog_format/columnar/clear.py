@@ -1,0 +1,167 @@
+"""Passing over the entries of a log that no check has anything to say about.
+
+The kernels only clear entries. What they do not clear is for the checks to look at, and what is wrong with it only
+these can tell: so there is one text for each rule, and findings do not depend on who looked first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+
+from seglog_format.columnar import plan as names
+from seglog_format.columnar.arrays import readable
+from seglog_format.columnar.clear_entries import (
+    COLUMN,
+    COLUMNS,
+    HEADER,
+    MARKS_ABORT,
+    STORED_CODEC,
+    STORED_END,
+    STORED_MAGIC,
+    STORED_START,
+    WRAPPER,
+    clear_entries,
+)
+from seglog_format.columnar.clear_indexes import ClearedLog
+from seglog_format.columnar.copying import SLACK
+from seglog_format.columnar.cpu import checksum_path
+from seglog_format.columnar.layout import BATCH_MAGIC, LZ4, SNAPPY
+from seglog_format.columnar.sections import expand_ahead, no_sections
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seglog_format.columnar.arrays import Bytes, Numbers, Table
+
+ROWS: Final = 4096
+"""Of one part."""
+ARENA_SIZE: Final = 2**21
+MAX_ARENA: Final = 2**30
+"""An entry that decompresses to more is left to the checks."""
+NO_ENTRY: Final = -1
+
+
+class Expanding(Protocol):
+    """Decompresses what the kernels do not."""
+
+    def __call__(self, start: int, end: int, codec_id: int, magic: int) -> bytes | None:
+        """The content of compressed bytes of the log; None where the checks have to see the entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClearedEntries:
+    """Entries that follow each other.
+
+    Attributes:
+        table: a row for each.
+        end: position after the last one.
+    """
+
+    table: Table
+    end: int
+
+    @property
+    def odd_headers(self) -> list[tuple[int, int]]:
+        """Numbers and positions of those whose records are cleared, while the header has to be looked at."""
+        numbers = np.flatnonzero(self._column("flags") & HEADER)
+        return list(zip(numbers.tolist(), self._column("position")[numbers].tolist(), strict=True))
+
+    @property
+    def aborts(self) -> dict[int, int]:
+        """Producer id by the last offset of batches that hold an ABORT marker, or nothing any more."""
+        marked = self.table[self._column("flags") & MARKS_ABORT != 0]
+        return dict(marked[:, [COLUMN["last_offset"], COLUMN["producer_id"]]].tolist())
+
+    @property
+    def last_offset(self) -> int:
+        """Of the last entry."""
+        return int(self.table[-1, COLUMN["last_offset"]])
+
+    def last_offset_before(self, number: int) -> int | None:
+        """Of the entry before one; None before the first of these."""
+        return int(self.table[number - 1, COLUMN["last_offset"]]) if number else None
+
+    def rows(self) -> Iterator[tuple[int, int | None, int, int, int, bool]]:
+        """Position, base offset (None: a wrapper), last offset, largest timestamp, magic, and whether it is empty."""
+        bases: Sequence[int | None] = self._column("base_offset").tolist()
+        if (self._column("magic") < BATCH_MAGIC).any():
+            bases = [None if offset == WRAPPER else offset for offset in bases]
+        lists = (self._column(name).tolist() for name in ("last_offset", "max_timestamp_ms", "magic"))
+        empty = (self._column("records_count") == 0).tolist()
+        return zip(self._column("position").tolist(), bases, *lists, empty, strict=True)
+
+    def _column(self, name: str) -> Numbers:
+        return self.table[:, COLUMN[name]]
+
+
+class Clearing:
+    """Clears entries of one log.
+
+    Args:
+        data: bytes of the log.
+        base_offset: of the segment.
+        limit: bytes that one entry may decompress to.
+        expand: decompresses what the kernels do not.
+    """
+
+    def __init__(self, data: memoryview, base_offset: int, limit: int, expand: Expanding) -> None:
+        self._log = readable(data)
+        self._expand = expand
+        self._plan = np.zeros(names.PLAN_SIZE, np.int64)
+        self._plan[names.LIMIT], self._plan[names.MAX_ROWS] = min(limit, MAX_ARENA), names.MAX_SECTIONS * 2**31
+        self._plan[names.FIRST_ALLOWED], self._plan[names.CHECKSUM_PATH] = base_offset, checksum_path()
+        self._state = np.zeros(names.STATE_SIZE, np.int64)
+        self._sections = no_sections()
+        self._stored = np.zeros(4, np.int64)
+        self._arena: Bytes = np.empty(SLACK, np.uint8)
+        self._table = np.empty((ROWS, len(COLUMNS)), np.int64)
+
+    def parts(self, position: int, previous: int | None) -> Iterator[ClearedEntries]:
+        """Clear entries from a position on, up to the first that has to be looked at.
+
+        Args:
+            position: of an entry.
+            previous: last offset of the entry before it in the segment; None for the first.
+        """
+        self._state[names.POSITION] = position
+        self._state[names.PREVIOUS] = NO_ENTRY if previous is None else previous
+        self._state[[names.NEXT_SECTION, names.SECTIONS]] = 0
+        goes_on = True
+        while goes_on:
+            answer = clear_entries(
+                self._log, self._arena, self._sections, self._plan, self._state, self._table, self._stored
+            )
+            if count := int(self._state[names.ROWS]):
+                yield ClearedEntries(self._table[:count].copy(), int(self._state[names.POSITION]))
+            goes_on = answer == names.FULL or (answer == names.EXPAND and self._expanded())
+
+    def log_of(self, parts: Sequence[ClearedEntries]) -> ClearedLog:
+        """What indexes are held against: all that the log holds."""
+        return ClearedLog([part.table for part in parts], int(self._plan[names.FIRST_ALLOWED]))
+
+    def _expanded(self) -> bool:
+        """Decompress the entry at the position, and perhaps some after it; whether that could be done."""
+        self._state[[names.ROWS, names.ARENA_USED, names.NEXT_SECTION, names.SECTIONS]] = 0
+        if int(self._stored[STORED_CODEC]) in {LZ4, SNAPPY}:
+            return self._expanded_by_kernel()
+        start, end, codec, magic = (
+            int(self._stored[name]) for name in (STORED_START, STORED_END, STORED_CODEC, STORED_MAGIC)
+        )
+        content = self._expand(start, end, codec, magic)
+        if content is None or len(content) > MAX_ARENA:
+            return False
+        if len(content) > len(self._arena) - SLACK:
+            self._arena = np.empty(max(len(content), ARENA_SIZE) + SLACK, np.uint8)
+        self._arena[: len(content)] = np.frombuffer(content, np.uint8)
+        self._sections[: names.SECTION_FIELDS] = self._state[names.POSITION], 0, len(content)
+        self._state[names.SECTIONS] = 1
+        return True
+
+    def _expanded_by_kernel(self) -> bool:
+        while expand_ahead(self._log, self._arena, self._plan, self._state, self._sections):
+            size = max(2 * len(self._arena), ARENA_SIZE)
+            self._arena = np.empty(min(size, MAX_ARENA + SLACK), np.uint8)
+        return bool(self._state[names.SECTIONS])

@@ -1,0 +1,54 @@
+"""``--engine``: what is printed does not depend on it, and small logs do without compiled code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("numba")
+
+from support import authentic
+
+from seglog_format.cli import engine
+from seglog_format.cli.main import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CASES = ("4.3.0/txn", "4.3.0/codec-lz4")
+
+
+def printed(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str]:
+    capsys.readouterr()
+    status = run(list(args))
+    return status, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_verify_prints_the_same(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(authentic(name))
+    for options in ((), ("--json",)):
+        expected = printed(capsys, "verify", *options, "--engine", "reference", path)
+        assert printed(capsys, "verify", *options, "--engine", "columnar", path) == expected
+
+
+def test_auto_takes_the_engine_for_volume(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [engine.is_columnar("auto", size) for size in (0, engine.VOLUME, engine.VOLUME + 1)] == [False, False, True]
+    monkeypatch.setattr(engine, "find_spec", lambda _: None)
+    assert not engine.is_columnar("auto", engine.VOLUME + 1)
+    assert engine.is_columnar("columnar", 0)
+    assert not engine.is_columnar("reference", 2**40)
+
+
+@pytest.mark.parametrize("command", ["verify"])
+def test_small_logs_do_without_compiled_code(command: str, tmp_path: Path) -> None:
+    program = (
+        "import sys; from seglog_format.cli.main import run; status = run(sys.argv[1:]);"
+        "sys.exit(status or any(name in sys.modules for name in ('numpy', 'numba', 'llvmlite')) * 50)"
+    )
+    path = authentic(CASES[0])
+    done = subprocess.run([sys.executable, "-c", program, command, str(path)], cwd=tmp_path, check=False)
+    assert done.returncode == 0

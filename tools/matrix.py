@@ -15,7 +15,12 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_conformance.cases import load_cases
+
+if TYPE_CHECKING:
+    from seglog_conformance.cases import Case
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 BUILD: Final = REPOSITORY / "build" / "conform"
@@ -45,12 +50,12 @@ def verdicts_of(lines: list[Json]) -> Verdicts:
     return {(line["testee"], line["case"]): line["raw"] for line in lines if line["type"] == "result"}
 
 
-def testees(lines: list[Json], cases: dict[str, tuple[str, str]]) -> list[Json]:
-    """Who was asked, and what came of it, by level and by family.
+def testees(lines: list[Json], cases: dict[str, Case]) -> list[Json]:
+    """Who was asked, and what came of it, by level, by family and by requirement.
 
     Args:
         lines: of a run.
-        cases: level and family of each.
+        cases: by id.
     """
     found = []
     for line in lines:
@@ -60,27 +65,29 @@ def testees(lines: list[Json], cases: dict[str, tuple[str, str]]) -> list[Json]:
     return found
 
 
-def _testee(line: Json, results: list[Json], cases: dict[str, tuple[str, str]]) -> Json:
+def _testee(line: Json, results: list[Json], cases: dict[str, Case]) -> Json:
     levels: dict[str, Counter[str]] = {level: Counter() for level in LEVELS}
     families: dict[str, Counter[str]] = {}
+    requirements: dict[str, Counter[str]] = {}
     for result in results:
-        level, family = cases[result["case"]]
-        levels[level][result["raw"]] += 1
-        families.setdefault(family, Counter())[result["raw"]] += 1
+        case = cases[result["case"]]
+        levels[case.level][result["raw"]] += 1
+        families.setdefault(f"{case.family} {case.family_name}", Counter())[result["raw"]] += 1
+        for identifier in case.requirements if result["raw"] != "SKIP" else ():
+            requirements.setdefault(identifier, Counter())[result["raw"]] += 1
     names = ("testee", "version", "state", "reason", "isFine", "implementation")
     return {
         **{name: line.get(name) for name in names},
         "levels": {level: dict(sorted(count.items())) for level, count in levels.items()},
         "families": {family: dict(sorted(count.items())) for family, count in families.items()},
+        "requirements": {one: f"{count['PASS']}/{count.total()}" for one, count in sorted(requirements.items())},
     }
 
 
 def report(paths: list[Path], seconds: list[float]) -> Json:
     """The report of two runs."""
-    from seglog_conformance.cases import load_cases  # noqa: PLC0415 - it is found only once the tool is on its way
-
     first, second = (lines_of(path) for path in paths)
-    cases = {case.id: (str(case.level), f"{case.family} {case.family_name}") for case in load_cases()}
+    cases = {case.id: case for case in load_cases()}
     before, after = verdicts_of(first), verdicts_of(second)
     return {
         "command": "python tools/matrix.py",

@@ -7,6 +7,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import page_examples
+import verdicts
+
 from seglog_format.cli.render_schema import svg, table
 from seglog_format.cli.structures import Structure, structures
 from seglog_format.requirements import Requirement, requirements
@@ -84,8 +87,12 @@ def _page(module: str, group: list[Structure]) -> Iterator[str]:
         yield f"Specified in [{chapter.replace('-', ' ')}](../spec/{chapter}.md), {places}."
     for structure in group:
         yield from _structure(structure)
+    yield from page_examples.real_files(module)
     if chapter is not None:
-        yield from _rules([entry for entry in requirements().values() if entry.chapter == chapter])
+        entries = [entry for entry in requirements().values() if entry.chapter == chapter]
+        yield from _oddities(entries)
+        yield from page_examples.broken_examples(chapter)
+        yield from _rules(entries)
 
 
 def _structure(structure: Structure) -> Iterator[str]:
@@ -97,10 +104,21 @@ def _structure(structure: Structure) -> Iterator[str]:
     yield table(structure)
 
 
+def _oddities(entries: list[Requirement]) -> Iterator[str]:
+    """What is legal though it looks odd: rules of level MAY, and where brokers depart from a rule."""
+    lines = [f"- {entry.title} ({entry.id})" for entry in entries if entry.level == "MAY"]
+    lines += page_examples.departures(frozenset(entry.id for entry in entries))
+    if lines:
+        yield "\n## Legal oddities\n"
+        yield from lines
+
+
 def _rules(entries: list[Requirement]) -> Iterator[str]:
     yield "\n## Rules\n"
-    yield "| requirement | level | binds | since | rule |"
-    yield "|---|---|---|---|---|"
+    yield "The last column tells how many implementations pass all cases of the conformance suite about a rule.\n"
+    yield "| requirement | level | binds | since | rule | kept by |"
+    yield "|---|---|---|---|---|---|"
     for entry in entries:
         title = entry.title.replace("|", "\\|")
-        yield f"| {entry.id} | {entry.level} | {', '.join(entry.binds)} | {entry.since} | {title} |"
+        kept = verdicts.told(entry.id, "../")
+        yield f"| {entry.id} | {entry.level} | {', '.join(entry.binds)} | {entry.since} | {title} | {kept} |"

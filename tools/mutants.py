@@ -187,7 +187,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--kind", choices=("generated", "by-hand"), help="only these")
     parser.add_argument("--only", metavar="TEXT", default="", help="mutants whose place, name or change has it")
-    parser.add_argument("--again", type=Path, metavar="REPORT", help="only those that survived there")
+    parser.add_argument(
+        "--again", type=Path, metavar="REPORT", help="only those that survived there and were not shown equivalent"
+    )
     parser.add_argument(
         "--first-ask", type=Path, metavar="REPORT", help="begin with the case that flagged a mutant there"
     )
@@ -202,7 +204,8 @@ def _arguments() -> argparse.Namespace:
 def _wanted(mutants: list[Mutant], arguments: argparse.Namespace) -> list[Mutant]:
     if arguments.again:
         rows = json.loads(arguments.again.read_text(encoding="utf-8"))["survivors"]
-        keys = {(one["place"], one["source"], one["before"], one["after"]) for one in rows}
+        known = equivalents()
+        keys = {(one["place"], one["source"], one["before"], one["after"]) for one in rows} - set(known)
         mutants = [one for one in mutants if one.key in keys]
     return [one for one in mutants if any(arguments.only in text for text in (one.place, one.name, *one.change))]
 

@@ -28,6 +28,7 @@ OPS: Final = (
     "truncate",
     "parse",
     "read",
+    "verify",
     "decide",
     "position",
 )

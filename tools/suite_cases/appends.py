@@ -20,6 +20,7 @@ from suite_cases.casefile import Family, Json, Terms, must, should
 from suite_cases.control import control_key, empty, marker_value
 from suite_cases.damage import COMPRESSORS
 from suite_cases.primitives import flipped
+from suite_cases.producers import producers
 from suite_cases.written import appended
 
 NOW: Final = 1_700_000_000_000
@@ -282,4 +283,5 @@ def families() -> list[Family]:
     """All of this module."""
     family = appends()
     appended(family)
+    producers(family)
     return [family]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from suite_cases import codecs
 from suite_cases.batches import Batch, Rec
-from suite_cases.casefile import Family, Terms, lay, must, should
+from suite_cases.casefile import Family, Json, Terms, lay, may, must, should
 from suite_cases.codecs import (
     LZ4_BLOCK_CHECKSUM,
     LZ4_CONTENT_CHECKSUM,
@@ -150,6 +150,7 @@ def gzips() -> Family:
             must("SEG-COD-002"),
             packed("gzip", lambda data, header=header: gzip(data, header=bytes.fromhex(header))),
         )
+    _gzip_edges(family, every)
     members = must("SEG-COD-017", flags=("GZIP_MEMBERS",))
     for count in (2, 3, 7):
         family.valid(
@@ -187,6 +188,32 @@ def gzips() -> Family:
             packed("gzip", lambda data, junk=junk: gzip(data) + junk),
         )
     return family
+
+
+def _gzip_edges(family: Family, every: bytes) -> None:
+    """Header checksums that are wrong, and deflate data that stays empty for long."""
+    terms = must("SEG-COD-002", flags=("GZIP_FIELDS",))
+    for name, header in (
+        ("wrong-header-checksum", every[:-2] + bytes([every[-2] ^ 1, every[-1]])),
+        ("wrong-header-checksum-second-byte", every[:-1] + bytes([every[-1] ^ 0x80])),
+        ("header-differs-from-its-checksum", every[:4] + b"\1" + every[5:]),
+    ):
+        why = "The header has a checksum, and it is wrong."
+        refused(family, name, why, terms, "gzip", lambda data, header=header: gzip(data, header=header))
+    hollow = b"\0\0\0\xff\xff"
+    for count in (1, 13107, 13108, 30000):
+        family.valid(
+            f"empty-blocks-{count}",
+            "Deflate blocks with nothing in them, as flushing leaves them, and then the data.",
+            must("SEG-COD-002"),
+            packed("gzip", lambda data, count=count: gzip(data, body=hollow * count + deflate_stored(data))),
+        )
+    family.valid(
+        "empty-block-last",
+        "The last deflate block has nothing in it.",
+        must("SEG-COD-002"),
+        packed("gzip", lambda data: gzip(data, body=b"\0" + deflate_stored(data)[1:] + b"\1" + hollow[1:])),
+    )
 
 
 def _two_blocks(data: bytes) -> bytes:
@@ -245,6 +272,15 @@ def xerials() -> Family:
         terms,
         packed("snappy", lambda data: xerial(data[:9]) + b"\0\0\0\1\0" + xerial(data[9:], header=b"")),
     )
+    for name, rest in (("5", b"\0\0\0\5"), ("greatest", b"\x7f\xff\xff\xff"), ("minus-1", b"\xff" * 4)):
+        refused(
+            family,
+            f"length-{name}-and-nothing",
+            "A length at the very end, and no block behind it.",
+            terms,
+            "snappy",
+            lambda data, rest=rest: xerial(data) + rest,
+        )
     again = should("SEG-COD-005", flags=("XERIAL",))
     family.valid(
         "header-again",
@@ -519,11 +555,18 @@ def refused(
     codec: str,
     compress: Callable[[bytes], bytes],
     recs: tuple[Rec, ...] = (R1, R2, R3),
+    options: Json | None = None,
 ) -> None:
     """A batch whose compressed data has to be refused."""
     needs = {*terms.needs, "magic:2", f"codec:{codec}"} - {"codec:none"}
     family.invalid(
-        name, why, replace(terms, needs=tuple(needs)), "compression", GOOD, packed(codec, compress, recs).encoded()
+        name,
+        why,
+        replace(terms, needs=tuple(needs)),
+        "compression",
+        GOOD,
+        packed(codec, compress, recs).encoded(),
+        options=options,
     )
 
 
@@ -955,6 +998,31 @@ def _zstd_damage(family: Family, terms: Terms) -> None:
         "A skippable frame at the end that says more than is there, behind whole records.",
         should("SEG-COD-023", flags=("ZSTD_SKIPPABLE",), since="2.1"),
         packed("zstd", lambda data: zstd(data) + bytes.fromhex("502a4d18ff000000") + b"skip"),
+    )
+    strict = should("SEG-COD-023", flags=("ZSTD_SKIPPABLE",), since="2.1", needs=("strictFrames",))
+    for name, start in (
+        ("content", "502a4d18ff000000"),
+        ("content-by-one", "502a4d1805000000"),
+        ("size", "502a4d18ff"),
+    ):
+        bad = bytes.fromhex(start) + (b"" if name == "size" else b"skip")
+        refused(
+            family,
+            f"skippable-cut-in-its-{name}",
+            "A strict decoder holds a skippable frame to its size.",
+            strict,
+            "zstd",
+            lambda data, bad=bad: zstd(data) + bad,
+        )
+    refused(
+        family,
+        "content-size-beyond-the-limit",
+        "The frame says more than the limit, and holds less: it is refused before anything is decoded.",
+        may("SEG-COD-016", since="2.1", needs=("limit",)),
+        "zstd",
+        lambda data: ZSTD_MAGIC + b"\x60" + (60000 - 256).to_bytes(2, "little") + zstd(data)[6:],
+        LONG,
+        {"limit": 20000},
     )
 
 

@@ -23,6 +23,7 @@ from suite_cases import (
     records,
     recovery,
 )
+from suite_cases.own_topics import own_topics
 from suite_cases.told import told
 
 if TYPE_CHECKING:
@@ -52,5 +53,7 @@ MODULES = (
 def all_families() -> tuple[Family, ...]:
     """Every family with its cases."""
     found = sorted((family for module in MODULES for family in module.families()), key=lambda family: family.number)
-    told(next(family for family in found if family.name == "control-records"))
+    control_family = next(family for family in found if family.name == "control-records")
+    told(control_family)
+    own_topics(control_family)
     return tuple(found)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from suite_cases.casefile import Family, Json, Terms, may, must, should
 from suite_cases.primitives import crc32c
 from suite_cases.segments import aborted, time_entry
+from suite_cases.verified import verified
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,6 +105,7 @@ def small_files() -> Family:
     _offset_indexes(Parsing(family, "index", "00000000000000000100.index"))
     _time_indexes(Parsing(family, "timeindex", "00000000000000000100.timeindex"))
     _transaction_indexes(Parsing(family, "txnindex", "00000000000000000000.txnindex"))
+    verified(family)
     return family
 
 
@@ -487,6 +489,12 @@ def _properties(files: Parsing) -> None:
         b"! note\nversion : 1\n  node.id\\=x=1\nnode.id 7\ncluster.id=a\\u0062\\\n   c\n",
         of(1, "abc", 7),
     )
+    for number in (0, 2**30, 2**31 - 1):
+        content = f"version=1\nnode.id={number}\ncluster.id=c\n".encode()
+        files.good(f"properties-node-{number}", "A number of 32 bits.", terms, content, of(1, "c", number))
+    for number in (2**31, 2**32 + 7, 2**63):
+        content = f"version=1\nnode.id={number}\ncluster.id=c\n".encode()
+        files.bad(f"properties-node-{number}", "It has more than 32 bits.", terms, content)
     for name, text in (
         ("1-without-node", "version=1\ncluster.id=c\n"),
         ("1-without-cluster", "version=1\nnode.id=7\n"),
@@ -615,6 +623,10 @@ def _offset_indexes(files: Parsing) -> None:
         rows + bytes(160),
         {**found, "trailingZeroEntries": 20},
     )
+    for size in (2**16, 2**16 + 8, 2**17 - 16):
+        why = "Zeros behind the entries are none, however many."
+        zeros = {**found, "trailingZeroEntries": size // 8}
+        files.good(f"preallocated-{size}", why, may("SEG-IDX-007"), rows + bytes(size), zeros)
     files.good("odd-size", "The whole entries count.", should("SEG-IDX-001"), rows + b"\0\0\0", found)
 
 

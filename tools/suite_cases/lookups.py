@@ -26,6 +26,7 @@ from suite_cases.segments import (
     time_index,
 )
 from suite_cases.trusting import add_trusting
+from suite_cases.whole import forged, listed, passed_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -485,5 +486,8 @@ def _times(find: Callable[..., None]) -> None:
 def families() -> list[Family]:
     """All of this module."""
     family = lookups()
+    forged(family)
     add_trusting(family)
+    passed_over(family)
+    listed(family)
     return [family]

@@ -21,6 +21,7 @@ from suite_cases.segments import (
     row,
 )
 from suite_cases.trusting import add_trusting
+from suite_cases.whole import whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -663,5 +664,6 @@ def families() -> list[Family]:
     """All of this module."""
     family = transactions()
     reads(family)
+    whole(family)
     add_trusting(family)
     return [family]

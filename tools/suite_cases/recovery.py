@@ -31,6 +31,7 @@ from suite_cases.segments import (
     row,
     time_index,
 )
+from suite_cases.splits import splits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -138,6 +139,7 @@ def recoveries() -> Family:
     _order(family)
     _truncations(family)
     repairs(family)
+    splits(family)
     return family
 
 

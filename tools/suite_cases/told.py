@@ -10,14 +10,13 @@ from suite_cases.control import (
     KRAFT_VALUES,
     TYPES,
     control_key,
-    control_record,
     kraft,
     marker,
     marker_value,
 )
 
 if TYPE_CHECKING:
-    from suite_cases.batches import Batch, Rec
+    from suite_cases.batches import Batch
     from suite_cases.casefile import Family
 
 FIELDS: Final[dict[str, Json]] = {
@@ -62,12 +61,20 @@ def told(family: Family) -> None:
             decoded=FIELDS[kind],
             invalid=None,
         )
+        for name, odd in (("null", None), ("version-minus-1", b"\xff\xff" + value[2:]), ("version-least", b"\x80\0" + value[2:])):  # fmt: skip
+            says(
+                f"{short}-{name}",
+                "There is no such version: it says nothing.",
+                "SEG-CTL-006",
+                _nothing(kraft(kind, value), odd),
+                invalid="SEG-CTL-006",
+            )
         for at in range(len(value)):
             says(
                 f"{short}-cut-at-{at}",
                 "Its fields do not end: it says nothing.",
                 "SEG-CTL-006",
-                _nothing(kraft(kind, value[:at])),
+                _nothing(kraft(kind, value[:at]), value[:at]),
                 invalid="SEG-CTL-006",
             )
     for kind in ("ABORT", "COMMIT"):
@@ -91,6 +98,5 @@ def told(family: Family) -> None:
     assert set(KRAFT_VALUES) <= set(TYPES)
 
 
-def _nothing(batch: Batch) -> Batch:
-    rec: Rec = control_record(0, batch.recs[0].value or b"")
-    return replace(batch, recs=(replace(rec, key=batch.recs[0].key, control=(("control", None),)),))
+def _nothing(batch: Batch, value: bytes | None) -> Batch:
+    return replace(batch, recs=(replace(batch.recs[0], value=value, control=(("control", None),)),))

@@ -97,6 +97,7 @@ def appended(family: Family) -> None:
     _messages(to)
     _limits(to)
     _followers(to)
+    _overlapping(to)
     _coordinators(to)
     _frames(to)
 
@@ -342,6 +343,14 @@ def _stamped_messages(to: Written) -> None:
         config=STAMPED,
         now=str(NOW + 9),
     )
+    marked = Msg(timestamp=NOW, attributes=-128)
+    to.leads(
+        "magic-1-unknown-bit",
+        "The highest bit of the attributes means nothing, and stays.",
+        replace(old, req=("SEG-APP-003",)),
+        [marked],
+        [entry(replace(marked, offset=700), 700)],
+    )
     zero = Msg(magic=0, timestamp=-1)
     to.leads(
         "magic-0-log-append-time",
@@ -539,6 +548,29 @@ def _followers(to: Written) -> None:
         baseOffset="40",
         config={"segment.bytes": "70"},
     )
+
+
+def _overlapping(to: Written) -> None:
+    """Offsets of what a follower takes over: of the first entry both ends count, of the others the last."""
+    terms = must("SEG-APP-002", flags=("APPEND_POLICY",))
+    first = Batch(base=10, recs=(Rec(), Rec(), Rec()))
+    for base in (11, 12):
+        units = [first, Batch(base=base, recs=(Rec(), Rec(), Rec()))]
+        to.follows(
+            f"begins-inside-at-{base}",
+            "The second entry begins inside the first and ends behind it: brokers look at where it ends.",
+            terms,
+            units,
+            [entry(one, one.base) for one in units],
+            10,
+        )
+    given: Json = {"policy": "replicate", "baseOffset": "10"}
+    inside = [first, Batch(base=11, recs=(Rec(), Rec()))]
+    to.refuses("ends-inside", "It ends where the first does.", terms, inside, **given)
+    to.refuses("begins-below", "It begins below the end of the log.", terms, [replace(first, base=9)], **given)
+    for delta in (-3, -1, -2):
+        why = "It ends below the end of the log, though it begins there or above."
+        to.refuses(f"ends-below-{-delta}", why, terms, [replace(first, base=9 - delta, last_delta=delta)], **given)  # fmt: skip
 
 
 def _coordinators(to: Written) -> None:

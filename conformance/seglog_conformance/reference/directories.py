@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from seglog_conformance.reference.appends import aborted_of
 from seglog_conformance.reference.logs import records_of
 from seglog_conformance.reference.wire import rejection
+from seglog_format.checks import verify as verify_files
 from seglog_format.codec.checkpoints import encode_offset_checkpoint
 from seglog_format.errors import FormatError, OffsetOutOfRangeError, SeglogError
 from seglog_format.lifecycle.recovery_apply import RecoveryOptions, prepare_recovery, recover_partition
 from seglog_format.lifecycle.truncation import truncate_to
 from seglog_format.log.partition import DEFAULT_MAX_BYTES, open_partition
+from seglog_format.log.producer_snapshot import newest_readable_snapshot
 from seglog_format.model import CheckpointedOffset, Frame
-from seglog_format.names import FileKind
+from seglog_format.names import FileKind, parse_file_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from seglog_conformance.protocol import Json
     from seglog_format.lifecycle.recovery_apply import PreparedRecovery
     from seglog_format.lifecycle.segment_scan import Remark
     from seglog_format.log.partition import Partition
+    from seglog_format.log.reading import Isolation
+    from seglog_format.model import AbortedTxn, RecordBatch
 
 TOPIC: Final = "topic"
 DELETED: Final = ".deleted"
@@ -80,12 +85,43 @@ def lookup(request: Json) -> Json:
     """Where an offset or a timestamp is found."""
     with written(request) as path, _opened(path, request) as partition:
         try:
-            found = _by_offset(partition, request) if "offset" in request else _by_timestamp(partition, request)
+            found = _found(partition, request)
         except OffsetOutOfRangeError:
             found = None
         except SeglogError as error:
             return rejection(error)
     return {"ok": True, "found": found}
+
+
+def _found(partition: Partition, request: Json) -> Json | None:
+    if "newest" in request:
+        return _newest_snapshot(partition)
+    if "fromOffset" in request:
+        return _aborted(partition, int(request["fromOffset"]), int(request["toOffset"]))
+    return _by_offset(partition, request) if "offset" in request else _by_timestamp(partition, request)
+
+
+def _newest_snapshot(partition: Partition) -> Json | None:
+    found = newest_readable_snapshot(file.path for file in partition.listing.snapshots)
+    if found is None:
+        return None
+    name = parse_file_name(Path(found.path).name)
+    assert name is not None
+    return {"baseOffset": str(name.base_offset), "producers": [str(one.producer_id) for one in found.producers]}
+
+
+def _aborted(partition: Partition, start: int, end: int) -> Json:
+    """What the transaction indexes tell of a range, from the segment that holds its start on."""
+    entries: list[AbortedTxn] = []
+    first = partition.segment_for(start).base_offset
+    for segment in partition.segments:
+        index = segment.transaction_index if segment.base_offset >= first else None
+        if index is not None:
+            found = index.aborted(start, end)
+            entries += found.aborted
+            if found.is_complete:
+                return {"aborted": aborted_of(entries), "isComplete": True}
+    return {"aborted": aborted_of(entries), "isComplete": False}
 
 
 def _by_offset(partition: Partition, request: Json) -> Json | None:
@@ -118,7 +154,9 @@ def _place(partition: Partition, offset: int) -> Json | None:
     """Position and base offset of the first batch that ends at an offset or above, in any segment from there on."""
     first = partition.segment_for(offset).base_offset
     for segment in partition.segments:
-        position = segment.position_of(offset) if segment.base_offset >= first else None
+        if segment.base_offset < first:
+            continue
+        position = segment.position_of(offset, trust_index=partition.trust_indexes)
         if position is None:
             continue
         frame = segment.frame_at(position)
@@ -129,19 +167,65 @@ def _place(partition: Partition, offset: int) -> Json | None:
 
 
 def read(request: Json) -> Json:
-    """What a consumer gets from one fetch."""
+    """What a consumer gets from one fetch; without an offset, all that is delivered of the log."""
     with written(request) as path, _opened(path, request) as partition:
+        isolation = request.get("isolation", "read_uncommitted")
+        if "offset" not in request:
+            return _read_all(partition, isolation)
         try:
-            fetch = partition.read(
-                int(request["offset"]),
-                int(request.get("maxBytes", DEFAULT_MAX_BYTES)),
-                isolation=request.get("isolation", "read_uncommitted"),
-            )
+            offset, size = int(request["offset"]), int(request.get("maxBytes", DEFAULT_MAX_BYTES))
+            fetch = partition.read(offset, size, isolation=isolation)
         except SeglogError as error:
             return rejection(error)
     wanted = {str(record.offset) for record in fetch.records}
-    records = [record for batch in fetch.batches for record in records_of(batch) if record["offset"] in wanted]
-    return {"ok": True, "records": records, "nextOffset": str(fetch.next_offset)}
+    return {"ok": True, "records": _told(fetch.batches, wanted), "nextOffset": str(fetch.next_offset)}
+
+
+def _read_all(partition: Partition, isolation: Isolation) -> Json:
+    wanted: set[str] = set()
+    refused: Json | None = None
+    try:
+        for record in partition.records(isolation=isolation):
+            wanted.add(str(record.offset))
+    except SeglogError as error:
+        refused = rejection(error)
+    records = _told(_readable(partition), wanted)
+    if refused is not None:
+        return {**refused, "records": records}
+    return {"ok": True, "records": records, "nextOffset": str(partition.log_end_offset)}
+
+
+def _readable(partition: Partition) -> Iterator[RecordBatch]:
+    with suppress(FormatError):
+        yield from partition.batches()
+
+
+def _told(batches: Iterable[RecordBatch], wanted: set[str]) -> list[Json]:
+    return [record for batch in batches for record in records_of(batch) if record["offset"] in wanted]
+
+
+def verify(request: Json) -> Json:
+    """What a validator has to say of files: of a log directory, where names have a directory, else of a partition."""
+    with tempfile.TemporaryDirectory(prefix="seglog-conform-") as root:
+        is_log_directory = any("/" in name for name in request["files"])
+        top = Path(root) / ("logs" if is_log_directory else f"{TOPIC}-0")
+        top.mkdir()
+        for name, data in request["files"].items():
+            _put(top, name, bytes.fromhex(data))
+        findings = [
+            {"file": one.location.path, "requirement": one.requirement, "severity": one.severity.value}
+            for one in verify_files(top)
+        ]
+    return {"ok": True, "findings": sorted(findings, key=lambda one: (one["file"], one["requirement"]))}
+
+
+def _put(top: Path, name: str, data: bytes) -> None:
+    """A file below a directory, or a directory, whose name ends in a slash."""
+    directory, _, plain = name.rpartition("/")
+    where = top / Path(directory).name
+    where.mkdir(exist_ok=True)
+    if plain:
+        (where / _plain(plain)).write_bytes(data)
 
 
 def recover(request: Json) -> Json:

@@ -1,11 +1,12 @@
-"""Batches: decode, encode, validate, index."""
+"""Batches: decode, encode, index."""
 
 from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.protocol import MAX_BYTES_ON_WIRE
 from seglog_conformance.reference.wire import LONG, rejection, requirement_in, wire
@@ -13,11 +14,8 @@ from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import computed_crc, decode_frame
 from seglog_format.codec.encode import encode_batch
 from seglog_format.codec.framing import walk
-from seglog_format.errors import CorruptRecordError, FormatError, Location, UsageError
-from seglog_format.lifecycle.append import Assignment, Entry, as_follower, as_leader
-from seglog_format.lifecycle.config import LogConfig
+from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.lifecycle.index_settings import IndexSettings
-from seglog_format.lifecycle.producer_state import Origin
 from seglog_format.lifecycle.segment_files import side_files_of
 from seglog_format.lines.logs import batch_line
 from seglog_format.lines.options import LineOptions
@@ -32,8 +30,8 @@ if TYPE_CHECKING:
     from seglog_conformance.protocol import Json
     from seglog_format.model import Frame, RecordBatch, Tail
 
-SOURCE: Final = Source(Path("00000000000000000000.log"), "data", SourceKind.LOG)
-LINES: Final = RecordLines(SOURCE, LineOptions(bytes_as="hex", digest_over=MAX_BYTES_ON_WIRE, raw=True, decode=True))
+OPTIONS: Final = LineOptions(bytes_as="hex", digest_over=MAX_BYTES_ON_WIRE, raw=True, decode=True)
+NO_TOPIC: Final = ""
 TAIL_CLASSES: Final = {TailKind.ZEROS: "zeros", TailKind.PARTIAL: "partial", TailKind.TRAILING: "partial"}
 SOUND_LIMIT: Final = 1 << 22
 TEXT_NUMBERS: Final = LONG | {"offsetDelta"}
@@ -44,11 +42,12 @@ def decode(request: Json) -> Json:
     data = bytes.fromhex(request["data"])
     options = request.get("options", {})
     checks_crc, limit = options.get("crc", True), options.get("limit", DEFAULT_OUTPUT_LIMIT)
+    topic = options.get("topic", NO_TOPIC)
     batches: list[Json] = []
     frames = walk(data)
     try:
         for frame in frames:
-            batches.append(batch_of(_decoded(frame, limit, checks_crc=checks_crc)))  # noqa: PERF401 - kept when one is refused
+            batches.append(batch_of(_decoded(frame, limit, checks_crc=checks_crc), topic))  # noqa: PERF401 - kept when one is refused
     except FormatError as error:
         return {**rejection(error), "batches": batches}
     return {"ok": True, "batches": batches, "consumed": frames.position, "tail": _tail(frames.tail)}
@@ -78,26 +77,54 @@ def _tail(tail: Tail) -> Json | None:
     return None if tail.kind is TailKind.NONE else {"class": TAIL_CLASSES[tail.kind], "at": tail.position}
 
 
-def batch_of(batch: RecordBatch) -> Json:
-    """One batch of an answer."""
+def batch_of(batch: RecordBatch, topic: str = NO_TOPIC) -> Json:
+    """One batch of an answer; of one of Kafka's own topics, what its records say."""
     line = batch_line("", batch.position, batch.header)
     line["baseOffset"] = batch.base_offset
-    return {**wire(line), "records": records_of(batch)}
+    return {**wire(line), "records": records_of(batch, topic)}
 
 
-def records_of(batch: RecordBatch) -> list[Json]:
+def records_of(batch: RecordBatch, topic: str = NO_TOPIC) -> list[Json]:
     """The records of a batch."""
-    return [_record(line) for line in LINES.of(batch)]
+    return [_record(line) for line in _lines(topic).of(batch)]
+
+
+@cache
+def _lines(topic: str) -> RecordLines:
+    source = Source(Path(f"{topic}-0" if topic else "", "00000000000000000000.log"), "data", SourceKind.LOG)
+    return RecordLines(source, OPTIONS)
 
 
 def _record(line: Json) -> Json:
     record = wire(line)
     del record["position"]
-    if record.get("decoded", False) is None:
+    if "control" not in record:
         del record["decoded"]
+        record |= {} if line["decoded"] is None else {"decoded": _told(line["decoded"])}
     if "control" in record:
         record["invalid"] = requirement_in(record["invalid"]) if "invalid" in record else None
     return record
+
+
+def _told(decoded: Json) -> Json:
+    """What a record of one of Kafka's own topics says; nothing where its bytes do not fit."""
+    fields = {name: _as_text(value) for name, value in decoded.items() if name not in {"type", "error"}}
+    return {"kind": decoded.get("type"), **fields}
+
+
+def _as_text(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Numbers of any size as decimal strings."""
+    match value:
+        case bool() | None:
+            return value
+        case int():
+            return str(value)
+        case dict():
+            return {name: _as_text(item) for name, item in value.items()}
+        case list():
+            return [_as_text(item) for item in value]
+        case _:
+            return value
 
 
 def encode(request: Json) -> Json:
@@ -116,41 +143,6 @@ def encode(request: Json) -> Json:
 def _with_numbers(line: Json) -> Json:
     return {
         name: int(value) if name in TEXT_NUMBERS and isinstance(value, str) else value for name, value in line.items()
-    }
-
-
-def validate(request: Json) -> Json:
-    """Whether a consumer takes the bytes (``read``), a leader (``append``), or a follower (``replicate``)."""
-    try:
-        if request["policy"] != "read":
-            return {"ok": True, "accept": True, "entries": [_appended(entry) for entry in _entries(request)]}
-        answer = decode(request)
-    except (UsageError, FormatError) as error:
-        return rejection(error)
-    if answer["ok"] and answer["tail"] is not None:
-        at = Location("", answer["tail"]["at"])
-        return rejection(CorruptRecordError(at, "SEG-LOG-004", expected="whole entries", found="a partial one"))
-    return {"ok": True, "accept": True} if answer["ok"] else {"ok": False, "reject": answer["reject"]}
-
-
-def _entries(request: Json) -> tuple[Entry, ...]:
-    data, next_offset = bytes.fromhex(request["data"]), int(request.get("baseOffset", 0))
-    config = LogConfig.from_properties(request.get("config", {}))
-    epoch = request.get("leaderEpoch")
-    if request["policy"] == "replicate":
-        return as_follower(data, config, next_offset=next_offset, leader_epoch=epoch)
-    origin = Origin(request.get("origin", "client"))
-    return as_leader(data, config, Assignment(next_offset, epoch or 0, int(request.get("now", 0)), origin))
-
-
-def _appended(entry: Entry) -> Json:
-    return {
-        "data": entry.data.hex(),
-        "firstOffset": str(entry.first_offset),
-        "lastOffset": str(entry.last_offset),
-        "maxTimestamp": str(entry.largest.timestamp_ms),
-        "maxTimestampOffset": str(entry.largest.offset),
-        "batches": decode({"data": entry.data.hex()}).get("batches", []),
     }
 
 

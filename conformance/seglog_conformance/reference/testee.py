@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_conformance.features import EVERYTHING
 from seglog_conformance.protocol import PROTOCOL_VERSION
+from seglog_conformance.reference.appends import validate
 from seglog_conformance.reference.decisions import decide
-from seglog_conformance.reference.directories import lookup, read, recover, truncate
-from seglog_conformance.reference.logs import decode, encode, index, validate
+from seglog_conformance.reference.directories import lookup, read, recover, truncate, verify
+from seglog_conformance.reference.logs import decode, encode, index
 from seglog_conformance.reference.small_files import parse
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ OPERATIONS: Final[dict[str, Callable[[Json], Json]]] = {
     "truncate": truncate,
     "parse": parse,
     "read": read,
+    "verify": verify,
     "decide": decide,
 }
 FEATURES: Final = {
@@ -47,8 +49,15 @@ FEATURES: Final = {
     "specialTimestamps": True,
     "earliestLocal": True,
     "strictAppend": True,
+    "strictFrames": True,
     "verifiedRead": True,
     "logStartOffset": True,
+    "readAll": True,
+    "abortedLookup": True,
+    "newestSnapshot": True,
+    "logState": True,
+    "leaderEpochs": True,
+    "applicationRecords": True,
     "recovery": ["like-brokers", "by-the-text"],
 }
 

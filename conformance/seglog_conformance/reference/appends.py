@@ -1,0 +1,116 @@
+"""What may be appended to a log, given what it holds: validate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog_conformance.reference.logs import decode
+from seglog_conformance.reference.wire import rejection
+from seglog_format.codec.decode import decode_batch
+from seglog_format.codec.framing import walk
+from seglog_format.errors import FormatError, Location, UsageError
+from seglog_format.lifecycle.append import Assignment, Entry, as_follower, as_leader
+from seglog_format.lifecycle.config import LogConfig
+from seglog_format.lifecycle.leader_epochs import LeaderEpochs
+from seglog_format.lifecycle.producer_state import Origin, ProducerStates, end_marker_of
+from seglog_format.model import EpochStart, RecordBatchHeader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seglog_conformance.protocol import Json
+    from seglog_format.model import AbortedTxn
+
+
+def validate(request: Json) -> Json:
+    """Whether a consumer takes the bytes (``read``), a leader (``append``), or a follower (``replicate``)."""
+    try:
+        if request["policy"] == "read":
+            return _read(request)
+        entries = _entries(request)
+        answer = {"ok": True, "accept": True, "entries": [_appended(entry) for entry in entries]}
+        return {**answer, **_state(request, entries), **_epochs(request, entries)}
+    except (UsageError, FormatError) as error:
+        return rejection(error)
+
+
+def _read(request: Json) -> Json:
+    """All of the bytes have to be whole entries."""
+    answer = decode(request)
+    if answer["ok"] and answer["tail"] is not None:
+        at = int(answer["tail"]["at"])
+        decode_batch(bytes.fromhex(request["data"])[at:], at=Location("", at))
+    return {"ok": True, "accept": True} if answer["ok"] else {"ok": False, "reject": answer["reject"]}
+
+
+def _entries(request: Json) -> tuple[Entry, ...]:
+    data, next_offset = bytes.fromhex(request["data"]), int(request.get("baseOffset", 0))
+    config = LogConfig.from_properties(request.get("config", {}))
+    epoch = request.get("leaderEpoch")
+    if request["policy"] == "replicate":
+        return as_follower(data, config, next_offset=next_offset, leader_epoch=epoch)
+    return as_leader(data, config, Assignment(next_offset, epoch or 0, int(request.get("now", 0)), _origin(request)))
+
+
+def _origin(request: Json) -> Origin:
+    return Origin.REPLICATION if request["policy"] == "replicate" else Origin(request.get("origin", "client"))
+
+
+def _appended(entry: Entry) -> Json:
+    return {
+        "data": entry.data.hex(),
+        "firstOffset": str(entry.first_offset),
+        "lastOffset": str(entry.last_offset),
+        "maxTimestamp": str(entry.largest.timestamp_ms),
+        "maxTimestampOffset": str(entry.largest.offset),
+        "batches": decode({"data": entry.data.hex()}).get("batches", []),
+    }
+
+
+def _state(request: Json, entries: Sequence[Entry]) -> Json:
+    """What producers have appended already decides, too, where the request tells what the log holds."""
+    if "log" not in request:
+        return {}
+    states, origin = _producers(bytes.fromhex(request["log"])), _origin(request)
+    batches = [(one.header, one.marker) for one in entries if isinstance(one.header, RecordBatchHeader)]
+    repeated = states.duplicate_of(batches[0][0]) if batches and origin is Origin.CLIENT else None
+    if repeated is not None:
+        return {"entries": [], "duplicateOf": str(repeated.last_offset), "aborted": []}
+    aborted = states.apply(states.changes(batches, origin), entries[-1].last_offset + 1)
+    return {"duplicateOf": None, "aborted": aborted_of(aborted)}
+
+
+def _producers(log: bytes) -> ProducerStates:
+    states = ProducerStates()
+    for frame in walk(log):
+        if isinstance(frame.header, RecordBatchHeader):
+            marker = end_marker_of(frame.data, frame.header, Location("log", frame.position))
+            changes = states.changes([(frame.header, marker)], Origin.REPLICATION)
+            states.apply(changes, frame.header.next_offset)
+    return states
+
+
+def aborted_of(transactions: Sequence[AbortedTxn]) -> list[Json]:
+    """Entries of a transaction index."""
+    return [
+        {
+            "producerId": str(one.producer_id),
+            "firstOffset": str(one.first_offset),
+            "lastOffset": str(one.last_offset),
+            "lastStableOffset": str(one.last_stable_offset),
+        }
+        for one in transactions
+    ]
+
+
+def _epochs(request: Json, entries: Sequence[Entry]) -> Json:
+    """The leader epochs of the log afterwards, where the request tells those before."""
+    if "leaderEpochs" not in request:
+        return {}
+    epochs = LeaderEpochs(EpochStart(int(epoch), int(start)) for epoch, start in request["leaderEpochs"])
+    for entry in entries:
+        if isinstance(entry.header, RecordBatchHeader):
+            epochs.assign(entry.header.partition_leader_epoch, entry.header.base_offset)
+        else:
+            epochs.clear()
+    return {"leaderEpochs": [[one.epoch, str(one.start_offset)] for one in epochs.entries]}

@@ -1,0 +1,133 @@
+"""What a validator has to say of directories (part of family 43)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from suite_cases.batches import Batch, Rec
+from suite_cases.casefile import Terms, may, must, should
+from suite_cases.control import data, marker
+from suite_cases.primitives import flipped
+from suite_cases.repairs import EPOCHS, FIRST, POINTS, SECOND, epochs, offsets, segment, snapshot
+from suite_cases.segments import ROW, SIZE, aborted, bytes_of, name_of, time_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suite_cases.casefile import Family
+
+SOURCE: Final = "the level of each rule; bytes put together by hand"
+UNIQUE: Final = "0123456789abcdef0123456789abcdef"
+Files = dict[str, bytes]
+Found = tuple[str, str, str]
+
+
+class Verifying:
+    """Adds cases to a family."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+
+    def says(self, name: str, why: str, terms: Terms, files: Files, *found: Found) -> None:
+        """All that is found, by file and requirement."""
+        findings = [{"file": file, "requirement": rule, "severity": severity} for file, rule, severity in sorted(found)]
+        request = {"files": {key: content.hex() for key, content in files.items()}}
+        own = replace(terms, needs=("requirements",), source=SOURCE)
+        self.family.add(f"verify-{name}", "verify", "valid", why, own, request=request, expect={"findings": findings})
+
+    def finds(self, name: str, why: str, rule: str, files: Files, file: str, severity: str, *more: Found) -> None:
+        """One finding that the case is about, and what follows from the same bytes."""
+        terms = {"error": must, "warning": should, "note": may}[severity](rule)
+        self.says(name, why, terms, files, (file, rule, severity), *more)
+
+
+def whole(units: Sequence[Batch], base: int = 0) -> Files:
+    """A segment with the indexes that brokers have by default."""
+    return segment(units, base, interval=4096)
+
+
+def verified(family: Family) -> None:
+    """Add the cases."""
+    to = Verifying(family)
+    _directories(to)
+    _segments(to)
+    _side_files(to)
+
+
+def _directories(to: Verifying) -> None:
+    topic = {f"topic-0/{name}": content for name, content in whole(FIRST).items()}
+    to.says("log-directory", "Nothing is wrong.", must("SEG-LDR-001"), topic)
+    for name, directory in (
+        ("without-a-dash", "topic"),
+        ("without-a-number", "a-b"),
+        ("without-a-topic", "-1"),
+        ("number-too-large", "topic-2147483648"),
+    ):
+        why = "A directory that is none of a partition: a broker does not start."
+        to.finds(f"directory-{name}", why, "SEG-LDR-001", {**topic, f"{directory}/": b""}, directory, "error")
+    cache = {**topic, "remote-log-index-cache/": b""}
+    to.says("index-cache", "The cache of remote indexes may be there.", must("SEG-LDR-001"), cache)
+    copy = {f"topic-0.{UNIQUE}-future/{name}": content for name, content in whole(FIRST).items()}
+    to.says("future-copy", "A copy that will take its place.", must("SEG-LDR-002"), {**topic, **copy})
+    twice = {f"topic-00/{name}": content for name, content in whole(FIRST).items()}
+    odd = ("topic-00", "SEG-PDR-017", "warning")
+    to.finds("directory-twice", "The same partition under two names.", "SEG-LDR-002", {**topic, **twice}, "topic-00", "error", odd)  # fmt: skip
+    for name, content, rule, severity in (
+        ("no-number", b"0\n1\ntopic 0 x\n", "SEG-CKP-004", "error"),
+        ("twice", offsets(("topic", 0, 1), ("topic", 0, 2)), "SEG-CKP-008", "warning"),
+    ):
+        to.finds(f"checkpoint-{name}", "A line of a checkpoint.", rule, {**topic, f"/{POINTS}": content}, POINTS, severity)  # fmt: skip
+    to.finds("properties", "A version that nobody knows.", "SEG-LDR-005", {**topic, "/meta.properties": b"version=7\n"}, "meta.properties", "error")  # fmt: skip
+
+
+def _segments(to: Verifying) -> None:
+    log = name_of(0)
+    good = whole(FIRST)
+    to.says("partition", "Nothing is wrong.", must("SEG-LOG-006"), {**good, **whole(SECOND, 15)})
+    to.finds("checksum", "A wrong checksum.", "SEG-BAT-003", {**good, log: flipped(bytes_of(FIRST), 70)}, log, "error")
+    two = {**good, log: flipped(flipped(bytes_of(FIRST), 70), 3 * SIZE + 70)}
+    both = (log, "SEG-BAT-003", "error")
+    to.finds("checksums", "Two wrong checksums.", "SEG-BAT-003", two, log, "error", both)
+    to.finds("tail", "Part of an entry at the end.", "SEG-LOG-005", {**good, log: bytes_of(FIRST) + bytes(3)}, log, "note")  # fmt: skip
+    back = {log: bytes_of([*ROW[:3], replace(ROW[3], base=6)])}
+    alone = (log, "SEG-PDR-012", "note")
+    to.finds("order", "Offsets go back.", "SEG-LOG-006", back, log, "error", alone)
+    low = {name_of(100): bytes_of([Batch(base=99, recs=(Rec(), Rec()))])}
+    to.finds("below-the-base", "It begins below the name of its file.", "SEG-LOG-008", low, name_of(100), "error", (name_of(100), "SEG-PDR-012", "note"))  # fmt: skip
+    over = [*FIRST[:4], replace(FIRST[4], recs=(*FIRST[4].recs, Rec(key=b"k3", value=b"value")))]
+    to.finds("into-the-next", "It ends in the segment behind.", "SEG-PDR-013", {**whole(over), **whole(SECOND, 15)}, log, "error")  # fmt: skip
+    short = {**good, "15.log": bytes_of(SECOND)}
+    to.finds("name", "A name with too few digits.", "SEG-PDR-005", short, "15.log", "error", ("15.log", "SEG-PDR-012", "note"))  # fmt: skip
+    again = {**good, "0.log": bytes_of(SECOND)}
+    to.finds("name-twice", "Another name for the same file.", "SEG-PDR-005", again, "0.log", "error")
+    to.finds("bare", "A log without indexes.", "SEG-PDR-012", {log: bytes_of(FIRST)}, log, "note")
+    to.says("others", "Other files mean nothing.", must("SEG-PDR-011"), {**good, "notes.txt": b"mine"})
+    to.says("set-aside", "Nor do files that were set aside.", must("SEG-PDR-009"), {**good, f"{log}.cleaned": b"half"})
+
+
+def _side_files(to: Verifying) -> None:
+    good = whole(FIRST)
+    for kind in (".index", ".timeindex"):
+        file = name_of(99, kind)
+        to.finds(f"orphan{kind.replace('.', '-')}", "An index without a log.", "SEG-PDR-008", {**good, file: b""}, file, "warning")  # fmt: skip
+    shot = name_of(15, ".snapshot")
+    to.finds("snapshot", "A snapshot with a wrong checksum.", "SEG-PSN-002", {**good, shot: snapshot((9, -1))[:-1] + b"\1"}, shot, "error")  # fmt: skip
+    to.finds("epochs", "Epochs that go back.", "SEG-CKP-007", {**good, **epochs((3, 0), (2, 5))}, EPOCHS, "warning")
+    meta = "partition.metadata"
+    to.finds("metadata", "A file without a topic id.", "SEG-CKP-009", {**good, meta: b"x"}, meta, "error")
+    index, times = name_of(0, ".index"), name_of(0, ".timeindex")
+    row = (5).to_bytes(4, "big") + SIZE.to_bytes(4, "big")
+    to.says("index-entry", "An entry of an index, and it is right.", must("SEG-IDX-003"), {**good, index: row})
+    wrong = {**good, index: (5).to_bytes(4, "big") + (SIZE + 1).to_bytes(4, "big")}
+    to.finds("index-position", "It leads into the middle of an entry.", "SEG-IDX-003", wrong, index, "error")
+    other = {**good, index: (1).to_bytes(4, "big") + SIZE.to_bytes(4, "big")}
+    to.finds("index-offset", "It names an offset of another entry.", "SEG-IDX-006", other, index, "error")
+    late = {**good, times: time_entry(1042, 14) + time_entry(1041, 14)}
+    follows = ((times, "SEG-TIX-004", "error"), (times, "SEG-TIX-005", "warning"))
+    to.finds("time-order", "Times go back.", "SEG-TIX-002", late, times, "error", *follows)
+    ended = [data(0, b"a"), marker("ABORT", 1, leader_epoch=0)]
+    listed = {**whole(ended), name_of(0, ".txnindex"): aborted(9, 0, 1, 2)}
+    to.says("aborted", "An aborted transaction, as it is listed.", should("SEG-TXN-006"), listed)
+    version = {**listed, name_of(0, ".txnindex"): b"\1\0" + aborted(9, 0, 1, 2)[2:]}
+    to.finds("aborted-version", "A version that nobody knows.", "SEG-TXN-002", version, name_of(0, ".txnindex"), "error")  # fmt: skip

@@ -2,25 +2,31 @@
 
 numba keeps machine code on disk beside the source, or in the user's cache directory where that is read-only, or where
 ``NUMBA_CACHE_DIR`` says. It looks at one source file only to see whether the code is still current; but a kernel also
-holds the code of all its helpers. So what is kept is stamped with the state of this whole package.
+holds the code of all its helpers. So what is kept is stamped with the state of every module that it was made from.
 """
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from numba import njit, types
 
+from seglog_format.columnar.pipeline import HelperCompiler, KernelCompiler
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 FunctionT = TypeVar("FunctionT", bound="Callable[..., Any]")
 
-OPTIONS: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy"}
+OPTIONS: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+HELPER_OPTIONS: Final = {**OPTIONS, "no_cpython_wrapper": True, "pipeline_class": HelperCompiler}
 
 STAMP: Final = "_source_stamp"
+HERE: Final = Path(__file__).parent
+IMPORTED: Final = re.compile(r"^\s*from seglog_format\.columnar(?:\.(\w+))? import (\w+)", re.MULTILINE)
 
 KERNELS: Final[list[Any]] = []
 """Every kernel, so that somebody can compile them ahead."""
@@ -28,12 +34,12 @@ KERNELS: Final[list[Any]] = []
 
 def helper(function: FunctionT) -> FunctionT:
     """A function that kernels call; it becomes part of each."""
-    return cast("FunctionT", _for_any_value(njit(**OPTIONS)(function)))
+    return cast("FunctionT", _for_any_value(njit(**HELPER_OPTIONS)(function)))
 
 
-def hot(function: FunctionT) -> FunctionT:
-    """A helper that machine code never calls: LLVM puts it into its callers, after it was analysed once."""
-    return cast("FunctionT", _for_any_value(njit(forceinline=True, **OPTIONS)(function)))
+def inlined(function: FunctionT) -> FunctionT:
+    """A helper that machine code never calls: it becomes part of its callers, whatever its size."""
+    return cast("FunctionT", _for_any_value(njit(forceinline=True, **HELPER_OPTIONS)(function)))
 
 
 def _for_any_value(dispatcher: Any) -> Any:
@@ -47,34 +53,47 @@ def _for_any_value(dispatcher: Any) -> Any:
     return dispatcher
 
 
-def inlined(function: FunctionT) -> FunctionT:
-    """A helper of a single caller, or of a few instructions: written into its callers before they are compiled."""
-    return cast("FunctionT", njit(inline="always", **OPTIONS)(function))
-
-
 def kernel(function: FunctionT) -> FunctionT:
     """A function that Python calls, compiled when it is first called and kept on disk."""
-    dispatcher = njit(**OPTIONS)(function)
+    dispatcher = njit(pipeline_class=KernelCompiler, **OPTIONS)(function)
     try:
         dispatcher.enable_caching()
     except RuntimeError:  # nowhere to write: compiled anew in each process
         pass
     else:
-        _stamp(dispatcher)
+        _stamp(dispatcher, Path(function.__code__.co_filename).stem)
     KERNELS.append(dispatcher)
     return cast("FunctionT", dispatcher)
 
 
-def _stamp(dispatcher: Any) -> None:
-    """Let kept code be current as long as no module of this package changes; numba has no public way to say so."""
+def _stamp(dispatcher: Any, module: str) -> None:
+    """Let kept code be current as long as no module that it comes from changes; numba has no public way to say so."""
     kept = getattr(dispatcher, "_cache", None)
     for holder in (kept, getattr(kept, "_cache_file", None)):
         if hasattr(holder, STAMP):
-            setattr(holder, STAMP, _package_stamp())
+            setattr(holder, STAMP, _state_of(_sources(module)))
+
+
+def _state_of(names: frozenset[str]) -> tuple[float, int]:
+    """Latest change and total size of some modules."""
+    states = [(HERE / f"{name}.py").stat() for name in names]
+    return max(state.st_mtime for state in states), sum(state.st_size for state in states)
 
 
 @cache
-def _package_stamp() -> tuple[float, int]:
-    """Latest change and total size of the sources of this package."""
-    states = [path.stat() for path in sorted(Path(__file__).parent.glob("*.py"))]
-    return max(state.st_mtime for state in states), sum(state.st_size for state in states)
+def _sources(module: str) -> frozenset[str]:
+    """A module of this package, and those that it imports, directly or not."""
+    found, open_ends = {module, "pipeline"}, [module]
+    while open_ends:
+        new = _imported(open_ends.pop()) - found
+        found |= new
+        open_ends += new
+    return frozenset(found)
+
+
+@cache
+def _imported(module: str) -> frozenset[str]:
+    """The modules of this package that one of them imports."""
+    text = (HERE / f"{module}.py").read_text(encoding="utf-8")
+    names = {first or second for first, second in IMPORTED.findall(text)}
+    return frozenset(name for name in names if (HERE / f"{name}.py").exists())

@@ -137,7 +137,7 @@ def fill_table(log: Bytes, state: Numbers, path: int, table: Table) -> int:
     position, previous, first_allowed, last_allowed = state[0], state[1], state[2], state[3]
     if position < 0:
         return 0
-    data, rows, end, row = region(log), region(table.reshape(-1)), len(log), 0
+    data, rows, end, row = region(log), region(table), len(log), 0
     while row < len(table):
         size = entry_size(data, position, end)
         if size < 0:

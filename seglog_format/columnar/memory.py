@@ -23,7 +23,7 @@ REGION: Final = types.UniTuple(types.int64, 2)
 
 @intrinsic
 def region(typing: Any, array: Any) -> Any:
-    """What the loads and stores below take: address and size of an array of bytes.
+    """What the loads and stores below take: address and size in bytes of an array of bytes or numbers.
 
     An array itself would be counted up and down in every call of a helper. Whoever calls the kernel keeps it alive.
     """
@@ -32,7 +32,8 @@ def region(typing: Any, array: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = context.make_array(signature.args[0])(context, builder, arguments[0])
         address = builder.ptrtoint(view.data, I64)
-        return context.make_tuple(builder, signature.return_type, [address, view.nitems])
+        size = builder.mul(view.nitems, ir.Constant(I64, signature.args[0].dtype.bitwidth // 8))
+        return context.make_tuple(builder, signature.return_type, [address, size])
 
     return REGION(array), generate
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from seglog_format.columnar.compiled import kernel
 from seglog_format.columnar.entries import UNKNOWN_OFFSET, entry_offsets, entry_size, message_is_valid
 from seglog_format.columnar.layout import BATCH_MAGIC, CODEC_MASK, MAGIC, MESSAGE_ATTRIBUTES, NONE, ZSTD
@@ -52,8 +50,8 @@ def read_messages(  # noqa: C901, PLR0911, PLR0912 - each way out is another ans
     state: Numbers,
 ) -> int:
     """Read messages into rows until something ends that. Arguments and answers are those of `reader.read_batches`."""
-    data, plan_, state_ = region(log), region(plan.view(np.uint8)), region(state.view(np.uint8))
-    arena_, block_, sections_ = region(arena), region(block), region(sections.view(np.uint8))
+    data, plan_, state_ = region(log), region(plan), region(state)
+    arena_, block_, sections_ = region(arena), region(block), region(sections)
     end, to_offset, max_rows = len(log), plan[TO_OFFSET], plan[MAX_ROWS]
     if state[POSITION] < 0:
         return JUDGE

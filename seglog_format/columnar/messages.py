@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.columnar.compiled import helper, hot, inlined
+from seglog_format.columnar.compiled import helper, inlined
 from seglog_format.columnar.entries import entry_size
 from seglog_format.columnar.layout import (
     CODEC_MASK,
@@ -68,7 +68,7 @@ def message_timestamp(data: Region, position: int) -> int:
     return load_be64(data, position + MESSAGE_TIMESTAMP) if load_u8(data, position + MAGIC) == 1 else NO_TIMESTAMP
 
 
-@hot
+@inlined
 def decode_message(
     data: Region,
     position: int,

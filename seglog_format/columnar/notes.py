@@ -35,7 +35,7 @@ def note_entry(plan: Region, state: Region, block: Region, position: int, rows_b
 @kernel
 def fill_noted(log: Bytes, notes: Numbers, table: Table) -> None:
     """Put the headers of noted entries into a batch table, as far as their fields are stored as they are."""
-    data, rows = region(log), region(table.reshape(-1))
+    data, rows = region(log), region(table)
     for row in range(len(table)):
         position = notes[2 * row]
         if entry_size(data, position, len(log)) >= 0:  # it was when it was noted, unless the file has changed

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from seglog_format.columnar.compiled import inlined, kernel
 from seglog_format.columnar.entries import batch_is_valid, entry_offsets, entry_size
 from seglog_format.columnar.layout import (
@@ -83,9 +81,9 @@ def read_batches(  # noqa: C901, PLR0911, PLR0912 - each way out is another answ
         plan: what is wanted.
         state: where to start, and afterwards where to go on.
     """
-    data, plan_, state_ = region(log), region(plan.view(np.uint8)), region(state.view(np.uint8))
+    data, plan_, state_ = region(log), region(plan), region(state)
     arena_, block_, headers_ = region(arena), region(block), region(header_block)
-    aborted_, sections_ = region(aborted.view(np.uint8)), region(sections.view(np.uint8))
+    aborted_, sections_ = region(aborted), region(sections)
     end, to_offset, max_rows = len(log), plan[TO_OFFSET], plan[MAX_ROWS]
     if state[POSITION] < 0:
         return JUDGE

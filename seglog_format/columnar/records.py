@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from numba import int64, uint64
 
-from seglog_format.columnar.compiled import helper, hot, inlined
+from seglog_format.columnar.compiled import helper, inlined
 from seglog_format.columnar.memory import load_64, load_u8, store_64
 from seglog_format.columnar.plan import (
     FROM_TIMESTAMP,
@@ -76,7 +76,7 @@ def _long_varint(data: Region, position: int, stop: int, most: int) -> tuple[int
     return 0, DAMAGED
 
 
-@hot
+@inlined
 def decode_records(
     data: Region,
     section: tuple[int, int],
@@ -177,7 +177,7 @@ def sized(data: Region, position: int, stop: int) -> tuple[int, int, int]:
     return position, size, position + max(size, 0)
 
 
-@hot
+@inlined
 def read_headers(
     data: Region,
     position: int,

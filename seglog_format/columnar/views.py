@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from numba import int64, uint64
 
-from seglog_format.columnar.compiled import hot, inlined
+from seglog_format.columnar.compiled import inlined
 from seglog_format.columnar.memory import load_64, load_le32, load_le64, load_u8, store_8, store_32, store_64
 from seglog_format.columnar.plan import (
     HEADER_KEY_BYTES,
@@ -29,7 +29,7 @@ MAX_INLINE: Final = 12
 NO_TIMESTAMP: Final = -1
 
 
-@hot
+@inlined
 def put_view(block: Region, at: int, data: Region, position: int, size: int, place: int) -> None:
     """Store a view. ``place``: the buffer's number in the low 32 bits, and above them the place in it."""
     if size > MAX_INLINE:
@@ -41,7 +41,7 @@ def put_view(block: Region, at: int, data: Region, position: int, size: int, pla
     store_64(block, at + 8, low >> uint64(32) | high << uint64(32))
 
 
-@hot
+@inlined
 def _short(data: Region, position: int, size: int) -> tuple[int, int]:
     """Up to 12 bytes as two numbers."""
     low, high = uint64(0), uint64(0)
@@ -59,7 +59,7 @@ def _short(data: Region, position: int, size: int) -> tuple[int, int]:
     return low, high
 
 
-@hot
+@inlined
 def put_bytes(
     block: Region, at: int, valid_at: int, row: int, data: Region, position: int, size: int, place: int
 ) -> None:
@@ -85,7 +85,7 @@ def add(state: Region, number: int, amount: int) -> None:
     store_64(state, 8 * number, load_64(state, 8 * number) + amount)
 
 
-@hot
+@inlined
 def put_row(
     block: Region,
     columns: tuple[int, ...],
@@ -127,7 +127,7 @@ def _count(state: Region, size: int, nulls: int, referred: int) -> None:
         add(state, referred, size)
 
 
-@hot
+@inlined
 def put_header(
     block: Region,
     columns: tuple[int, int, int],

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import mutants
 import pytest
-from enforcement import REPOSITORY
+from enforcement import REPOSITORY, faults
 from mutation import worker
-from mutation.candidates import OUT_OF_SIGHT, Mutant, equivalents
+from mutation.candidates import OUT_OF_SIGHT, POWER_CUTS, Mutant, equivalents
 from mutation.operators import Mutation, mutations
 
 if TYPE_CHECKING:
@@ -71,6 +71,14 @@ def test_a_lot_is_drawn_by_each_mutant_for_itself() -> None:
     assert mutants.chosen(every, 10, 2) != first
     fewer = [one for one in every if one is not first[0]]
     assert mutants.chosen(fewer, 9, 1) == first[1:]
+
+
+def test_what_only_power_cuts_show_is_a_fault_and_has_its_proof() -> None:
+    known = {(one.requirement, one.find.strip().split("\n")[0]) for one in faults()}
+    assert set(POWER_CUTS) <= known
+    for proof in POWER_CUTS.values():
+        file, _, name = proof.partition("::")
+        assert f"def {name}(" in (REPOSITORY / file).read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from mutation.candidates import LAYERS, OUT_OF_SIGHT, Candidates, Mutant, equivalents, levels
+from mutation.candidates import LAYERS, OUT_OF_SIGHT, POWER_CUTS, Candidates, Mutant, equivalents, levels
 from mutation.worker import Flag, Task, loaded_files, reach, run, suite
 
 LEAST_SHARE = 0.95
@@ -154,13 +154,19 @@ def report(
         "byHandOfMusts": rates([one for one in by_hand if one[0].name in musts], {}),
         "outOfSight": {
             "modules": OUT_OF_SIGHT,
-            "byHand": [{"requirement": one.name, "kind": one.kind, "place": one.place} for one in hidden],
+            "byHand": [_hidden(one) for one in hidden],
             "functions": dict(sorted(candidates.unreached.items())),
         },
         "operators": dict(Counter(mutant.name for mutant, _ in _of_kind(outcomes, "generated")).most_common()),
         "survivors": [row(outcome, known) for outcome in outcomes if outcome[1].case is None],
         "killed": [row(outcome, known) for outcome in outcomes if outcome[1].case is not None],
     }
+
+
+def _hidden(one: Mutant) -> dict[str, Any]:
+    proof = POWER_CUTS.get((one.name, one.source))
+    found = {"requirement": one.name, "kind": one.kind, "place": one.place}
+    return found if proof is None else {**found, "shownByPowerCuts": proof}
 
 
 def _outcome(one: dict[str, Any]) -> Outcome:

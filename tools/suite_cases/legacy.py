@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from suite_cases.casefile import Family, may, must, should
+from suite_cases.casefile import Family, lay, may, must, should
 from suite_cases.codecs import gzip, lz4_frame, lz4_frame_v0, snappy_block, xerial, zstd
 from suite_cases.messages import LOG_APPEND_TIME, Msg, Wrapper, message, moved, resealed
 from suite_cases.primitives import replaced, sized32
@@ -87,6 +87,7 @@ def plain_messages() -> Family:
                 may("SEG-MSG-020", **both),
                 Msg(magic=magic, offset=3, attributes=bits),
             )
+        _told_attributes(family, magic)
         _negative_lengths(family, magic, both)
         _damaged(family, magic, both)
     _timestamps(family)
@@ -99,6 +100,22 @@ def plain_messages() -> Family:
         Msg(magic=1, offset=2),
     )
     return family
+
+
+def _told_attributes(family: Family, magic: int) -> None:
+    """The byte as it is stored, by those who tell it."""
+    for number in (-128, -1 & ~0x7, 0x70):
+        data, (answer,) = lay([Msg(magic=magic, attributes=number)])
+        answer["records"][0]["attributes"] = number
+        family.add(
+            f"magic-{magic}-attributes-told-{number}",
+            "decode",
+            "valid",
+            "The attributes are a signed byte.",
+            may("SEG-MSG-020", since="0.10" if magic else "0.8", needs=(f"magic:{magic}", "recordAttributes")),
+            request={"data": data.hex(), "options": {"crc": True}},
+            expect={"batches": [answer], "consumed": len(data), "tail": None},
+        )
 
 
 def _negative_lengths(family: Family, magic: int, both: dict[str, object]) -> None:

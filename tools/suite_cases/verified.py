@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from suite_cases.batches import Batch, Rec
 from suite_cases.casefile import Terms, may, must, should
+from suite_cases.codecs import gzip, lz4_frame, xerial
 from suite_cases.control import data, marker
 from suite_cases.primitives import flipped
 from suite_cases.repairs import EPOCHS, FIRST, POINTS, SECOND, epochs, offsets, segment, snapshot
@@ -52,6 +53,7 @@ def verified(family: Family) -> None:
     to = Verifying(family)
     _directories(to)
     _segments(to)
+    _streams(to)
     _side_files(to)
 
 
@@ -104,6 +106,20 @@ def _segments(to: Verifying) -> None:
     to.finds("bare", "A log without indexes.", "SEG-PDR-012", {log: bytes_of(FIRST)}, log, "note")
     to.says("others", "Other files mean nothing.", must("SEG-PDR-011"), {**good, "notes.txt": b"mine"})
     to.says("set-aside", "Nor do files that were set aside.", must("SEG-PDR-009"), {**good, f"{log}.cleaned": b"half"})
+
+
+def _streams(to: Verifying) -> None:
+    """Bytes behind the last frame of compressed data, which readers pass over."""
+    log = name_of(0)
+    for codec, rule, compress in (
+        ("gzip", "SEG-COD-018", gzip),
+        ("snappy", "SEG-COD-019", xerial),
+        ("lz4", "SEG-COD-011", lz4_frame),
+    ):
+        batch = Batch(codec=codec, compress=compress)
+        to.says(f"{codec}-to-its-end", "Nothing is behind it.", should(rule), whole([batch]))
+        behind = replace(batch, compress=lambda content, compress=compress: compress(content) + b"\0\0\0")
+        to.finds(f"{codec}-and-more", "Three bytes are behind it.", rule, whole([behind]), log, "warning")
 
 
 def _side_files(to: Verifying) -> None:

@@ -58,6 +58,7 @@ FEATURES: Final = {
     "logState": True,
     "leaderEpochs": True,
     "applicationRecords": True,
+    "recordAttributes": True,
     "recovery": ["like-brokers", "by-the-text"],
 }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from kio.serial import entity_reader
 
-from seglog_format.serve.catalog import open_catalog
+from seglog_format.serve.catalog import CatalogOptions, open_catalog
 from seglog_format.serve.schemas import request_type, response_type, write_entity
 from seglog_format.serve.server import Server
 from seglog_format.serve.settings import Settings
@@ -135,11 +135,11 @@ class Served(SimpleNamespace):
 
 
 @contextmanager
-def serving(*paths: Path, **settings: Answer) -> Iterator[Served]:
+def serving(*paths: Path, options: CatalogOptions | None = None, **settings: Answer) -> Iterator[Served]:
     """A server over these directories; it must not have failed at anything."""
     findings: list[str] = []
     failures: list[str] = []
-    catalog = open_catalog(paths, on_finding=findings.append)
+    catalog = open_catalog(paths, on_finding=findings.append, options=options)
     with Server(catalog, Settings(port=0, **settings), failures.append) as server:
         yield Served(port=server.address.port, findings=findings, failures=failures, server=server)
     assert failures == []

@@ -37,6 +37,7 @@ Examples:
     "--port", type=click.IntRange(0, 65535), default=9092, show_default=True, help="Listen on this port; 0 for any."
 )
 @click.option("--trust-indexes", is_flag=True, help="Start lookups at index entries that look right.")
+@click.option("--raw", is_flag=True, help="Send bytes whatever they are, damage and all: to try clients with.")
 @click.option(
     "--processors", type=click.IntRange(1, 64), default=2, show_default=True, help="Threads that read and send."
 )
@@ -63,6 +64,7 @@ def command(  # noqa: PLR0913 - options of a command
     host: str,
     port: int,
     trust_indexes: bool,
+    raw: bool,
     processors: int,
     io_threads: int,
     max_connections: int,
@@ -78,7 +80,7 @@ def command(  # noqa: PLR0913 - options of a command
     """
     _warn_of_exposure(host)
     try:
-        from seglog_format.serve.catalog import open_catalog
+        from seglog_format.serve.catalog import CatalogOptions, open_catalog
         from seglog_format.serve.server import Server
         from seglog_format.serve.settings import Settings
     except ModuleNotFoundError as error:
@@ -95,7 +97,7 @@ def command(  # noqa: PLR0913 - options of a command
     _allow_more_files()
     tell = _tell_as_json if as_json else diagnose
     with _until_told() as told:
-        catalog = open_catalog(paths, on_finding=tell, trust_indexes=trust_indexes)
+        catalog = open_catalog(paths, on_finding=tell, options=CatalogOptions(trust_indexes=trust_indexes, is_raw=raw))
         with Server(catalog, settings, on_failure=tell) as server:
             diagnose(_counted(catalog.topics))
             diagnose(f"listening on {_endpoint(server.address.host, server.address.port)}")

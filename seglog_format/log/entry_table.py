@@ -102,6 +102,13 @@ class EntryTable:
         self.tail: Tail | None = None
         self.damage: FormatError | None = None
 
+    def go_on_from(self, other: EntryTable) -> None:
+        """Take over the entries that another walk of the same file has found; the rest is walked again."""
+        if other.last_offsets and other.last_offsets[-1] <= self.allowed.last:
+            self.positions, self.last_offsets = other.positions, other.last_offsets
+            self.max_timestamps, self.running_maxima = other.max_timestamps, other.running_maxima
+            self.position, self.tail, self.damage = other.position, None, None
+
     @property
     def is_complete(self) -> bool:
         """Whether there is nothing left to walk."""

@@ -278,6 +278,29 @@ class LogSegment:
         at, found = Location(self.path, frame.position), f"{frame.size} bytes ({frame.kind.value})"
         raise TruncatedError(at, "SEG-LOG-004", expected="the entry that stood here", found=found)
 
+    def go_on_from(self, other: LogSegment) -> bool:
+        """Take over where another object found the entries of the same file, which may have grown since.
+
+        Returns:
+            False where the last of them does not stand there any more: then nothing is taken over. True where there
+            were none.
+
+        Raises:
+            UsageError: the file is gone, or may not be read.
+        """
+        self._table.go_on_from(other._table)  # noqa: SLF001 - of the same class
+        if not self._table.positions:
+            return not other._table.positions  # noqa: SLF001 - of the same class
+        try:
+            last = self.entry(len(self._table.positions) - 1)
+            is_same = (last.header.last_offset, last.end) == (self._table.last_offsets[-1], self._table.position)
+            verify_checksum(last, Location(self.path, last.position))
+        except FormatError:
+            is_same = False
+        if not is_same:
+            self._table = EntryTable(self.allowed)
+        return is_same
+
     def raise_damage(self) -> None:
         """Raise what stopped the walk, if anything did.
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from kio.schema.errors import ErrorCode
 
 from seglog_format.serve.api_cluster import describe_cluster, find_coordinator, metadata
+from seglog_format.serve.api_fetch import fetch
 from seglog_format.serve.api_groups import heartbeat, join_group, leave_group, offset_commit, offset_fetch, sync_group
-from seglog_format.serve.api_log import fetch, list_offsets, offset_for_leader_epoch
+from seglog_format.serve.api_log import list_offsets, offset_for_leader_epoch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import timedelta
 
+    from seglog_format.serve.arrivals import Arrivals
     from seglog_format.serve.catalog import Catalog
     from seglog_format.serve.delays import Delays
     from seglog_format.serve.groups import Coordinator
@@ -57,11 +58,21 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What requests are answered from."""
+    """What requests are answered from.
+
+    Attributes:
+        catalog: what is served.
+        coordinator: of consumer groups.
+        delays: calls functions later.
+        arrivals: tells who waits when something was written.
+        submit: has an I/O thread call a function.
+    """
 
     catalog: Catalog
     coordinator: Coordinator
     delays: Delays
+    arrivals: Arrivals
+    submit: Callable[[Callable[[], None]], None]
 
 
 def milliseconds(duration: timedelta) -> int:

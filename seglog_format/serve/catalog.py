@@ -16,9 +16,9 @@ from seglog_format.errors import Location, SeglogError, UsageError
 from seglog_format.log.directory import LogDirectory
 from seglog_format.log.file_bytes import read_whole
 from seglog_format.log.listing import PartitionEntry, is_log_directory, list_log_directory
-from seglog_format.log.partition import Partition, open_partition
+from seglog_format.log.partition import open_partition
 from seglog_format.names import FileKind, parse_partition_directory
-from seglog_format.serve.served_partition import ServedPartition
+from seglog_format.serve.served_partition import ServedPartition, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -56,6 +56,21 @@ class Topic:
         return self.name in INTERNAL_TOPICS
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogOptions:
+    """How partitions are served.
+
+    Attributes:
+        trust_indexes: see `open_partition`.
+        is_raw: send bytes whatever they are.
+        end_of: for a topic and a partition that somebody writes to here: what tells how far it may be read.
+    """
+
+    trust_indexes: bool = False
+    is_raw: bool = False
+    end_of: Callable[[str, int], Callable[[], int]] | None = None
+
+
 class Catalog:
     """The topics of some directories. Names are looked up in what was listed: no request can name a path.
 
@@ -64,22 +79,20 @@ class Catalog:
         cluster_id: as the directories say, or a name of our own.
     """
 
-    def __init__(
-        self, paths: Iterable[Path], *, on_finding: Callable[[str], None], trust_indexes: bool = False
-    ) -> None:
+    def __init__(self, paths: Iterable[Path], options: CatalogOptions, on_finding: Callable[[str], None]) -> None:
         """List the directories; no log file is opened.
 
         Args:
             paths: of log directories or partition directories.
+            options: how to serve them.
             on_finding: told of what cannot be served.
-            trust_indexes: see `open_partition`.
 
         Raises:
             UsageError: a path is neither, or cannot be read.
         """
         self._on_finding = on_finding
-        self._trust_indexes = trust_indexes
-        self._openers: dict[tuple[str, int], Callable[[], Partition]] = {}
+        self._options = options
+        self._sources: dict[tuple[str, int], Source] = {}
         self._served: OrderedDict[tuple[str, int], ServedPartition] = OrderedDict()
         self._lock = Lock()
         self.cluster_id = DEFAULT_CLUSTER_ID
@@ -87,20 +100,14 @@ class Catalog:
         for path in paths:
             for entry in self._entries(path):
                 self._add(entry, found)
-        self.topics = {name: _topic(name, numbers) for name, numbers in sorted(found.items())}
-        self._names = {topic.topic_id: topic.name for topic in self.topics.values()}
+        self._names: dict[uuid.UUID, str] = {}
+        self.topics = {name: self._topic(name, numbers) for name, numbers in sorted(found.items())}
 
     def _entries(self, path: Path) -> list[PartitionEntry]:
         if not is_log_directory(path):
-            entry = PartitionEntry(path, parse_partition_directory(path.absolute().name))
-            opener = partial(open_partition, path, trust_indexes=self._trust_indexes)
-            self._openers.setdefault(entry.name.topic_partition, opener)
-            return [entry]
+            return [PartitionEntry(path, parse_partition_directory(path.absolute().name))]
         directory = LogDirectory(list_log_directory(path))
         self.cluster_id = _cluster_id(directory) or self.cluster_id
-        for entry in directory.partitions.values():
-            opener = partial(directory.open, entry, trust_indexes=self._trust_indexes)
-            self._openers.setdefault(entry.name.topic_partition, opener)
         return list(directory.partitions.values())
 
     def _add(self, entry: PartitionEntry, found: dict[str, dict[int, Path]]) -> None:
@@ -108,6 +115,20 @@ class Catalog:
         other = found.setdefault(topic, {}).setdefault(number, entry.path)
         if other != entry.path:
             self._on_finding(f"{entry.path}: not served, {other} is the same partition")
+            return
+        options = self._options
+        end_of = options.end_of(topic, number) if options.end_of is not None else None
+        copy = False if end_of is not None else None  # the lock is ours then, and nothing is cut short
+        opener = partial(open_partition, entry.path, trust_indexes=options.trust_indexes, copy=copy)
+        self._sources[topic, number] = Source(topic, number, entry.path, opener, end_of, is_raw=options.is_raw)
+
+    def _topic(self, name: str, partitions: Mapping[int, Path]) -> Topic:
+        """A topic with the id that its directories say, unless another topic has that, as copies have."""
+        ids = (_topic_id(path) for _, path in sorted(partitions.items()))
+        topic_id = next((found for found in ids if found is not None and found not in self._names), None)
+        topic = Topic(name, topic_id or uuid.uuid5(NAMESPACE, name), dict(sorted(partitions.items())))
+        self._names[topic.topic_id] = name
+        return topic
 
     def topic_of(self, topic_id: uuid.UUID | None) -> Topic | None:
         """The topic with an id; None where there is none."""
@@ -117,13 +138,13 @@ class Catalog:
     def partition(self, topic: str, number: int) -> ServedPartition | None:
         """A partition to read from; None where there is none."""
         key = (topic, number)
-        opener = self._openers.get(key)
-        if opener is None:
+        source = self._sources.get(key)
+        if source is None:
             return None
         with self._lock:
             served = self._served.get(key)
             if served is None:
-                served = self._served[key] = ServedPartition(topic, number, opener, self._on_finding)
+                served = self._served[key] = ServedPartition(source, self._on_finding)
             self._served.move_to_end(key)
             resting = self._longest_unused()
         if resting is not None:
@@ -152,12 +173,6 @@ class Catalog:
                 served.rest()
 
 
-def _topic(name: str, partitions: Mapping[int, Path]) -> Topic:
-    ids = (_topic_id(path) for _, path in sorted(partitions.items()))
-    topic_id = next((found for found in ids if found is not None), None)
-    return Topic(name, topic_id or uuid.uuid5(NAMESPACE, name), dict(sorted(partitions.items())))
-
-
 def _topic_id(path: Path) -> uuid.UUID | None:
     file = path / FileKind.PARTITION_METADATA.value
     try:
@@ -175,7 +190,9 @@ def _cluster_id(directory: LogDirectory) -> str | None:
         return None
 
 
-def open_catalog(paths: Iterable[Path], *, on_finding: Callable[[str], None], trust_indexes: bool = False) -> Catalog:
+def open_catalog(
+    paths: Iterable[Path], *, on_finding: Callable[[str], None], options: CatalogOptions | None = None
+) -> Catalog:
     """List directories, of which at least one partition has to come.
 
     Raises:
@@ -183,7 +200,7 @@ def open_catalog(paths: Iterable[Path], *, on_finding: Callable[[str], None], tr
         FormatError: a path is neither a log directory nor named like a partition directory.
     """
     given = tuple(paths)
-    catalog = Catalog(given, on_finding=on_finding, trust_indexes=trust_indexes)
+    catalog = Catalog(given, options or CatalogOptions(), on_finding)
     if not catalog.topics:
         msg = f"{', '.join(map(str, given))}: no partition directory to serve"
         raise UsageError(msg)

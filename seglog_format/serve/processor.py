@@ -8,7 +8,7 @@ import time
 from collections import deque
 from queue import Full
 from threading import Thread
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seglog_format.serve.schemas import UnreadableRequestError
 from seglog_format.serve.slices import Chunk, SliceLostError, close_all
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from seglog_format.serve.connection import Connection
 
-    RequestQueue = Queue["Waiting | None"]
+    Job: TypeAlias = "Waiting | Callable[[], None] | None"
+    RequestQueue = Queue[Job]
 
 SWEEP_SECONDS: Final = 1.0
 """How often idle connections are looked for."""

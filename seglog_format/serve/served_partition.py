@@ -2,6 +2,9 @@
 
 An entry is sent as it is stored, never decoded. Its frame was reached by a walk from the start of the segment, and its
 checksum is verified once; what was right is remembered. Damage ends a fetch before it, and the next one fails there.
+
+Whoever comes to the end of the log makes this look again: at the directory, and at the last file. What was found out
+about files that are still there stays.
 """
 
 from __future__ import annotations
@@ -9,28 +12,26 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from seglog_format.errors import FormatError, Location, OffsetOutOfRangeError, TruncatedError
-from seglog_format.log.transactions import Transactions
+from seglog_format.errors import FormatError, Location, OffsetOutOfRangeError, TruncatedError, UsageError
 from seglog_format.model import INT64_MAX, CompressionCodec, TailKind
 from seglog_format.serve.slices import Chunk, FileSlice
+from seglog_format.serve.transactions import ServedTransactions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from seglog_format.log.partition import Partition
     from seglog_format.log.segment import LogSegment
+    from seglog_format.log.transactions import Transactions
     from seglog_format.model import AbortedTxn, Frame, TimestampOffset
 
 MIN_SLICE_SIZE: Final = 1 << 14
 """Fewer bytes than this are copied: sending them from the file costs more, and an open file."""
 
-MAGIC_PLACE: Final = 16
-ATTRIBUTES_LOW_PLACE: Final = 22
-"""Of the byte of a batch's attributes that says whether it is transactional."""
-TRANSACTIONAL: Final = 0x10
-BATCH_MAGIC: Final = 2
+FileState: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,41 +60,65 @@ class Fetched:
     has_zstd: bool = False
 
 
-class ServedPartition:
-    """A partition that several clients read at once; one at a time looks up, all of them are sent to in parallel.
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a partition comes from.
 
     Attributes:
         topic: its topic.
         number: of the partition.
+        path: of its directory.
+        opener: opens the directory.
+        end: up to where it may be read, where somebody writes to it in this process; None where nobody does.
+        is_raw: bytes are sent whatever they are, damage and all.
     """
 
-    def __init__(
-        self, topic: str, number: int, opener: Callable[[], Partition], on_finding: Callable[[str], None]
-    ) -> None:
+    topic: str
+    number: int
+    path: Path
+    opener: Callable[[], Partition]
+    end: Callable[[], int] | None = None
+    is_raw: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.number}"
+
+
+class ServedPartition:
+    """A partition that several clients read at once; one at a time looks up, all of them are sent to in parallel.
+
+    Attributes:
+        source: where it comes from.
+    """
+
+    def __init__(self, source: Source, on_finding: Callable[[str], None]) -> None:
         """Name the partition; no file is touched yet.
 
         Args:
-            topic: its topic.
-            number: of the partition.
-            opener: opens the directory.
+            source: where it comes from.
             on_finding: told, once, of each thing that keeps bytes from being served.
         """
-        self.topic = topic
-        self.number = number
-        self._opener = opener
+        self.source = source
         self._on_finding = on_finding
         self._lock = Lock()
         self._opened: Partition | None = None
+        self._state: FileState = ()
         self._checked: dict[int, bytearray] = {}
-        self._transactions: Transactions | None = None
+        self._transactions = ServedTransactions()
         self._told: set[str] = set()
 
     @property
     def _partition(self) -> Partition:
         if self._opened is None:
-            self._opened = self._opener()
+            self._opened = self._listed()
             self._tell_of_tails(self._opened)
         return self._opened
+
+    def _listed(self) -> Partition:
+        before = _state_of(self.source.path)
+        partition = self.source.opener()
+        self._state = before + _last_state(partition)
+        return partition
 
     def rest(self) -> None:
         """Close the files until somebody asks again, unless somebody does just now."""
@@ -109,8 +134,41 @@ class ServedPartition:
         with self._lock:
             if self._opened is not None:
                 self._opened.close()
-            self._opened, self._transactions = None, None
+            self._opened, self._transactions = None, ServedTransactions()
             self._checked.clear()
+
+    def look_again(self) -> bool:
+        """List the directory anew if it has changed, or its last file has; whether it may have."""
+        with self._lock:
+            try:
+                return self._look_again()
+            except UsageError:  # a file is gone, which whoever reads next will hear of
+                self._opened, self._transactions = None, ServedTransactions()
+                self._checked.clear()
+                return True
+
+    def _look_again(self) -> bool:
+        known = self._opened
+        if known is None:
+            return False
+        if _state_of(self.source.path) + _last_state(known) == self._state:
+            return False
+        known.close()
+        self._opened = None
+        self._opened = self._listed()
+        are_same = [self._still_knows(segment, known) for segment in self._opened.segments]
+        if not all(are_same):
+            self._transactions = ServedTransactions()
+        self._tell_of_tails(self._opened)
+        return True
+
+    def _still_knows(self, segment: LogSegment, before: Partition) -> bool:
+        """Take over what was known of a file; False where it has become another."""
+        known = next((each for each in before.segments if each.base_offset == segment.base_offset), None)
+        if known is not None and segment.go_on_from(known):
+            return True
+        self._checked.pop(segment.base_offset, None)
+        return known is None
 
     def log_range(self, *, is_committed_only: bool) -> LogRange:
         """Where the log starts and ends.
@@ -151,16 +209,15 @@ class ServedPartition:
         """
         with self._lock:
             try:
+                if self.source.is_raw:
+                    return self._fetch_raw(offset, max_bytes, is_committed_only=is_committed_only, is_first=is_first)
                 return self._fetch(offset, max_bytes, is_committed_only=is_committed_only, is_first=is_first)
             except FormatError as error:
                 self._tell(error)
                 raise
 
     def _fetch(self, offset: int, max_bytes: int, *, is_committed_only: bool, is_first: bool) -> Fetched:
-        log = self._range(is_committed_only=is_committed_only)
-        if not log.start <= offset <= log.end:
-            msg = f"{self.topic}-{self.number}: offset {offset} is not from {log.start} to {log.end}"
-            raise OffsetOutOfRangeError(msg)
+        log = self._range_around(offset, is_committed_only=is_committed_only)
         limit = log.stable if is_committed_only else log.end
         found = self._first_entry(offset) if offset < limit else None
         if found is None:
@@ -171,6 +228,28 @@ class ServedPartition:
         if stop <= first and not is_first:
             return Fetched(log, None, () if is_committed_only else None)
         return self._answer(log, segment, (first, max(stop, first + 1)), offset, is_committed_only=is_committed_only)
+
+    def _range_around(self, offset: int, *, is_committed_only: bool) -> LogRange:
+        log = self._range(is_committed_only=is_committed_only)
+        if not log.start <= offset <= log.end:
+            msg = f"{self.source}: offset {offset} is not from {log.start} to {log.end}"
+            raise OffsetOutOfRangeError(msg)
+        return log
+
+    def _fetch_raw(self, offset: int, max_bytes: int, *, is_committed_only: bool, is_first: bool) -> Fetched:
+        """Bytes from the entry with an offset on, or from where entries end, cut at the size as brokers cut them."""
+        log = self._range_around(offset, is_committed_only=is_committed_only)
+        aborted = self._aborted(offset, INT64_MAX) if is_committed_only else None
+        for segment in self._partition.segments:
+            table = segment.entries
+            number = table.find(offset)
+            start = table.position if number is None else table.positions[number]
+            rest = len(segment.data) - start
+            if segment.allowed.last >= offset and rest:
+                first = rest if number is None else len(segment.entry(number).data)
+                size = min(rest, max(max_bytes, first if is_first else 0))
+                return Fetched(log, _taken(segment, start, size) if size else None, aborted)
+        return Fetched(log, None, aborted)
 
     def _answer(
         self, log: LogRange, segment: LogSegment, numbers: tuple[int, int], offset: int, *, is_committed_only: bool
@@ -242,11 +321,19 @@ class ServedPartition:
 
     def _marks(self, segment: LogSegment) -> bytearray:
         """One byte for each entry: whether it was right."""
-        return self._checked.setdefault(segment.base_offset, bytearray(len(segment.entries.positions)))
+        marks = self._checked.setdefault(segment.base_offset, bytearray())
+        marks.extend(bytes(len(segment.entries.positions) - len(marks)))
+        return marks
 
     def _range(self, *, is_committed_only: bool) -> LogRange:
         partition = self._partition
         start, end = partition.log_start_offset, partition.log_end_offset
+        if self.source.is_raw:
+            last = partition.segments[-1] if partition.segments else None
+            end += last is not None and len(last.data) > last.entries.position
+            return LogRange(start, end, end)
+        if self.source.end is not None:
+            end = max(start, min(end, self.source.end()))
         if not is_committed_only:
             return LogRange(start, end, end)
         return LogRange(start, end, min(end, max(start, self._work_out_transactions().last_stable_offset)))
@@ -257,16 +344,15 @@ class ServedPartition:
         return tuple(one for one in listed[place:] if one.first_offset < to_offset)
 
     def _work_out_transactions(self) -> Transactions:
-        """The transactions of the whole log; headers alone are read where none of them has one."""
-        if self._transactions is None:
-            partition = self._partition
-            if any(segment.damage is not None or _is_transactional(segment) for segment in partition.segments):
-                self._transactions = partition.transactions
-            else:
-                self._transactions = Transactions(end_offset=partition.log_end_offset)
-        return self._transactions
+        """The transactions of the whole log."""
+        found = self._transactions.found
+        if found.end_offset < self._partition.log_end_offset and found.damage is None:
+            return self._transactions.read_on(self._partition)
+        return found
 
     def _tell_of_tails(self, partition: Partition) -> None:
+        if self.source.end is not None or self.source.is_raw:
+            return
         last = partition.segments[-1] if partition.segments else None
         if last is not None and last.tail is not None and last.tail.kind is not TailKind.NONE:
             tail = last.tail
@@ -299,9 +385,19 @@ def _raise_lost_end(segment: LogSegment) -> None:
         raise TruncatedError(Location(segment.path, tail.position), "SEG-LOG-004", expected=expected, found=found)
 
 
-def _is_transactional(segment: LogSegment) -> bool:
-    data = segment.data
-    return any(
-        data[position + MAGIC_PLACE] == BATCH_MAGIC and data[position + ATTRIBUTES_LOW_PLACE] & TRANSACTIONAL
-        for position in segment.entries.positions
-    )
+def _state_of(path: Path) -> FileState:
+    """What changes whenever a file does, or a directory.
+
+    Raises:
+        UsageError: it is gone.
+    """
+    try:
+        status = path.stat()
+    except OSError as error:
+        msg = f"{path}: {error.strerror}"
+        raise UsageError(msg) from error
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _last_state(partition: Partition) -> FileState:
+    return _state_of(partition.segments[-1].paths.log) if partition.segments else ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from queue import Queue
+from queue import Full, Queue
 from threading import Thread
 from typing import TYPE_CHECKING, Self
 
@@ -11,10 +11,11 @@ from kio.schema.errors import ErrorCode
 
 from seglog_format.serve.acceptor import Acceptor
 from seglog_format.serve.apis import API_VERSIONS, APIS, versions
+from seglog_format.serve.arrivals import Arrivals
 from seglog_format.serve.calls import Call, Services
 from seglog_format.serve.delays import Delays
 from seglog_format.serve.groups import Coordinator
-from seglog_format.serve.processor import Processor, Waiting
+from seglog_format.serve.processor import HELD_SECONDS, Processor, Waiting
 from seglog_format.serve.schemas import UnreadableRequestError
 from seglog_format.serve.wire import Request, decode_request, encode_response, peek
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from seglog_format.serve.calls import Address
     from seglog_format.serve.catalog import Catalog
+    from seglog_format.serve.processor import Job
     from seglog_format.serve.settings import Settings
     from seglog_format.serve.slices import Chunk
 
@@ -51,8 +53,8 @@ class Server:
         self._catalog = catalog
         self._on_failure = on_failure
         self._delays = Delays()
-        self._services = Services(catalog, Coordinator(self._delays), self._delays)
-        self._requests: Queue[Waiting | None] = Queue(settings.queue_length)
+        self._services = Services(catalog, Coordinator(self._delays), self._delays, Arrivals(), self._submit)
+        self._requests: Queue[Job] = Queue(settings.queue_length)
         self._processors = [
             Processor(number, self._requests, settings.idle_seconds, self._acceptor.connection_closed)
             for number in range(settings.processors)
@@ -92,15 +94,34 @@ class Server:
     ) -> None:
         self.stop()
 
+    def _submit(self, action: Callable[[], None]) -> None:
+        """Have an I/O thread do something, as soon as there is room in the queue."""
+        try:
+            self._requests.put_nowait(action)
+        except Full:
+            self._delays.after(HELD_SECONDS, partial(self._submit, action))
+
     def _answer_requests(self) -> None:
-        while (waiting := self._requests.get()) is not None:
-            try:
-                self._answer(waiting)
-            except UnreadableRequestError:
-                waiting.answer(None)
-            except Exception as error:  # noqa: BLE001 - a fault of ours ends one connection, not the server
-                waiting.answer(None)
-                self._on_failure(f"a request was not answered: {type(error).__name__}: {error}")
+        while (job := self._requests.get()) is not None:
+            if isinstance(job, Waiting):
+                self._answer_request(job)
+            else:
+                self._look_again(job)
+
+    def _look_again(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except Exception as error:  # noqa: BLE001 - as below; whoever waits is let go when its connection is idle
+            self._on_failure(f"a request that waited was not answered: {type(error).__name__}: {error}")
+
+    def _answer_request(self, waiting: Waiting) -> None:
+        try:
+            self._answer(waiting)
+        except UnreadableRequestError:
+            waiting.answer(None)
+        except Exception as error:  # noqa: BLE001 - a fault of ours ends one connection, not the server
+            waiting.answer(None)
+            self._on_failure(f"a request was not answered: {type(error).__name__}: {error}")
 
     def _answer(self, waiting: Waiting) -> None:
         key, version, correlation_id = peek(waiting.frame)

@@ -1,0 +1,84 @@
+"""The transactions of a served log: from headers and end markers, believed where the transaction indexes agree.
+
+Reading every byte of a log to be sure of every header takes as long as reading it. A header that is wrong makes its
+batch wrong, which is never sent; what it could still do is to hide an end marker, and so to join two transactions. The
+transaction indexes list what was aborted. Where both tell the same, nothing was hidden; where they do not, or where the
+walk meets damage, the checksums of the whole log decide.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.errors import FormatError
+from seglog_format.log.transactions import Transactions, end_marker, scan_transactions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_format.log.partition import Partition
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.model import Frame
+
+MAGIC_PLACE: Final = 16
+ATTRIBUTES_LOW_PLACE: Final = 22
+"""Of the byte of a batch's attributes that says whether it is transactional, or a control batch."""
+TRANSACTIONAL_OR_CONTROL: Final = 0x30
+BATCH_MAGIC: Final = 2
+
+
+class ServedTransactions:
+    """The transactions of one log, read on as it grows.
+
+    Attributes:
+        found: as far as the log was read.
+    """
+
+    def __init__(self) -> None:
+        self.found = Transactions()
+        self._is_sure = True
+
+    def read_on(self, partition: Partition) -> Transactions:
+        """Take what has come since the last call into account."""
+        if self._is_sure:
+            self._is_sure = self._agrees(partition)
+        if not self._is_sure:
+            self.found = scan_transactions(partition.segments, partition.log_start_offset)
+        return self.found
+
+    def _agrees(self, partition: Partition) -> bool:
+        known = len(self.found.aborted)
+        since = self.found.end_offset
+        new = [segment for segment in partition.segments if segment.allowed.last >= since]
+        try:
+            if not all(self._read(segment) for segment in new):
+                return False
+        except FormatError:
+            return False
+        self.found.end_offset = max(self.found.end_offset, partition.log_start_offset)
+        listed = [
+            (each.producer_id, each.first_offset, each.last_offset)
+            for segment in new
+            for each in (segment.transaction_index.entries if segment.transaction_index else ())
+            if each.last_offset >= since
+        ]
+        found = [(each.producer_id, each.first_offset, each.last_offset) for each in self.found.aborted[known:]]
+        return listed == found
+
+    def _read(self, segment: LogSegment) -> bool:
+        """Headers and markers of one segment; False where it is damaged."""
+        for frame in _transactional(segment, self.found.end_offset):
+            self.found.add(frame.header, end_marker(segment, frame) if frame.header.is_control else None)
+        self.found.end_offset = max(self.found.end_offset, segment.next_offset)
+        return segment.damage is None
+
+
+def _transactional(segment: LogSegment, from_offset: int) -> Iterator[Frame]:
+    """The entries from an offset on that belong to transactions, undecoded."""
+    table, data = segment.entries, segment.data
+    for number in range(bisect_left(table.last_offsets, from_offset), len(table.positions)):
+        position = table.positions[number]
+        attributes = data[position + ATTRIBUTES_LOW_PLACE]
+        if data[position + MAGIC_PLACE] == BATCH_MAGIC and attributes & TRANSACTIONAL_OR_CONTROL:
+            yield segment.entry(number)

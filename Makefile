@@ -31,11 +31,13 @@ $(BIN)/python:
 $(VENV)/.base: pyproject.toml | $(BIN)/python
 	@echo 'Installing seglog-format and what it needs into $(VENV) (once, about a minute)'
 	@$(PIP) --editable '.[fast]'
+	@$(BIN)/seglog warm
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo 'Installing seglog-format and its development tools into $(VENV) (once, about a minute)'
 	@$(PIP) --editable '.[dev,fast]'
+	@$(BIN)/seglog warm
 	@touch $(VENV)/.base $@
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python

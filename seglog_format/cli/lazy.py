@@ -26,6 +26,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "convert": "Make files from the JSON lines that dump prints.",
     "conform": "Judge implementations against the conformance suite.",
     "fixtures": "Hand out the test vectors of the conformance suite.",
+    "warm": "Compile the columnar engine ahead.",
     "explain": "Print a requirement.",
     "schema": "Print the layout of every structure.",
 }

@@ -8,11 +8,13 @@ holds the code of all its helpers. So what is kept is stamped with the state of 
 from __future__ import annotations
 
 import re
+import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from numba import njit, types
+from numba.core import event
 
 from seglog_format.columnar.pipeline import HelperCompiler, KernelCompiler
 
@@ -26,10 +28,35 @@ HELPER_OPTIONS: Final = {**OPTIONS, "no_cpython_wrapper": True, "pipeline_class"
 
 STAMP: Final = "_source_stamp"
 HERE: Final = Path(__file__).parent
-IMPORTED: Final = re.compile(r"^\s*from seglog_format\.columnar(?:\.(\w+))? import (\w+)", re.MULTILINE)
+IMPORTED: Final = re.compile(r"^\s*from seglog_format\.columnar(?:\.(\w+))? import (\w+(?:, \w+)*)", re.MULTILINE)
 
 KERNELS: Final[list[Any]] = []
 """Every kernel, so that somebody can compile them ahead."""
+
+WORD: Final = "seglog: compiling the columnar engine for this machine, which takes some seconds, once (seglog warm)"
+
+
+class Teller(event.Listener):  # type: ignore[misc] # numba has no types
+    """Tells the user why the first call of a kernel takes long.
+
+    Attributes:
+        has_told: whether it did, or need not.
+    """
+
+    has_told = False
+
+    def on_start(self, event: Any) -> None:
+        """A function is about to be compiled, because it is not kept on disk."""
+        if not self.has_told and event.data["dispatcher"] in KERNELS:
+            self.has_told = True
+            print(WORD, file=sys.stderr, flush=True)  # noqa: T201 - whoever waits has to know
+
+    def on_end(self, event: Any) -> None:
+        """Nothing to say."""
+
+
+TELLER: Final = Teller()
+event.register("numba:compile", TELLER)
 
 
 def helper(function: FunctionT) -> FunctionT:
@@ -71,7 +98,7 @@ def _stamp(dispatcher: Any, module: str) -> None:
     kept = getattr(dispatcher, "_cache", None)
     for holder in (kept, getattr(kept, "_cache_file", None)):
         if hasattr(holder, STAMP):
-            setattr(holder, STAMP, _state_of(_sources(module)))
+            setattr(holder, STAMP, _state_of(sources(module)))
 
 
 def _state_of(names: frozenset[str]) -> tuple[float, int]:
@@ -81,7 +108,7 @@ def _state_of(names: frozenset[str]) -> tuple[float, int]:
 
 
 @cache
-def _sources(module: str) -> frozenset[str]:
+def sources(module: str) -> frozenset[str]:
     """A module of this package, and those that it imports, directly or not."""
     found, open_ends = {module, "pipeline"}, [module]
     while open_ends:
@@ -95,5 +122,6 @@ def _sources(module: str) -> frozenset[str]:
 def _imported(module: str) -> frozenset[str]:
     """The modules of this package that one of them imports."""
     text = (HERE / f"{module}.py").read_text(encoding="utf-8")
-    names = {first or second for first, second in IMPORTED.findall(text)}
+    found = IMPORTED.findall(text)
+    names = [name for module, imported in found for name in ([module] if module else imported.split(", "))]
     return frozenset(name for name in names if (HERE / f"{name}.py").exists())

@@ -1,0 +1,69 @@
+"""Compiling every kernel ahead, in as many processes as there are processors."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from numba import types
+
+from seglog_format.columnar import compiled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+READ_ONLY: Final = frozenset({"log", "data"})
+"""Parameters of kernels that take bytes which cannot be written to."""
+MARK: Final = "@kernel\n"
+
+
+def _type_of(name: str, annotation: str) -> Any:
+    """The one type that a parameter of a kernel has (`arrays`)."""
+    return {
+        "Bytes": types.Array(types.uint8, 1, "C", readonly=name in READ_ONLY),
+        "Numbers": types.Array(types.int64, 1, "C"),
+        "Table": types.Array(types.int64, 2, "C"),
+        "int": types.int64,
+        "bool": types.boolean,
+    }[annotation]
+
+
+def signature_of(kernel: Any) -> tuple[Any, ...]:
+    """What a kernel is compiled for."""
+    annotations = kernel.py_func.__annotations__
+    return tuple(_type_of(name, kind) for name, kind in annotations.items() if name != "return")
+
+
+def modules() -> list[str]:
+    """The modules that hold kernels, those first that take longest."""
+    here = Path(__file__).parent
+    holders = [path.stem for path in sorted(here.glob("*.py")) if MARK in path.read_text(encoding="utf-8")]
+    return sorted(holders, key=lambda name: -len(compiled.sources(name)))
+
+
+def warm(processes: int | None = None) -> Iterator[tuple[str, bool]]:
+    """Compile what is not kept on disk yet, and keep it.
+
+    Args:
+        processes: how many share the work; one for each processor by default.
+
+    Yields:
+        The name of each kernel, and whether it was compiled just now.
+    """
+    with ProcessPoolExecutor(processes or os.cpu_count()) as pool:
+        for done in pool.map(_warmed, modules()):
+            yield from done
+
+
+def _warmed(module: str) -> list[tuple[str, bool]]:
+    compiled.TELLER.has_told = True
+    import_module(f"seglog_format.columnar.{module}")
+    done = []
+    for kernel in compiled.KERNELS:
+        if kernel.py_func.__module__.endswith(f".{module}"):
+            kernel.compile(signature_of(kernel))
+            done.append((kernel.py_func.__name__, bool(kernel.stats.cache_misses)))
+    return done

@@ -73,6 +73,24 @@ def test_a_lot_is_drawn_by_each_mutant_for_itself() -> None:
     assert mutants.chosen(fewer, 9, 1) == first[1:]
 
 
+def test_what_an_earlier_report_says_is_taken_over(tmp_path: Path) -> None:
+    def made(name: str) -> Mutant:
+        nothing = frozenset[int]()
+        return Mutant("generated", name, "a.py:f", 1, "line", ("1", "2"), {}, nothing, nothing, is_inside=True)
+
+    row = {"place": "a.py:f", "before": "1", "after": "2", "source": "line", "verdict": "DIFFER"}
+    killed = [
+        row | {"name": "old", "killedBy": "lookup/offset-0"},
+        row | {"name": "gone", "killedBy": "lookup/no-such"},
+    ]
+    report = tmp_path / "report.json"
+    report.write_text(json.dumps({"killed": killed, "survivors": [row | {"name": "left", "killedBy": None}]}), "utf-8")
+    mutants_now = [made(name) for name in ("new", "old", "gone", "left")]
+    left, taken = mutants.kept(mutants_now, report)
+    assert [one.name for one in left] == ["new", "gone", "left"]
+    assert [(one.name, flag.case) for one, flag in taken] == [("old", "lookup/offset-0")]
+
+
 def test_what_only_power_cuts_show_is_a_fault_and_has_its_proof() -> None:
     known = {(one.requirement, one.find.strip().split("\n")[0]) for one in faults()}
     assert set(POWER_CUTS) <= known
@@ -88,7 +106,9 @@ def cases() -> list[Case]:
 
 def _ran(changes: list[Mutation], cases: list[Case], *, is_inside: bool) -> dict[int, worker.Flag]:
     text = (REPOSITORY / RECORD).read_text(encoding="utf-8")
-    return dict(worker.run([worker.Task({RECORD: one.apply(text)}, cases, is_inside) for one in changes], 2))
+    return dict(
+        worker.run([worker.Task({RECORD: one.apply(text)}, cases, is_inside) for one in changes], {RECORD: text}, 2)
+    )
 
 
 def test_the_suite_flags_a_sample_in_the_decoder_of_records(cases: list[Case]) -> None:

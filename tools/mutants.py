@@ -77,7 +77,7 @@ def attempt(mutants: list[Mutant], candidates: Candidates, arguments: argparse.N
         likely = known.get((one.place, one.name, *one.change), "")
         tasks.append(Task(one.texts, in_turn(one, candidates, arguments.seed, likely), one.is_inside))
     flags: dict[int, Flag] = {}
-    for number, flag in run(tasks, arguments.jobs, until):
+    for number, flag in run(tasks, candidates.texts, arguments.jobs, until):
         flags[number] = flag
         one = mutants[number]
         if flag.case is None:
@@ -199,12 +199,39 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--first-ask", type=Path, metavar="REPORT", help="begin with the case that flagged a mutant there"
     )
+    parser.add_argument(
+        "--keep", type=Path, metavar="REPORT", help="take over what was flagged there, and attempt the rest"
+    )
     parser.add_argument("--count-again", type=Path, metavar="REPORT", help="only work out its rates, and write it anew")
     parser.add_argument("--minutes", type=float, default=600, help="after which no further mutant is begun")
     parser.add_argument("--jobs", type=int, default=2, help="processes at the same time")
     parser.add_argument("--report", type=Path, help="write the result there as JSON")
     parser.add_argument("--verbose", action="store_true", help="also print what flagged each")
     return parser.parse_args()
+
+
+def kept(mutants: list[Mutant], report: Path) -> tuple[list[Mutant], list[Outcome]]:
+    """What is left to attempt of a sample, and what is taken over from an earlier report.
+
+    Taken over is what a case of today flagged then, and what survived and was shown equivalent.
+    """
+    found = json.loads(report.read_text(encoding="utf-8"))
+    known, today = equivalents(), {case.id for case in suite()} | {"(import)"}
+    flagged = [one for one in found["killed"] if one["killedBy"] in today]
+    rows = {(one["place"], one["name"], one["before"], one["after"]): one for one in flagged}
+    rows |= {
+        (one["place"], one["name"], one["before"], one["after"]): one
+        for one in found["survivors"]
+        if (one["place"], one["source"], one["before"], one["after"]) in known
+    }
+    left, taken = [], []
+    for one in mutants:
+        earlier = rows.get((one.place, one.name, *one.change))
+        if earlier is None:
+            left.append(one)
+        else:
+            taken.append((one, Flag(earlier["killedBy"], earlier["verdict"], "", earlier.get("casesAsked", 0))))
+    return left, taken
 
 
 def _wanted(mutants: list[Mutant], arguments: argparse.Namespace) -> list[Mutant]:
@@ -242,7 +269,9 @@ def main() -> int:
     candidates = Candidates(loaded_files(), cases, reached)
     mutants, hidden, population = plan(candidates, arguments)
     print(f"{len(cases)} cases, {population} mutants possible, {len(mutants)} to attempt", flush=True)
-    outcomes = attempt(mutants, candidates, arguments)
+    mutants, taken = kept(mutants, arguments.keep) if arguments.keep else (mutants, [])
+    print(f"{len(taken)} taken over, {len(mutants)} to attempt", flush=True)
+    outcomes = [*attempt(mutants, candidates, arguments), *taken]
     found = report(outcomes, candidates, hidden, population, arguments)
     if arguments.report:
         arguments.report.parent.mkdir(parents=True, exist_ok=True)

@@ -123,9 +123,14 @@ def suite() -> list[Case]:
 
 
 class Functions:
-    """The functions of the loaded package, by file, so that a fork can change them."""
+    """The functions of the loaded package, by file, so that a fork can change them.
 
-    def __init__(self) -> None:
+    Args:
+        texts: the sources that were loaded, by file: somebody may write to the files meanwhile.
+    """
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
         self._found: dict[str, list[FunctionType]] = defaultdict(list)
         for one in gc.get_objects():
             if isinstance(one, FunctionType) and one.__code__.co_filename.startswith(str(PACKAGE)):
@@ -135,7 +140,7 @@ class Functions:
         """Give the functions of a module the code of another text of it."""
         path = str(REPOSITORY / file)
         new = {key: code for code, key in _numbered(_codes(compile(text, path, "exec", dont_inherit=True)))}
-        source = (REPOSITORY / file).read_text(encoding="utf-8")
+        source = self._texts[file]
         keys = {_where(code): key for code, key in _numbered(_codes(compile(source, path, "exec", dont_inherit=True)))}
         for one in self._found[path]:
             if _where(one.__code__) in keys:
@@ -215,9 +220,11 @@ def _ask(task: Task, functions: Functions, tell: Callable[[Flag], None]) -> None
     tell(Flag(None, "PASS", "", len(task.cases)))
 
 
-def run(tasks: Sequence[Task], jobs: int, until: float = math.inf) -> Iterator[tuple[int, Flag]]:
+def run(
+    tasks: Sequence[Task], sources: Mapping[str, str], jobs: int, until: float = math.inf
+) -> Iterator[tuple[int, Flag]]:
     """The number of each task, and what became of it, as they end; none begins after a time of the monotonic clock."""
-    functions = Functions()
+    functions = Functions(sources)
     with tempfile.TemporaryDirectory(prefix="seglog-mutants-") as scratch:
         waiting = list(enumerate(tasks))[::-1]
         running: dict[int, tuple[int, Path, float]] = {}

@@ -202,6 +202,28 @@ def appends() -> Family:
     return family
 
 
+def _read(family: Family) -> None:
+    """What a reader takes that asks for whole entries and nothing else."""
+
+    def read(name: str, why: str, content: bytes, rule: str = "") -> None:
+        level = must if rule == "SEG-BAT-003" else should
+        terms = level(rule or "SEG-LOG-004", flags=("APPEND_POLICY",), needs=("policy:read",))
+        result, expect = ("invalid", {"reject": {"class": "length"}}) if rule else ("valid", {"accept": True})
+        request = {"data": content.hex(), "policy": "read"}
+        family.add(f"read-{name}", "validate", result, why, terms, request=request, expect=expect)
+
+    one, two = sent().encoded(), sent(Rec()).encoded()
+    read("nothing", "No entry is none too few.", b"")
+    read("one", "One entry.", one)
+    read("two", "Two entries, the second at any offset.", one + two)
+    for count in (1, 11, 12, 16, 17, 18, 60, 61, len(one) - 1):
+        read(f"first-{count}-bytes", "Part of an entry.", one[:count], "SEG-LOG-004")
+        read(f"and-{count}-bytes", "An entry, and part of another.", two + one[:count], "SEG-LOG-004")
+    for count in (1, 11, 17):
+        read(f"and-{count}-zeros", "An entry, and zeros behind it.", one + bytes(count), "SEG-LOG-004")
+    read("wrong-crc", "A wrong checksum.", flipped(one, 65), "SEG-BAT-003")
+
+
 def _sizes(takes: object, refuses: object, plain: Batch) -> None:
     assert callable(takes)
     assert callable(refuses)
@@ -282,6 +304,7 @@ def _clocks(takes: object, refuses: object) -> None:
 def families() -> list[Family]:
     """All of this module."""
     family = appends()
+    _read(family)
     appended(family)
     producers(family)
     return [family]

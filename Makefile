@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install
-CHECKED := seglog_format conformance/seglog_conformance tests tools benchmarks
+CHECKED := seglog_format pyspark_seglog.py conformance/seglog_conformance tests tools benchmarks
 export NO_MKDOCS_2_WARNING := 1
 MEASURED := seglog_format/schema/*,seglog_format/codec/*,seglog_format/checks/*,seglog_format/log/*
 WORKERS ?= 2
@@ -58,7 +58,7 @@ demo: $(VENV)/.base ## read log directories that real Kafka brokers wrote, and e
 # -- check -----------------------------------------------------------------------------------------------------------
 
 test: $(VENV)/.dev ## run the tests
-	@$(BIN)/python -m pytest -q -n $(WORKERS) $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
 
 lint: $(VENV)/.dev ## style, formatting, and which module may import which
 	@$(BIN)/ruff check $(CHECKED)
@@ -87,7 +87,7 @@ kafka-reads: $(VENV)/.dev ## Kafka's own code judges what we read, write and rec
 	@$(BIN)/python tools/kafka_reads.py --report reports/kafka-reads.json $(ARGS)
 
 coverage: $(VENV)/.dev ## branch coverage of schema, codec, checks and log: 97 % or more
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --cov --cov-branch --cov-report= $(ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --cov --cov-branch --cov-report= $(ARGS)
 	@$(BIN)/coverage report --include='$(MEASURED)' --skip-covered --fail-under=97
 
 conform: $(VENV)/.dev ## judge the reference, and the Python libraries that pip brings, by the conformance suite

@@ -1,0 +1,30 @@
+"""Log directories in Spark: a data source named ``seglog``, and jobs built on it.
+
+`pyspark_seglog` registers the source by itself wherever this package is installed, so that
+``spark.read.format("seglog").load(path)`` works as it is. Nothing here is imported before someone asks for it: PySpark
+and pyarrow come with the extra ``spark``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from seglog_format.spark.columns import projection
+    from seglog_format.spark.sessions import session
+    from seglog_format.spark.source import SeglogDataSource
+
+__all__ = ["SeglogDataSource", "projection", "session"]
+
+_MODULES: Final = {"SeglogDataSource": "source", "projection": "columns", "session": "sessions"}
+
+
+def __getattr__(name: str) -> object:
+    module = _MODULES.get(name)
+    if module is None:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    value = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value

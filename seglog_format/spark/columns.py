@@ -1,0 +1,162 @@
+"""The columns of each table, as Spark knows them. Records have the names and types of Spark's Kafka connector."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.errors import UsageError
+from seglog_format.spark.names import refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql.types import StructType
+
+    from seglog_format.spark.options import ReadOptions
+
+HEADERS: Final = "headers"
+CORRUPT: Final = "_corrupt"
+TOPIC_ID: Final = "topicId"
+
+CONNECTOR: Final = {
+    "key": "binary",
+    "value": "binary",
+    "topic": "string",
+    "partition": "int",
+    "offset": "bigint",
+    "timestamp": "timestamp",
+    "timestampType": "int",
+}
+"""What the connector gives by default, in its order."""
+
+ON_REQUEST: Final = {
+    HEADERS: "array<struct<key:string,value:binary>>",
+    "leaderEpoch": "int",
+    "producerId": "bigint",
+    "producerEpoch": "smallint",
+    "sequence": "int",
+    "isTransactional": "boolean",
+    "batchOffset": "bigint",
+    "codec": "string",
+    "file": "string",
+    "position": "bigint",
+    TOPIC_ID: "string",
+    CORRUPT: "struct<file:string,position:bigint,size:bigint,requirement:string,message:string>",
+}
+"""Columns that are there for whoever names them in a schema."""
+
+RECORDS: Final = {**CONNECTOR, **ON_REQUEST}
+
+PLACE: Final = {"topic": "string", "partition": "int", "file": "string"}
+
+BATCHES: Final = {
+    **PLACE,
+    "position": "bigint",
+    "size": "bigint",
+    "magic": "int",
+    "baseOffset": "bigint",
+    "lastOffset": "bigint",
+    "recordsCount": "int",
+    "codec": "string",
+    "timestampType": "int",
+    "baseTimestamp": "bigint",
+    "maxTimestamp": "bigint",
+    "leaderEpoch": "int",
+    "producerId": "bigint",
+    "producerEpoch": "int",
+    "baseSequence": "int",
+    "isTransactional": "boolean",
+    "isControl": "boolean",
+    "crc": "bigint",
+    "crcIsValid": "boolean",
+}
+
+SEGMENTS: Final = {
+    **PLACE,
+    "baseOffset": "bigint",
+    "nextBaseOffset": "bigint",
+    "size": "bigint",
+    "offsetIndexSize": "bigint",
+    "timeIndexSize": "bigint",
+    "transactionIndexSize": "bigint",
+    "hasSnapshot": "boolean",
+    "lastModified": "timestamp",
+    TOPIC_ID: "string",
+}
+
+FINDINGS: Final = {
+    **PLACE,
+    "position": "bigint",
+    "field": "string",
+    "severity": "string",
+    "requirement": "string",
+    "expected": "string",
+    "found": "string",
+    "message": "string",
+    "count": "bigint",
+}
+
+COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
+    "records": RECORDS,
+    "batches": BATCHES,
+    "segments": SEGMENTS,
+    "findings": FINDINGS,
+}
+
+
+def projection(*names: str, table: str = "records") -> str:
+    """A schema of some columns, for ``spark.read.schema(...)``: what it does not name is not decoded.
+
+    Spark cannot tell a Python source which columns a query uses, so a schema is how to say it.
+
+    Args:
+        names: of columns, in the order wanted.
+        table: ``records``, ``batches``, ``segments`` or ``findings``.
+
+    Raises:
+        UsageError: there is no such column or table; the text says which names it resembles.
+    """
+    if table not in COLUMNS:
+        refuse("table", table, COLUMNS)
+    known = COLUMNS[table]
+    for name in names:
+        if name not in known:
+            refuse("column", name, known)
+    return ", ".join(f"`{name}` {known[name]}" for name in names)
+
+
+def default_schema(options: ReadOptions) -> str:
+    """The schema of a query that states none."""
+    if options.table != "records":
+        return projection(*COLUMNS[options.table], table=options.table)
+    more = [name for name, is_wanted in ((HEADERS, options.include_headers),) if is_wanted]
+    return projection(*CONNECTOR, *more, *_implied(options))
+
+
+def _implied(options: ReadOptions) -> list[str]:
+    """Columns without which an option would make no sense."""
+    implied = [CORRUPT] if options.mode == "permissive" else []
+    return [*implied, TOPIC_ID] if options.recreated == "keep" else implied
+
+
+def check_schema(schema: StructType, options: ReadOptions) -> None:
+    """Refuse a schema that is no choice of the table's columns: nothing is renamed or converted silently.
+
+    Raises:
+        UsageError: an unknown name, another type, a name that comes twice, or a mode that needs another column.
+    """
+    known = COLUMNS[options.table]
+    for field in schema.fields:
+        if field.name not in known:
+            refuse("column", field.name, known)
+        found = field.dataType.simpleString()
+        if found != known[field.name]:
+            msg = f"seglog: column {field.name} is {known[field.name]}, not {found}: read it so and cast it afterwards"
+            raise UsageError(msg)
+    names = schema.fieldNames()
+    if len(set(names)) < len(names):
+        msg = f"seglog: a column comes twice: {', '.join(names)}"
+        raise UsageError(msg)
+    if options.table == "records" and options.mode == "permissive" and CORRUPT not in names:
+        msg = f"seglog: mode permissive tells of damage in column {CORRUPT}: add it to the schema"
+        raise UsageError(msg)

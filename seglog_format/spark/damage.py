@@ -1,0 +1,126 @@
+"""What of a damaged piece can be read, and what is said about the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.columnar.batch_table import table_parts
+from seglog_format.errors import CorruptRecordError, FormatError, Location, TruncatedError
+from seglog_format.lifecycle.salvage_scan import salvage_scan
+from seglog_format.log.entry_table import OffsetRange
+from seglog_format.model import Tail, TailKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_format.lifecycle.salvage_scan import DamagedRange, SalvageScan
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.spark.pieces import Piece
+
+END_OF_LOG: Final = frozenset({"SEG-LOG-002", "SEG-LOG-004", "SEG-LOG-005"})
+"""What is wrong with the end of a log that was not written to its end: nothing that a reader minds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Bytes of a log that cannot be read.
+
+    Attributes:
+        file: path of the log.
+        position: of the first byte.
+        size: how many; 0 where that is not known.
+        requirement: id of the rule that they break.
+        message: what is wrong.
+    """
+
+    file: str
+    position: int
+    size: int
+    requirement: str
+    message: str
+
+    @classmethod
+    def of_error(cls, error: FormatError) -> Damage:
+        """What an error says."""
+        at = error.location
+        return cls(at.path, at.position, at.size, error.requirements[0], str(error))
+
+
+def readable_parts(piece: Piece, data: memoryview) -> Iterator[Piece | Damage]:
+    """A piece as runs of intact entries, and the damage between them.
+
+    Args:
+        piece: to read.
+        data: the bytes of its log.
+    """
+    end = len(data) if piece.end is None else min(piece.end, len(data))
+    if _is_sound(piece, data[piece.start : end]):
+        yield piece
+        return
+    found = salvage_scan(data[piece.start : end], OffsetRange(piece.base_offset, piece.last_allowed), piece.log)
+    ranges = [_damage(piece, damaged) for damaged in found.damaged if not _is_end(damaged, end - piece.start)]
+    parts: list[Piece | Damage] = [*_runs(piece, found), *ranges]
+    yield from sorted(parts, key=_place)
+
+
+def _place(part: Piece | Damage) -> int:
+    return part.position if isinstance(part, Damage) else part.start
+
+
+def _is_sound(piece: Piece, data: memoryview) -> bool:
+    """Whether compiled code finds nothing odd at all."""
+    end = 0
+    for part in table_parts(data, first_offset=piece.base_offset, last_offset=piece.last_allowed):
+        if not part.column("crc_is_valid").all():
+            return False
+        end = part.end
+    return end == len(data)
+
+
+def _runs(piece: Piece, found: SalvageScan) -> Iterator[Piece]:
+    """Neighbouring intact entries, as pieces of their own."""
+    previous, run = piece.previous, None
+    for start, end, last in zip(found.starts, found.ends, found.last_offsets, strict=True):
+        if run is not None and run.end == piece.start + start:
+            run = replace(run, end=piece.start + end)
+        else:
+            if run is not None:
+                yield run
+            run = replace(piece, start=piece.start + start, end=piece.start + end, previous=previous)
+        previous = last
+    if run is not None:
+        yield run
+
+
+def _is_end(damaged: DamagedRange, size: int) -> bool:
+    """Whether it is only the end of a log that was being written."""
+    return damaged.end == size and damaged.requirements[0] in END_OF_LOG
+
+
+def _damage(piece: Piece, damaged: DamagedRange) -> Damage:
+    size = damaged.end - damaged.start
+    requirement = damaged.requirements[0]
+    return Damage(piece.log, piece.start + damaged.start, size, requirement, damaged.reason)
+
+
+def refuse_unexpected_end(piece: Piece, segment: LogSegment, position: int) -> None:
+    """Refuse the end of a log where it may not be.
+
+    An entry cut short ends the log of a broker that was killed. In a segment that others follow, or with intact entries
+    behind, it is damage: its size field lies, or bytes were lost.
+
+    Raises:
+        FormatError: so it is (SEG-LOG-004).
+    """
+    data, tail = segment.data, segment.frame_at(position)
+    if not isinstance(tail, Tail) or tail.kind is not TailKind.PARTIAL:
+        return
+    at = Location(piece.log, position)
+    if not piece.is_last:
+        found = f"{tail.size} bytes of an entry that is cut short, though other segments follow"
+        raise TruncatedError(at, "SEG-LOG-004", expected="whole entries", found=found)
+    behind = salvage_scan(data[position:], OffsetRange(piece.base_offset, piece.last_allowed), piece.log)
+    if behind.starts:
+        found = f"one that ends behind the file, though intact entries follow from {position + behind.starts[0]} on"
+        raise CorruptRecordError(at.at("batch_length", 8, 4), "SEG-LOG-004", expected="a size that fits", found=found)

@@ -1,0 +1,203 @@
+"""Finding partition directories below the paths of a query, and choosing among replicas.
+
+A path is a partition directory, a log directory, or any tree that holds them: those of several brokers side by side,
+for example. Each partition is then found once for each replica, and read once.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.checkpoints import decode_partition_metadata
+from seglog_format.errors import FormatError, Location, SeglogError, UsageError
+from seglog_format.log.broker_lock import is_locked
+from seglog_format.log.file_bytes import read_whole
+from seglog_format.log.listing import SEGMENT_ENDINGS, list_partition
+from seglog_format.log.offset_checkpoints import read_offset_checkpoint
+from seglog_format.log.partition import Partition
+from seglog_format.names import FileKind, parse_partition_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from seglog_format.spark.offsets import TopicPartition
+    from seglog_format.spark.options import ReadOptions
+
+MAX_DEPTH: Final = 6
+"""Directories below a path that are looked into."""
+
+
+@dataclass(frozen=True)
+class LogRoot:
+    """A log directory, as far as planning asks about it; each answer is looked up once.
+
+    Attributes:
+        path: of the directory.
+    """
+
+    path: Path
+
+    @cached_property
+    def log_start_offsets(self) -> dict[TopicPartition, int]:
+        """As checkpointed."""
+        return read_offset_checkpoint(self.path / FileKind.LOG_START_OFFSET_CHECKPOINT.value)
+
+    @cached_property
+    def is_in_use(self) -> bool:
+        """Whether a broker is at work in it."""
+        return is_locked(self.path)
+
+
+@dataclass(frozen=True)
+class Replica:
+    """A partition directory in use.
+
+    Attributes:
+        path: of the directory.
+        topic, partition: what its name says.
+        log_directory: what it stands in.
+    """
+
+    path: Path
+    topic: str
+    partition: int
+    log_directory: LogRoot
+
+    @property
+    def key(self) -> TopicPartition:
+        """Topic and partition."""
+        return self.topic, self.partition
+
+    @cached_property
+    def topic_id(self) -> str | None:
+        """As ``partition.metadata`` gives it; None where there is none that can be read."""
+        path = self.path / FileKind.PARTITION_METADATA.value
+        with suppress(SeglogError):
+            return decode_partition_metadata(read_whole(path), Location(str(path))).topic_id
+        return None
+
+    def open(self, options: ReadOptions) -> Partition:
+        """Open it for planning: lookups start at index entries that look right.
+
+        Raises:
+            UsageError: it is gone, or cannot be read.
+        """
+        honours = options.log_start == "honour"
+        return Partition(
+            list_partition(self.path),
+            log_start_checkpoint=self.log_directory.log_start_offsets.get(self.key) if honours else None,
+            trust_indexes=True,
+            limit=options.limit,
+        )
+
+
+def find_replicas(paths: Iterable[str]) -> tuple[Replica, ...]:
+    """Every partition directory in use at or below some paths, each once, in the order of paths and names.
+
+    Raises:
+        UsageError: a path is not a directory, or cannot be read.
+    """
+    found: dict[Path, Replica] = {}
+    log_directories: dict[Path, LogRoot] = {}
+    for path in paths:
+        for directory in _partition_directories(_local(path), 0):
+            parent = directory.parent
+            if parent not in log_directories:
+                log_directories[parent] = LogRoot(parent)
+            name = parse_partition_directory(directory.name)
+            replica = Replica(directory, name.topic, name.partition, log_directories[parent])
+            found.setdefault(directory, replica)
+    return tuple(found.values())
+
+
+def _local(path: str) -> Path:
+    scheme, colon, rest = path.partition(":")
+    if colon and rest.startswith("/") and scheme == "file":
+        return Path("/" + rest.lstrip("/"))
+    if colon and rest.startswith("//"):
+        msg = f"seglog: {path}: only local paths can be read"
+        raise UsageError(msg)
+    return Path(path).absolute()
+
+
+def _partition_directories(path: Path, depth: int) -> Iterator[Path]:
+    files, directories = _scanned(path)
+    if any(name.endswith(SEGMENT_ENDINGS) for name in files) or (_is_partition_name(path.name) and not directories):
+        if _is_partition_name(path.name):
+            yield path
+        elif depth == 0:
+            msg = f"seglog: {path} holds segments, but its name is not <topic>-<partition>: rename it, or a copy of it"
+            raise UsageError(msg)
+    elif depth < MAX_DEPTH:
+        for name in directories:
+            yield from _partition_directories(path / name, depth + 1)
+
+
+def _scanned(path: Path) -> tuple[list[str], list[str]]:
+    """Names of files and of directories; links are followed by nobody but the caller, who named the path."""
+    try:
+        with os.scandir(path) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+            directories = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+            return [entry.name for entry in entries if entry.name not in directories], directories
+    except OSError as error:
+        msg = f"seglog: {path}: {error.strerror}"
+        raise UsageError(msg) from error
+
+
+def _is_partition_name(name: str) -> bool:
+    """Whether a directory of that name is a partition in use: not one that is deleted, moved or strayed."""
+    try:
+        return not parse_partition_directory(name).state
+    except FormatError:
+        return False
+
+
+def choose(replicas: Sequence[Replica], options: ReadOptions) -> tuple[Replica, ...]:
+    """The directories to read of those found: one for each partition, unless all are asked for.
+
+    Raises:
+        UsageError: directories of one partition have several topic ids, and that is refused.
+    """
+    groups: dict[tuple[str, int, str | None], list[Replica]] = {}
+    wanted = sorted((each for each in replicas if options.wants(*each.key)), key=lambda each: each.key)
+    _refuse_recreated(wanted, options)
+    ids = _ids(wanted)
+    for replica in wanted:
+        topic_id = replica.topic_id if len(ids[replica.topic]) > 1 else None
+        groups.setdefault((*replica.key, topic_id), []).append(replica)
+    return tuple(replica for group in groups.values() for replica in _chosen(group, options))
+
+
+def _ids(replicas: Iterable[Replica]) -> dict[str, set[str]]:
+    ids: dict[str, set[str]] = {}
+    for replica in replicas:
+        ids.setdefault(replica.topic, set()).update({replica.topic_id} - {None})  # type: ignore[arg-type]
+    return ids
+
+
+def _refuse_recreated(replicas: Iterable[Replica], options: ReadOptions) -> None:
+    for topic, ids in _ids(replicas).items():
+        if len(ids) > 1 and options.recreated == "refuse":
+            msg = (
+                f"seglog: topic {topic} was created again: directories have the topic ids {', '.join(sorted(ids))}."
+                " Leave some out, or set recreatedTopics to keep, which adds a column topicId"
+            )
+            raise UsageError(msg)
+
+
+def _chosen(group: list[Replica], options: ReadOptions) -> list[Replica]:
+    if len(group) == 1 or options.replicas == "all":
+        return group
+    return [group[0] if options.replicas == "first" else max(group, key=lambda each: _length(each, options))]
+
+
+def _length(replica: Replica, options: ReadOptions) -> tuple[int, int]:
+    """How far a replica reaches, and then how far back; of equal ones the first is taken."""
+    with replica.open(options) as partition:
+        return partition.log_end_offset, -partition.log_start_offset

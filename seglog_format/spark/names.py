@@ -1,0 +1,36 @@
+"""Words of users, compared with those that are known."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, NoReturn
+
+from seglog_format.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+def refuse(what: str, name: str, known: Collection[str]) -> NoReturn:
+    """Refuse a name that nobody knows.
+
+    Raises:
+        UsageError: with the names that it resembles, or with all there are.
+    """
+    lower = {each.lower(): each for each in known}
+    near = [lower[each] for each in get_close_matches(name.lower(), lower, n=3)]
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+    msg = f"seglog: unknown {what} {name!r}: {hint}"
+    raise UsageError(msg)
+
+
+def one_of(what: str, value: str, known: Collection[str]) -> str:
+    """The value as it is written in a list, whatever its case.
+
+    Raises:
+        UsageError: it is not in the list.
+    """
+    for each in known:
+        if each.lower() == value.lower():
+            return each
+    refuse(f"value of option {what}:", value, known)

@@ -1,0 +1,275 @@
+"""The options of the data source, read from strings and checked.
+
+They have the names of Spark's Kafka connector where it has them, so that a query is moved by changing format and path.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
+from seglog_format.errors import UsageError
+from seglog_format.log.reading import ISOLATIONS, READ_COMMITTED, READ_UNCOMMITTED
+from seglog_format.spark.names import one_of, refuse
+from seglog_format.spark.offsets import EARLIEST, LATEST, OffsetChoice, parse_numbers, parse_offsets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+LOGGER: Final = logging.getLogger(__name__)
+
+TABLES: Final = ("records", "batches", "segments", "findings")
+FAIL_FAST: Final = "failfast"
+DROP_CORRUPT: Final = "dropcorrupt"
+PERMISSIVE: Final = "permissive"
+MODES: Final = (FAIL_FAST, DROP_CORRUPT, PERMISSIVE)
+LONGEST: Final = "longest"
+REPLICAS: Final = (LONGEST, "first", "all")
+REFUSE: Final = "refuse"
+RECREATED: Final = (REFUSE, "keep")
+HONOUR: Final = "honour"
+LOG_START: Final = (HONOUR, "ignore")
+STRATEGIES: Final = ("error", "latest")
+
+OPTIONS: Final = (
+    "path",
+    "paths",
+    "table",
+    "subscribe",
+    "subscribePattern",
+    "assign",
+    "startingOffsets",
+    "endingOffsets",
+    "startingTimestamp",
+    "endingTimestamp",
+    "startingOffsetsByTimestamp",
+    "endingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "includeHeaders",
+    "minPartitions",
+    "maxBytesPerPartition",
+    "splitBytes",
+    "isolationLevel",
+    "kafka.isolation.level",
+    "failOnDataLoss",
+    "mode",
+    "replicas",
+    "recreatedTopics",
+    "logStartOffset",
+    "outputLimit",
+)
+"""Every option of a batch read."""
+
+OF_A_BROKER: Final = ("groupidprefix", "kafkaconsumer.polltimeoutms", "fetchoffset.numretries")
+"""Options of the connector that mean nothing without a broker, beside all that start with ``kafka.``."""
+
+_SIZE = re.compile(r"(\d+)\s*([kmg]?)b?", re.IGNORECASE)
+_FACTORS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What to read and how.
+
+    Attributes:
+        paths: log directories, partition directories, or trees that hold them.
+        table: of `TABLES`.
+        topics: only these; None for all.
+        pattern: only topics whose whole name matches.
+        assigned: only these partitions.
+        starting, ending: from the first offset inclusive to the second exclusive, for each partition.
+        mode: what to do about damage: one of `MODES`.
+        isolation: ``read_uncommitted`` or ``read_committed``.
+        fail_on_data_loss: an offset asked for that is not there is an error.
+        include_headers: a column of headers where the caller gives no schema.
+        split_size: bytes that one task reads, about; None: chosen.
+        min_partitions: tasks at least, as far as there are places to cut.
+        replicas: which one is read of a partition that is found more than once.
+        recreated: what to do where directories of one partition have several topic ids.
+        log_start: whether what lies below the checkpointed log start offset is hidden.
+        limit: bytes that decompressing one entry may produce at most.
+    """
+
+    paths: tuple[str, ...]
+    table: str = TABLES[0]
+    topics: frozenset[str] | None = None
+    pattern: str | None = None
+    assigned: frozenset[tuple[str, int]] | None = None
+    starting: OffsetChoice = EARLIEST
+    ending: OffsetChoice = LATEST
+    mode: str = FAIL_FAST
+    isolation: str = READ_UNCOMMITTED
+    fail_on_data_loss: bool = True
+    include_headers: bool = False
+    split_size: int | None = None
+    min_partitions: int | None = None
+    replicas: str = LONGEST
+    recreated: str = REFUSE
+    log_start: str = HONOUR
+    limit: int = DEFAULT_OUTPUT_LIMIT
+
+    @property
+    def is_committed_only(self) -> bool:
+        """Whether records of aborted and undecided transactions are left out."""
+        return self.isolation == READ_COMMITTED
+
+    def wants(self, topic: str, partition: int) -> bool:
+        """Whether a partition is among those asked for."""
+        return (
+            (self.topics is None or topic in self.topics)
+            and (self.pattern is None or re.fullmatch(self.pattern, topic) is not None)
+            and (self.assigned is None or (topic, partition) in self.assigned)
+        )
+
+
+def parse_options(raw: Mapping[str, str], *, more: tuple[str, ...] = ()) -> ReadOptions:
+    """Read the options of a query.
+
+    Args:
+        raw: by name, in any case.
+        more: names that are fine here, too, and mean nothing for a batch.
+
+    Raises:
+        UsageError: an option that nobody knows, with those it resembles, or a value that makes no sense.
+    """
+    given = {name.lower(): value for name, value in raw.items()}
+    _check_names(given, more)
+    values = {
+        "paths": _paths(given),
+        "table": _chosen(given, "table", TABLES),
+        **_subscription(given),
+        "starting": _offsets(given, "starting", EARLIEST),
+        "ending": _offsets(given, "ending", LATEST),
+        "mode": _chosen(given, "mode", MODES),
+        "isolation": _isolation(given),
+        "fail_on_data_loss": _parsed(given, "failOnDataLoss", parse_bool),
+        "include_headers": _parsed(given, "includeHeaders", parse_bool),
+        "split_size": _parsed(given, "splitBytes", parse_size) or _parsed(given, "maxBytesPerPartition", parse_size),
+        "min_partitions": _parsed(given, "minPartitions", parse_count),
+        "replicas": _chosen(given, "replicas", REPLICAS),
+        "recreated": _chosen(given, "recreatedTopics", RECREATED),
+        "log_start": _chosen(given, "logStartOffset", LOG_START),
+        "limit": _parsed(given, "outputLimit", parse_size),
+    }
+    assert set(values) == {field.name for field in fields(ReadOptions)}
+    return ReadOptions(**{name: value for name, value in values.items() if value is not None})  # type: ignore[arg-type]
+
+
+def _check_names(given: Mapping[str, str], more: tuple[str, ...]) -> None:
+    known = {name.lower() for name in (*OPTIONS, *more)}
+    for name in given:
+        if name in known:
+            continue
+        if not name.startswith("kafka.") and name not in OF_A_BROKER:
+            refuse("option", name, (*OPTIONS, *more))
+        LOGGER.warning("seglog: option %s is for a broker, and there is none: it is ignored", name)
+
+
+def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
+    """``load(a)`` gives an option ``path``, ``load([a, b])`` gives ``paths``: an array in JSON."""
+    several = _parsed(given, "paths", _parse_strings) or ()
+    paths = tuple(filter(None, (given.get("path"), *several)))
+    if not paths:
+        msg = "seglog: no path: give one to load(), a log directory or a partition directory"
+        raise UsageError(msg)
+    return paths
+
+
+def _parse_strings(text: str) -> tuple[str, ...]:
+    found = json.loads(text)
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        msg = "not an array of strings"
+        raise ValueError(msg)
+    return tuple(found)
+
+
+def _subscription(given: Mapping[str, str]) -> dict[str, object]:
+    names = [name for name in ("subscribe", "subscribePattern", "assign") if name.lower() in given]
+    if len(names) > 1:
+        msg = f"seglog: give one of {' and '.join(names)}"
+        raise UsageError(msg)
+    return {
+        "topics": _parsed(given, "subscribe", _parse_topics),
+        "pattern": _parsed(given, "subscribePattern", _parse_pattern),
+        "assigned": _parsed(given, "assign", _parse_assignment),
+    }
+
+
+def _parse_topics(text: str) -> frozenset[str]:
+    return frozenset(filter(None, (topic.strip() for topic in text.split(","))))
+
+
+def _parse_pattern(text: str) -> str:
+    try:
+        return re.compile(text).pattern
+    except re.error as error:
+        raise ValueError(str(error)) from error
+
+
+def _parse_assignment(text: str) -> frozenset[tuple[str, int]]:
+    found = json.loads(text)
+    return frozenset((str(topic), int(number)) for topic, numbers in found.items() for number in numbers)
+
+
+def _offsets(given: Mapping[str, str], which: str, default: OffsetChoice) -> OffsetChoice:
+    """Where to start or end; of several options the connector takes the first of these, too."""
+    strategy = _chosen(given, "startingOffsetsByTimestampStrategy", STRATEGIES) or STRATEGIES[0]
+    timestamp_ms = _parsed(given, f"{which}Timestamp", int)
+    if timestamp_ms is not None:
+        return OffsetChoice("timestamp", timestamp_ms=timestamp_ms, strategy=strategy)
+    timestamps = _parsed(given, f"{which}OffsetsByTimestamp", parse_numbers)
+    if timestamps is not None:
+        return OffsetChoice("timestamps", timestamps, strategy=strategy)
+    return _parsed(given, f"{which}Offsets", parse_offsets) or default
+
+
+def _isolation(given: Mapping[str, str]) -> str | None:
+    found = [given[name] for name in ("isolationlevel", "kafka.isolation.level") if name in given]
+    return one_of("isolationLevel", found[0], ISOLATIONS) if found else None
+
+
+def _chosen(given: Mapping[str, str], name: str, values: tuple[str, ...]) -> str | None:
+    value = given.get(name.lower())
+    return None if value is None else one_of(name, value, values)
+
+
+def _parsed(given: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T | None:
+    text = given.get(name.lower())
+    if text is None:
+        return None
+    try:
+        return parse(text)
+    except (ValueError, TypeError, AttributeError) as error:
+        msg = f"seglog: option {name} cannot be {text!r}: {error}"
+        raise UsageError(msg) from error
+
+
+def parse_bool(text: str) -> bool:
+    """``true`` or ``false``."""
+    if text.lower() not in {"true", "false"}:
+        msg = "it is true or false"
+        raise ValueError(msg)
+    return text.lower() == "true"
+
+
+def parse_count(text: str) -> int:
+    """A number from 1 on."""
+    if int(text) < 1:
+        msg = "it is 1 or more"
+        raise ValueError(msg)
+    return int(text)
+
+
+def parse_size(text: str) -> int:
+    """Bytes: a number from 1 on, with ``k``, ``m`` or ``g`` behind it or nothing."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or not int(match[1]):
+        msg = "it is a number of bytes, such as 33554432 or 32m"
+        raise ValueError(msg)
+    return int(match[1]) * _FACTORS[match[2].lower()]

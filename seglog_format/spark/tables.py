@@ -1,0 +1,187 @@
+"""On an executor: tables about the log that decode no record, namely batches, segments and findings."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from seglog_format.checks import verify
+from seglog_format.columnar.batch_table import table_parts
+from seglog_format.columnar.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
+from seglog_format.log.listing import list_partition
+from seglog_format.log.scanning import SegmentSource
+from seglog_format.model import INT64_MAX, CompressionCodec, RecordBatchHeader
+from seglog_format.spark.damage import Damage, readable_parts, refuse_unexpected_end
+from seglog_format.spark.options import FAIL_FAST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from seglog_format.columnar.batch_table import BatchTable
+    from seglog_format.log.listing import SegmentFiles
+    from seglog_format.log.scanning import JudgedEntry
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.spark.pieces import DirectoryTask, Piece, Task
+
+STORED: Final = {
+    "size": "size",
+    "magic": "magic",
+    "baseOffset": "base_offset",
+    "lastOffset": "last_offset",
+    "recordsCount": "records_count",
+    "baseTimestamp": "base_timestamp_ms",
+    "maxTimestamp": "max_timestamp_ms",
+    "leaderEpoch": "partition_leader_epoch",
+    "producerId": "producer_id",
+    "producerEpoch": "producer_epoch",
+    "baseSequence": "base_sequence",
+    "crc": "crc",
+}
+"""Columns of the table that stand in a header as they are; -1 where a format has no such field."""
+CODECS: Final = pa.array([*(codec.label for codec in CompressionCodec), *([None] * (CODEC_MASK + 1))], pa.string())
+"""By number; null for one that names none."""
+
+
+def batch_rows(task: Task, schema: pa.Schema, mode: str) -> Iterator[pa.RecordBatch]:
+    """A row for each entry, its checksum computed; one that is wrong is no error here but ``crcIsValid``.
+
+    Raises:
+        FormatError: in mode ``failfast``: a log that cannot be walked to its end.
+    """
+    for piece in task.pieces:
+        with closing(piece.segment()) as segment:
+            for run in _runs(piece, segment, mode):
+                yield from _entries(run, segment, schema)
+
+
+def _runs(piece: Piece, segment: LogSegment, mode: str) -> Iterator[Piece]:
+    """A piece, or where damage is passed over the parts of it that can be walked."""
+    if mode == FAIL_FAST:
+        yield piece
+        return
+    for part in readable_parts(piece, segment.data):
+        if not isinstance(part, Damage):
+            yield part
+
+
+def _entries(piece: Piece, segment: LogSegment, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Entries in tables; one that compiled code leaves alone is a row by itself, if the reference takes it."""
+    data, source = segment.data, SegmentSource(segment, INT64_MAX, None)
+    position, previous = piece.start, piece.previous
+    end = len(data) if piece.end is None else piece.end
+    while position < end:
+        lowest, rest = max(piece.base_offset, previous + 1), data[position:end]
+        start = position
+        for table in table_parts(rest, first_offset=lowest, last_offset=piece.last_allowed):
+            yield _of_table(table, start, piece, schema)
+            position, previous = start + table.end, int(table.column("last_offset")[-1])
+        if position >= end:
+            return
+        entry = source.judge(position, previous, 0)
+        if entry is None:
+            refuse_unexpected_end(piece, segment, position)
+            return
+        yield _of_entry(entry, position, piece, schema)
+        position, previous = entry.end, entry.last_offset
+
+
+def _of_table(table: BatchTable, start: int, piece: Piece, schema: pa.Schema) -> pa.RecordBatch:
+    attributes, count = table.column("attributes"), len(table)
+    made: dict[str, Any] = {
+        "topic": pa.repeat(pa.scalar(piece.topic), count),
+        "partition": pa.repeat(pa.scalar(piece.partition), count),
+        "file": pa.repeat(pa.scalar(piece.log), count),
+        "position": table.column("position") + start,
+        "codec": CODECS.take(pa.array(attributes & CODEC_MASK)),
+        "timestampType": (attributes & LOG_APPEND_TIME) // LOG_APPEND_TIME,
+        "isTransactional": (attributes & TRANSACTIONAL) != 0,
+        "isControl": (attributes & CONTROL) != 0,
+        "crcIsValid": table.column("crc_is_valid") != 0,
+    }
+    arrays = [
+        pa.array(made[field.name] if field.name in made else table.column(STORED[field.name])).cast(field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _of_entry(entry: JudgedEntry, position: int, piece: Piece, schema: pa.Schema) -> pa.RecordBatch:
+    header = entry.header
+    codec = CODECS[header.codec_id].as_py()
+    row: dict[str, Any] = {
+        name: -1 if (value := getattr(header, stored, None)) is None else value for name, stored in STORED.items()
+    }
+    row |= {
+        "topic": piece.topic,
+        "partition": piece.partition,
+        "file": piece.log,
+        "position": position,
+        "size": header.size_in_bytes,
+        "codec": codec,
+        "timestampType": int(bool(header.attributes & LOG_APPEND_TIME)),
+        "isTransactional": isinstance(header, RecordBatchHeader) and header.is_transactional,
+        "isControl": isinstance(header, RecordBatchHeader) and header.is_control,
+        "crcIsValid": True,  # else the reference had refused it
+    }
+    return rows_as_batch([row], schema)
+
+
+def segment_rows(task: DirectoryTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """A row for each segment of a directory; no log is opened."""
+    segments = list_partition(task.path).segments
+    following = [each.base_offset for each in segments[1:]]
+    rows = [_segment(task, files, next_base) for files, next_base in zip(segments, [*following, None], strict=False)]
+    yield rows_as_batch(rows, schema)
+
+
+def _segment(task: DirectoryTask, files: SegmentFiles, next_base: int | None) -> dict[str, Any]:
+    status = files.log.stat()
+    return {
+        "topic": task.topic,
+        "partition": task.partition,
+        "file": str(files.log),
+        "baseOffset": files.base_offset,
+        "nextBaseOffset": next_base,
+        "size": status.st_size,
+        "offsetIndexSize": _size(files.offset_index),
+        "timeIndexSize": _size(files.time_index),
+        "transactionIndexSize": _size(files.transaction_index),
+        "hasSnapshot": files.snapshot is not None,
+        "lastModified": datetime.fromtimestamp(status.st_mtime, UTC),
+        "topicId": task.topic_id,
+    }
+
+
+def _size(path: Path | None) -> int | None:
+    return None if path is None else path.stat().st_size
+
+
+def finding_rows(task: DirectoryTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """A row for each finding of the validator in a directory."""
+    rows = []
+    for finding in verify(task.path):
+        at = finding.location
+        row = {
+            "topic": task.topic,
+            "partition": task.partition,
+            "file": at.path,
+            "position": at.position,
+            "field": at.field,
+            "severity": finding.severity.value,
+            "requirement": finding.requirement,
+            "expected": finding.expected,
+            "found": str(finding.found),
+            "message": finding.message,
+            "count": finding.count,
+        }
+        rows.append(row)
+    yield rows_as_batch(rows, schema)
+
+
+def rows_as_batch(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows, as far as the schema asks for their columns."""
+    return pa.RecordBatch.from_pylist([{name: row[name] for name in schema.names} for row in rows], schema)

@@ -1,0 +1,31 @@
+"""One Spark session for the whole run; it takes most of the time of these tests to start."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session on two cores, as users get it from us."""
+    from seglog_format.spark import session
+
+    settings = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.log.level": "OFF",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    made = session("seglog tests", master="local[2]", settings=settings)
+    yield made
+    made.stop()

@@ -1,0 +1,104 @@
+"""Options: names and values that are known, and those that are not."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from seglog_format.errors import UsageError
+from seglog_format.spark.options import OPTIONS, parse_options, parse_size
+
+
+def test_defaults_are_those_of_the_connector() -> None:
+    options = parse_options({"path": "data"})
+    assert options.paths == ("data",)
+    assert (options.starting.kind, options.ending.kind) == ("earliest", "latest")
+    assert options.isolation == "read_uncommitted"
+    assert options.fail_on_data_loss
+    assert not options.include_headers
+    assert options.mode == "failfast"
+
+
+def test_names_are_known_in_any_case() -> None:
+    given = {"PATH": "data", "includeheaders": "TRUE", "isolationLEVEL": "READ_COMMITTED", "Mode": "DropCorrupt"}
+    options = parse_options(given)
+    assert options.include_headers
+    assert options.is_committed_only
+    assert options.mode == "dropcorrupt"
+
+
+def test_several_paths_come_as_json() -> None:
+    assert parse_options({"paths": '["a", "b"]'}).paths == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "hint"),
+    [
+        ("startingOffset", "earliest", "did you mean startingOffsets"),
+        ("subscribeTo", "orders", "did you mean subscribe"),
+        ("colour", "red", "unknown option 'colour'"),
+        ("mode", "failfats", "did you mean failfast"),
+        ("mode", "strict", "there are failfast, dropcorrupt, permissive"),
+        ("includeHeaders", "yes", "true or false"),
+        ("minPartitions", "0", "1 or more"),
+        ("minPartitions", "many", "minPartitions"),
+        ("splitBytes", "-1", "a number of bytes"),
+        ("startingOffsets", "soon", "startingOffsets"),
+        ("startingOffsets", '["orders"]', "startingOffsets"),
+        ("assign", "[1]", "assign"),
+        ("subscribePattern", "(", "subscribePattern"),
+        ("paths", '{"a": 1}', "paths"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_hint(name: str, value: str, hint: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_options({"path": "data", name: value})
+    assert hint in str(raised.value)
+
+
+def test_no_path() -> None:
+    with pytest.raises(UsageError, match="no path"):
+        parse_options({})
+
+
+def test_one_way_to_subscribe() -> None:
+    with pytest.raises(UsageError, match="subscribe and assign"):
+        parse_options({"path": "data", "subscribe": "a", "assign": '{"a": [0]}'})
+
+
+def test_options_for_a_broker_are_told_and_ignored(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        options = parse_options({"path": "data", "kafka.bootstrap.servers": "localhost:9092", "groupIdPrefix": "x"})
+    assert options == parse_options({"path": "data"})
+    assert [record.getMessage().split()[2] for record in caplog.records] == ["kafka.bootstrap.servers", "groupidprefix"]
+
+
+def test_a_timestamp_goes_before_offsets() -> None:
+    given = {"path": "data", "startingTimestamp": "5", "startingOffsetsByTimestamp": '{"a": {"0": 7}}'}
+    assert parse_options(given).starting.timestamp_ms == 5
+    del given["startingTimestamp"]
+    assert parse_options(given | {"startingOffsets": "latest"}).starting.values == {("a", 0): 7}
+
+
+@pytest.mark.parametrize(("text", "size"), [("1", 1), ("64k", 65536), ("32M", 2**25), ("1 gb", 2**30)])
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+def test_every_option_is_documented() -> None:
+    from support import REPOSITORY
+
+    page = (REPOSITORY / "docs" / "how-to" / "query-with-spark.md").read_text(encoding="utf-8")
+    assert [name for name in OPTIONS if f"`{name}`" not in page] == []
+
+
+def test_topics_are_chosen_by_name_pattern_or_partition() -> None:
+    def wanted(**given: str) -> list[tuple[str, int]]:
+        options = parse_options({"path": "data", **given})
+        return [key for key in (("a", 0), ("a", 1), ("ab", 0)) if options.wants(*key)]
+
+    assert wanted(subscribe="a, c") == [("a", 0), ("a", 1)]
+    assert wanted(subscribePattern="a.*") == [("a", 0), ("a", 1), ("ab", 0)]
+    assert wanted(subscribePattern="b") == []
+    assert wanted(assign='{"a": [1], "ab": [0]}') == [("a", 1), ("ab", 0)]

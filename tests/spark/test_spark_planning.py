@@ -1,0 +1,241 @@
+"""Plans: which directories, which segments, cut where; all without Spark."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from made import START_MS, partition, topic_id
+from readers import pieces, read, rows, tasks
+
+from seglog_format.errors import UsageError
+from seglog_format.log.partition import open_partition
+from seglog_format.spark.filters import EVERYTHING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def orders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log directory with ``orders-0`` of 400 records and ``orders-1`` of 40; read it, do not change it."""
+    logs = tmp_path_factory.mktemp("orders")
+    partition(logs / "orders-0")
+    partition(logs / "orders-1", 40)
+    return logs
+
+
+def offsets(path: Path, **options: str) -> list[tuple[int, int]]:
+    return [(row["partition"], row["offset"]) for row in rows(read(path, ("partition", "offset"), **options))]
+
+
+def test_a_path_is_a_log_directory_a_partition_or_a_tree(orders: Path, tmp_path: Path) -> None:
+    assert len(offsets(orders)) == 440
+    assert len(offsets(orders / "orders-1")) == 40
+    (tmp_path / "broker-1").symlink_to(orders)
+    shutil.copytree(orders, tmp_path / "tree" / "broker-2")
+    assert len(offsets(tmp_path / "tree")) == 440, "a directory of a broker may look like a partition"
+    assert len(offsets(tmp_path / "broker-1")) == 440
+    assert len(offsets(f"file://{orders}")) == 440  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("path", "message"), [("absent", "No such file"), ("s3a://bucket/logs", "only local paths")])
+def test_a_path_that_cannot_be_read(path: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message):
+        tasks(path if "://" in path else tmp_path / path)
+
+
+def test_segments_without_a_partition_name(tmp_path: Path) -> None:
+    partition(tmp_path / "orders-0", 10)
+    (tmp_path / "orders-0").rename(tmp_path / "orders")
+    with pytest.raises(UsageError, match="is not <topic>-<partition>"):
+        tasks(tmp_path / "orders")
+
+
+def test_nothing_is_no_error(tmp_path: Path) -> None:
+    assert tasks(tmp_path) == []
+    assert read(tmp_path).num_rows == 0
+
+
+def test_directories_out_of_use_are_left_out(orders: Path, tmp_path: Path) -> None:
+    for name in ("orders-1", "orders-1.0123456789abcdef0123456789abcdef-delete"):
+        shutil.copytree(orders / "orders-1", tmp_path / name)
+    assert len(offsets(tmp_path)) == 40
+
+
+@pytest.mark.parametrize("split", ["1", "1500", "4k", "1g"])
+def test_pieces_make_the_whole(orders: Path, split: str) -> None:
+    assert offsets(orders, splitBytes=split) == [*((0, n) for n in range(400)), *((1, n) for n in range(40))]
+
+
+def test_large_segments_are_cut_and_small_ones_put_together(orders: Path) -> None:
+    segments = {piece.log for piece in pieces(orders)}
+    assert len(tasks(orders)) == 1
+    assert len(tasks(orders, minPartitions="8")) >= 8
+    cut = pieces(orders, splitBytes="3000")
+    assert len(cut) > 2 * len(segments)
+    assert {piece.start for piece in cut} != {0}
+
+
+def test_pieces_are_cut_without_an_index_only_between_segments(orders: Path, tmp_path: Path) -> None:
+    shutil.copytree(orders, tmp_path / "logs")
+    for index in (tmp_path / "logs").rglob("*.index"):
+        index.unlink()
+    assert all(piece.start == 0 for piece in pieces(tmp_path / "logs", splitBytes="3000"))
+    assert len(offsets(tmp_path / "logs", splitBytes="3000")) == 440
+
+
+def test_an_index_that_lies_loses_nothing(orders: Path, tmp_path: Path) -> None:
+    shutil.copytree(orders, tmp_path / "logs")
+    for number, index in enumerate(sorted((tmp_path / "logs").rglob("*.index"))):
+        data = bytearray(index.read_bytes())
+        for at in range(4 + 8 * (number % 3), len(data), 8):
+            data[at + 3] ^= 0x55  # positions that are no starts of entries
+        index.write_bytes(bytes(data))
+    assert len(offsets(tmp_path / "logs", splitBytes="2000")) == 440
+    assert offsets(tmp_path / "logs", startingOffsets='{"orders": {"0": 333, "1": -2}}')[0] == (0, 333)
+
+
+@pytest.mark.parametrize("offset", [0, 1, 9, 10, 123, 398, 399])
+def test_a_range_of_offsets_reads_no_more_than_it_needs(orders: Path, offset: int) -> None:
+    narrowed = replace(
+        EVERYTHING, from_offset=offset, to_offset=offset + 1, partition_tests=(("EqualTo", False, (0,)),)
+    )
+    found = pieces(orders, narrowed)
+    assert len(found) == 1
+    assert [row["offset"] for row in rows(read(orders, ("offset",), narrowed))] == [offset]
+    (piece,) = found
+    end = piece.end if piece.end is not None else (orders / "orders-0" / piece.log).stat().st_size
+    assert end - piece.start < 8000, "a few entries of the index, not the segment of 16 KiB"
+
+
+def test_every_range_of_offsets_is_exact(orders: Path) -> None:
+    for low in range(0, 41, 3):
+        for high in range(low, 42, 4):
+            narrowed = replace(EVERYTHING, from_offset=low, to_offset=high)
+            found = [row["offset"] for row in rows(read(orders / "orders-1", ("offset",), narrowed, splitBytes="700"))]
+            assert found == list(range(low, min(high, 40)))
+
+
+def test_a_time_range_skips_segments(orders: Path) -> None:
+    narrowed = replace(EVERYTHING, from_timestamp_ms=START_MS + 350_000, to_timestamp_ms=START_MS + 352_000)
+    found = pieces(orders / "orders-0", narrowed)
+    assert len(found) < len(pieces(orders / "orders-0"))
+    assert [row["offset"] for row in rows(read(orders / "orders-0", ("offset",), narrowed))] == [350, 351, 352]
+
+
+class TestOffsets:
+    """Start and end by options."""
+
+    def test_by_partition(self, orders: Path) -> None:
+        found = offsets(
+            orders, startingOffsets='{"orders":{"0":398,"1":-2}}', endingOffsets='{"orders":{"0":-1,"1":2}}'
+        )
+        assert found == [(0, 398), (0, 399), (1, 0), (1, 1)]
+
+    def test_latest_is_where_nothing_is(self, orders: Path) -> None:
+        assert offsets(orders, startingOffsets="latest") == []
+
+    def test_each_partition_has_to_be_named(self, orders: Path) -> None:
+        with pytest.raises(UsageError, match="the start does not name orders-1"):
+            tasks(orders, startingOffsets='{"orders":{"0":1}}')
+        with pytest.raises(UsageError, match="names what is not read: orders-7"):
+            tasks(orders, endingOffsets='{"orders":{"0":1,"1":1,"7":1}}')
+
+    def test_by_timestamp(self, orders: Path) -> None:
+        bounds = {"startingTimestamp": str(START_MS + 37_500), "endingTimestamp": str(START_MS + 41_000)}
+        assert offsets(orders, **bounds) == [(0, 38), (0, 39), (0, 40), (1, 38), (1, 39)]
+        each = f'{{"orders":{{"0":{START_MS + 399_000},"1":{START_MS + 39_000}}}}}'
+        assert offsets(orders, startingOffsetsByTimestamp=each) == [(0, 399), (1, 39)]
+
+    def test_a_timestamp_that_nothing_reaches(self, orders: Path) -> None:
+        late = str(START_MS + 100_000)
+        with pytest.raises(UsageError, match="orders-1 has no record"):
+            tasks(orders, startingTimestamp=late)
+        found = offsets(orders, startingTimestamp=late, startingOffsetsByTimestampStrategy="latest")
+        assert found[0] == (0, 100)
+        assert all(number == 0 for number, _ in found)
+
+    def test_an_offset_that_is_not_there(self, orders: Path) -> None:
+        beyond = '{"orders":{"0":401,"1":0}}'
+        with pytest.raises(UsageError, match=r"starting offset 401 is not there: the log has 0 to 400"):
+            tasks(orders, startingOffsets=beyond)
+        assert len(offsets(orders, startingOffsets=beyond, failOnDataLoss="false")) == 40
+        with pytest.raises(UsageError, match="ending offset 401"):
+            tasks(orders, endingOffsets=beyond)
+
+    def test_nothing_ends_at_the_earliest(self, orders: Path) -> None:
+        with pytest.raises(UsageError, match="cannot be earliest"):
+            tasks(orders, endingOffsets="earliest")
+
+    def test_what_is_subscribed_has_to_be_there(self, orders: Path) -> None:
+        with pytest.raises(UsageError, match="payments is not below"):
+            tasks(orders, subscribe="orders,payments")
+        with pytest.raises(UsageError, match="orders-5 is not below"):
+            tasks(orders, assign='{"orders":[0,5]}')
+
+    def test_the_log_start_offset_hides_what_is_below(self, orders: Path, tmp_path: Path) -> None:
+        shutil.copytree(orders, tmp_path / "logs")
+        (tmp_path / "logs" / "log-start-offset-checkpoint").write_text("0\n1\norders 0 390\n", encoding="utf-8")
+        assert offsets(tmp_path / "logs", assign='{"orders":[0]}')[0] == (0, 390)
+        assert offsets(tmp_path / "logs", assign='{"orders":[0]}', logStartOffset="ignore")[0] == (0, 0)
+
+
+class TestReplicas:
+    """The same partition in several directories."""
+
+    @pytest.fixture
+    def cluster(self, tmp_path: Path) -> Path:
+        partition(tmp_path / "a" / "orders-0", 30)
+        partition(tmp_path / "b" / "orders-0", 50)
+        return tmp_path
+
+    def test_the_longest_is_taken(self, cluster: Path) -> None:
+        assert len(offsets(cluster)) == 50
+
+    def test_or_the_first_or_all(self, cluster: Path) -> None:
+        assert len(offsets(cluster, replicas="first")) == 30
+        assert len(offsets(cluster, replicas="all")) == 80
+
+    def test_of_equal_ones_the_one_that_reaches_further_back(self, cluster: Path) -> None:
+        partition(cluster / "0" / "orders-0", 50)
+        (cluster / "0" / "log-start-offset-checkpoint").write_text("0\n1\norders 0 7\n", encoding="utf-8")
+        assert len(offsets(cluster)) == 50
+
+    def test_a_recreated_topic_is_refused_or_told(self, cluster: Path) -> None:
+        topic_id(cluster / "a" / "orders-0", "AAAAAAAAAAAAAAAAAAAAAQ")
+        assert len(offsets(cluster)) == 50, "a directory without an id may be of the same topic"
+        topic_id(cluster / "b" / "orders-0", "BBBBBBBBBBBBBBBBBBBBBA")
+        with pytest.raises(UsageError, match="orders was created again"):
+            tasks(cluster)
+        found = read(cluster, recreatedTopics="keep")
+        assert found.schema.names[-1] == "topicId"
+        assert sorted(found.column("topicId").value_counts().to_pylist(), key=str) == [
+            {"values": "AAAAAAAAAAAAAAAAAAAAAQ", "counts": 30},
+            {"values": "BBBBBBBBBBBBBBBBBBBBBA", "counts": 50},
+        ]
+
+
+def test_ten_thousand_segments_are_planned_in_seconds(tmp_path: Path) -> None:
+    """A hundredth of a second for each ten segments, here in a hundred partitions."""
+    template = partition(tmp_path / "template-0", 10)
+    data = (template / f"{0:020d}.log").read_bytes()
+    for number in range(100):
+        directory = tmp_path / "logs" / f"many-{number}"
+        directory.mkdir(parents=True)
+        for base in range(0, 1000, 50):
+            (directory / f"{base:020d}.log").write_bytes(data)
+            (directory / f"{base:020d}.index").touch()
+    start = time.process_time()
+    planned = pieces(tmp_path / "logs")
+    assert len(planned) == 2000
+    assert time.process_time() - start < 5, "ten thousand may take ten seconds on a busy machine"
+
+
+def test_the_copy_is_for_logs_that_a_broker_writes(orders: Path) -> None:
+    with open_partition(orders / "orders-0") as opened:
+        assert len(opened.segments) > 2
+    assert not any(piece.copy for piece in pieces(orders))

@@ -1,0 +1,151 @@
+"""The few things that only Spark itself can show; all in one session."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("numba")
+
+from made import partition
+from pyspark.errors import AnalysisException, PythonException
+from readers import REFERENCE, reference_rows, rows_by_directory
+from support import REPOSITORY, authentic, authentic_names
+
+from seglog_format.errors import FormatError
+from seglog_format.spark import projection
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log directory with two partitions; read it, do not change it."""
+    logs = tmp_path_factory.mktemp("spark-logs")
+    partition(logs / "orders-0", 300)
+    partition(logs / "orders-1", 40)
+    return logs
+
+
+def load(spark: SparkSession, path: Path, **options: str) -> DataFrame:
+    return spark.read.format("seglog").options(**options).load(str(path))
+
+
+def plan_of(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())  # type: ignore[operator]
+
+
+def test_it_registers_by_itself_with_the_schema_of_the_connector(spark: SparkSession, logs: Path) -> None:
+    frame = load(spark, logs, includeHeaders="true")
+    assert frame.schema.simpleString() == (
+        "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,"
+        "timestampType:int,headers:array<struct<key:string,value:binary>>>"
+    )
+    assert frame.count() == 340
+
+
+def test_every_authentic_log_reads_as_the_reference_reads_it(spark: SparkSession) -> None:
+    paths, expected = [], []
+    for name in authentic_names():
+        try:
+            expected.extend(reference_rows(authentic(name)))
+        except FormatError:
+            continue  # a damaged one
+        paths.append(str(authentic(name)))
+    reader = spark.read.format("seglog").options(replicas="all", recreatedTopics="keep", splitBytes="64k")
+    table = reader.schema(projection(*REFERENCE)).load(paths).toArrow()
+    assert rows_by_directory(table) == sorted(expected, key=lambda row: (row["directory"], row["offset"]))
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_filters_work_with_the_default_configuration_and_are_pushed_with_another(
+    spark: SparkSession, logs: Path, *, is_on: bool
+) -> None:
+    spark.conf.set(PUSHDOWN, str(is_on).lower())
+    try:
+        frame = load(spark, logs, splitBytes="4k").where("topic = 'orders' and partition = 1 and offset in (7, 9)")
+        assert sorted(row.offset for row in frame.select("offset").collect()) == [7, 9]
+        assert ("(partition" in plan_of(frame)) is not is_on, "Spark does not apply what was taken over"
+        assert (frame.rdd.getNumPartitions() == 1) is is_on
+    finally:
+        spark.conf.set(PUSHDOWN, "true")
+
+
+def test_times_are_compared_as_spark_does(spark: SparkSession, logs: Path) -> None:
+    frame = load(spark, logs).where("timestamp between '2023-11-14 22:13:25' and '2023-11-14 22:13:27.5'")
+    assert sorted((row.partition, row.offset) for row in frame.collect()) == [
+        (number, offset) for number in (0, 1) for offset in (5, 6, 7)
+    ]
+
+
+def test_a_schema_is_the_projection_and_a_wrong_one_an_error(spark: SparkSession, logs: Path) -> None:
+    reader = spark.read.format("seglog").schema("offset long, timestamp timestamp, producerId long")
+    assert reader.load(str(logs)).where("offset = 3").count() == 2
+    with pytest.raises(AnalysisException, match="offset is bigint, not string"):
+        spark.read.format("seglog").schema("offset string").load(str(logs)).collect()
+    with pytest.raises(AnalysisException, match="did you mean startingOffsets"):
+        load(spark, logs, startingOffset="latest")
+
+
+def test_sql_and_an_empty_directory(spark: SparkSession, logs: Path, tmp_path: Path) -> None:
+    spark.sql(f"create or replace temporary view v using seglog options (path '{logs}', subscribe 'orders')")
+    assert spark.sql("select max(offset) from v where partition = 0").collect() == [(299,)]
+    assert load(spark, tmp_path).count() == 0
+
+
+def test_damage_in_every_mode(spark: SparkSession, logs: Path, tmp_path: Path) -> None:
+    shutil.copytree(logs / "orders-1", tmp_path / "orders-1")
+    log = next((tmp_path / "orders-1").glob("*.log"))
+    data = bytearray(log.read_bytes())
+    data[-1] ^= 1
+    log.write_bytes(data)
+    with pytest.raises(PythonException) as raised:
+        load(spark, tmp_path).collect()
+    assert str(log) in str(raised.value)
+    assert "dropcorrupt" in str(raised.value)
+    assert load(spark, tmp_path, mode="dropcorrupt").count() == 30
+    marked = load(spark, tmp_path, mode="permissive").where("_corrupt is not null").select("_corrupt.*").collect()
+    assert [(row.file, row.requirement) for row in marked] == [(str(log), "SEG-BAT-003")]
+
+
+def test_tables(spark: SparkSession, logs: Path) -> None:
+    assert load(spark, logs, table="batches").where("crcIsValid").agg({"recordsCount": "sum"}).collect() == [(340,)]
+    segments: Any = load(spark, logs, table="segments").groupBy("partition").count().orderBy("partition")
+    assert [row.partition for row in segments.collect()] == [0, 1]
+    assert load(spark, logs, table="findings").where("severity = 'error'").count() == 0
+
+
+IMPORTED = "import sys; import pyspark_seglog; assert not {'numba', 'numpy', 'pyarrow'} & set(sys.modules)"
+ALONE = (
+    "import sys; sys.modules['pyspark'] = None; import pyspark_seglog; print(hasattr(pyspark_seglog, 'DefaultSource'))"
+)
+
+
+def test_what_spark_imports_in_every_program_is_light_and_never_fails() -> None:
+    subprocess.run([sys.executable, "-c", IMPORTED], check=True, cwd=REPOSITORY)
+    alone = subprocess.run([sys.executable, "-c", ALONE], check=True, cwd=REPOSITORY, capture_output=True, text=True)
+    assert alone.stdout == "False\n"
+
+
+def test_the_page_is_what_happens(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import demo_data
+
+    page = (REPOSITORY / "docs" / "how-to" / "query-with-spark.md").read_text(encoding="utf-8")
+    demo_data.unpack(tmp_path / "demo")
+    monkeypatch.chdir(tmp_path)
+    scope: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        exec(compile(block, "query-with-spark.md", "exec"), scope)  # noqa: S102 - that is what is tested
+    assert scope["spark"] is spark

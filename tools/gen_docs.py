@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 import demo_data
+import explorer_page
 import machine_readable
 import performance_page
 import pictures
@@ -54,6 +55,7 @@ def generated() -> dict[str, str]:
         "docs/reference/command-line.md": command_line_page(),
         "docs/reference/speed.md": report_pages.speed_page(NOTICE),
         **machine_readable.pages(),
+        explorer_page.TABLES: explorer_page.tables(),
         **performance_page.pages(NOTICE),
         **structure_pages.pages(NOTICE),
     }

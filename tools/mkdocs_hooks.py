@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING
 
 from mkdocs.structure.files import File
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import explorer_page
 
 from seglog_format.requirements import requirements
 
@@ -57,7 +60,9 @@ def _reference_pages(chapters: list[str]) -> list[str]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the chapters of the specification."""
+    """Add the chapters of the specification, and the explorer's script and samples."""
+    for name, text in explorer_page.made_files():
+        files.append(File.generated(config, f"explorer/{name}", content=text))
     for path in sorted((REPOSITORY / "spec").glob("*.md")):
         page = File.generated(config, f"spec/{path.name}", content=path.read_text(encoding="utf-8"))
         files.append(page)

@@ -1,0 +1,384 @@
+"""The explorer in a browser: it shows what the reference reads, finds what the reference finds, and asks nobody."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.server
+import json
+import os
+import re
+import struct
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import explorer_page
+import node_tools
+import pytest
+from damage import Case, damaged_cases
+from support import REPOSITORY, bundled, bundled_cases
+
+from seglog_format.checks import verify
+from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, decode_offset_checkpoint
+from seglog_format.codec.framing import walk
+from seglog_format.errors import FormatError
+from seglog_format.inspection.entries import entry_blocks
+from seglog_format.inspection.side_files import slots_block, snapshot_block
+from seglog_format.lines.sources import SourceKind
+from seglog_format.log.partition import open_partition
+from seglog_format.requirements import Severity, requirements
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import TypeAlias
+
+    from seglog_format.inspection import Block
+
+    Ask: TypeAlias = Callable[..., Any]
+
+SCRIPT = REPOSITORY / "tests" / "node" / "explorer.cjs"
+SUFFIXES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
+TEXT_NAMES = ("-checkpoint", "partition.metadata")
+LARGEST_OPENED = 3_000_000
+"""Bytes of a file that is opened in the browser; only preallocated indexes are larger."""
+CASES_OPENED = ("0.8.2.2/", "0.10.2.2/", "4.3.0/")
+"""Bundled cases whose every file is opened, beside those of crashes: each format is among them."""
+SLOTS = {".index": (0, 8), ".timeindex": (0, 12), ".txnindex": (0, 34), ".snapshot": (10, 46)}
+"""Where the first entry of a file stands, and bytes of each."""
+INDEX_KINDS = {
+    ".index": SourceKind.OFFSET_INDEX,
+    ".timeindex": SourceKind.TIME_INDEX,
+    ".txnindex": SourceKind.TRANSACTION_INDEX,
+}
+NOT_FOUND_THERE = {
+    "SEG-COD-002": "a finding only where the batch is looked at: what is compressed is not expanded during the walk",
+    "SEG-IDX-010": "says what readers use, and is no finding",
+    "SEG-TIX-009": "says what readers use, and is no finding",
+}
+"""Requirements that the explorer names without ever finding them broken."""
+INSIDE_GZIP = ("bat-008-trailing-bytes-in-gzip", "msg-009-empty-wrapper")
+"""Damaged cases that show only in what is decompressed."""
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name that the base class gives it
+        pass
+
+
+@pytest.fixture(scope="module")
+def browser() -> str:
+    """A Chromium; in CI, where there are browser and node, their driver has to come."""
+    found = node_tools.browser()
+    missing = [*node_tools.missing_tools(), *([] if found else ["Chromium"])]
+    if missing or found is None:
+        pytest.skip(f"the explorer's tests need {' and '.join(missing)}, which this machine does not have")
+    try:
+        node_tools.modules()
+    except node_tools.NodeToolsError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(f"the browser's driver could not be fetched: {error}")
+    return found
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("site")
+    explorer_page.write(root / "explorer")
+    return root
+
+
+@pytest.fixture(scope="module")
+def origin(site: Path) -> Iterator[str]:
+    handler = functools.partial(Quiet, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture
+def ask(browser: str, origin: str) -> Ask:
+    """Runs a scenario of the script; no error and no request to anybody else is allowed."""
+
+    def run(scenario: str, question: object = None, *, seconds: float = 180) -> dict[str, Any]:
+        text = json.dumps(question)
+        answer: dict[str, Any] = json.loads(
+            node_tools.node(SCRIPT, browser, origin, scenario, text=text, seconds=seconds)
+        )
+        assert answer["errors"] == []
+        assert answer["elsewhere"] == []
+        found: dict[str, Any] = answer["answer"]
+        return found
+
+    return run
+
+
+def test_the_tables_are_what_the_schemas_say() -> None:
+    committed = (REPOSITORY / explorer_page.TABLES).read_text(encoding="utf-8")
+    assert committed == explorer_page.tables(), "make docs writes them anew"
+
+
+def test_every_rule_that_is_named_has_its_place_on_the_site() -> None:
+    named = set(explorer_page.IDENTIFIER.findall(explorer_page.bundle()))
+    assert named <= requirements().keys()
+    for identifier in named:
+        chapter = REPOSITORY / "spec" / f"{requirements()[identifier].chapter}.md"
+        assert f"[{identifier}]:" in chapter.read_text(encoding="utf-8")
+
+
+# Fields of the samples
+
+
+def test_every_field_of_the_samples_is_that_of_the_reference(ask: Ask, tmp_path: Path) -> None:
+    found = ask("samples")
+    assert found.keys() == explorer_page.SAMPLES.keys()
+    count = 0
+    for name, sample in explorer_page.SAMPLES.items():
+        for file, data in sample.contents().items():
+            path = tmp_path / file
+            path.write_bytes(data)
+            shown = found[name][file]
+            assert shown["size"] == len(data)
+            count += compare(path, memoryview(data), shown)
+    assert count > 3500
+
+
+def compare(path: Path, data: memoryview, shown: dict[str, Any]) -> int:
+    """Compare what is shown of a file, row by row; the number of fields that were compared."""
+    if path.suffix == ".log":
+        wanted = [list(logs_fields(data, frame.position)) for frame in walk(data)]
+        rows = [block for row in shown["rows"] for block in row]
+        flat = [block for row in wanted for block in row]
+    elif path.suffix in INDEX_KINDS:
+        base = int(path.stem)
+        block, _ = slots_block(INDEX_KINDS[path.suffix], data, base_offset=base, first=0, count=None)
+        rows, flat = [block for row in shown["rows"] for block in row], [fields(block)]
+    elif path.suffix == ".snapshot":
+        rows, flat = shown["rows"][0], [fields(snapshot_block(data))]
+    else:
+        return compare_text(path, bytes(data), shown)
+    rows = [[row for row in block if row[0] != "tail"] for block in rows]
+    assert rows == flat
+    return sum(len(block) for block in flat)
+
+
+def logs_fields(data: memoryview, position: int) -> Iterator[list[list[Any]]]:
+    """The blocks of an entry, without what comes out of codecs that browsers do not know."""
+    blocks, _ = entry_blocks(data, name="", start=position, count=1)
+    stored, *derived = blocks
+    yield fields(stored)
+    codec = next(one.note for one in stored.fields if one.name == "attributes")
+    if codec.startswith("gzip"):
+        yield from map(fields, derived)
+
+
+def fields(block: Block) -> list[list[Any]]:
+    """Name, start, end and value of every field that is no group."""
+    return [
+        [one.name, block.position + one.start, block.position + one.end, text(one.name, one.value)]
+        for one in block.fields
+        if not one.is_group and one.name != "tail"
+    ]
+
+
+def text(name: str, value: object) -> str | None:
+    if name == "records" and isinstance(value, bytes):
+        return f"{len(value)} bytes"
+    if isinstance(value, bytes | memoryview):
+        return bytes(value).hex()
+    return None if value is None else str(value)
+
+
+def compare_text(path: Path, data: bytes, shown: dict[str, Any]) -> int:
+    values = [row[3] for row in shown["rows"][0][0]]
+    decoded: Iterable[Iterable[object]]
+    if path.name == "leader-epoch-checkpoint":
+        decoded = decode_leader_epoch_checkpoint(data).entries
+    else:
+        decoded = decode_offset_checkpoint(data).entries
+    rows = [str(value) for entry in decoded for value in entry]
+    assert values == ["0", str(shown["length"]), *rows]
+    return len(rows)
+
+
+# Findings
+
+
+def known_there() -> set[str]:
+    """The requirements that the explorer's own modules name."""
+    sources = [path for path in explorer_page.SOURCES.glob("*.js") if path.name != "tables.js"]
+    return {one for path in sources for one in explorer_page.IDENTIFIER.findall(path.read_text(encoding="utf-8"))}
+
+
+def opened(directory: Path) -> list[Path]:
+    """The files of a directory that are opened together."""
+    return [
+        path
+        for path in sorted(directory.iterdir())
+        if (path.suffix in SUFFIXES or path.name.endswith(TEXT_NAMES)) and 0 < path.stat().st_size < LARGEST_OPENED
+    ]
+
+
+def of_reference(path: Path) -> dict[str, set[tuple[str, int]]]:
+    """Requirement and place of every error and warning of the rules that the explorer knows, by file."""
+    known = known_there() - NOT_FOUND_THERE.keys()
+    directory = path if path.is_dir() else path.parent
+    found: dict[str, set[tuple[str, int]]] = {}
+    for finding in verify(path):
+        if finding.requirement in known and finding.severity is not Severity.NOTE:
+            name = Path(finding.location.path).name
+            place = place_of(directory / name, finding.location.position)
+            found.setdefault(name, set()).add((finding.requirement, place))
+    return found
+
+
+def of_explorer(path: Path, found: list[list[Any]]) -> set[tuple[str, int]]:
+    return {(identifier, place_of(path, at)) for identifier, severity, at in found if severity != "note"}
+
+
+def place_of(path: Path, position: int) -> int:
+    """Start of the entry that a position lies in: both tell of an entry, but not always of the same byte in it."""
+    if path.suffix == ".log":
+        return max((start for start in entry_starts(path) if start <= position), default=0)
+    if path.name.endswith(TEXT_NAMES):
+        return 0
+    first, size = SLOTS.get(path.suffix, (0, 1))
+    return position if position < first else position - (position - first) % size
+
+
+@functools.cache
+def entry_starts(path: Path) -> list[int]:
+    walked = walk(path.read_bytes())
+    starts = []
+    with contextlib.suppress(FormatError):
+        starts.extend(frame.position for frame in walked)
+    return [*starts, walked.position]
+
+
+def test_findings_in_bundled_files_are_those_of_the_reference(ask: Ask) -> None:
+    cases = [name for name in bundled_cases() if name.startswith(CASES_OPENED) or "crash" in name]
+    directories = {
+        f"{name}: {log.parent.relative_to(bundled(name))}": log.parent
+        for name in cases
+        for log in bundled(name).rglob("*.log")
+    }
+    groups = {name: opened(directory) for name, directory in directories.items()}
+    groups = {name: paths for name, paths in groups.items() if paths}
+    answers = ask("findings", {name: [str(path) for path in paths] for name, paths in groups.items()}, seconds=500)
+    count = 0
+    for name, paths in groups.items():
+        wanted = of_reference(directories[name])
+        for path in paths:
+            found = of_explorer(path, answers[name][path.name])
+            assert found == wanted.get(path.name, set()), f"{name}: {path.name}"
+            count += len(found)
+    assert len(groups) > 50
+    assert count > 50
+
+
+def damaged_files(tmp_path: Path) -> Iterator[tuple[Case, Path]]:
+    """Damaged files of kinds that the explorer opens, each with what stands beside it."""
+    known = known_there() - NOT_FOUND_THERE.keys()
+    for case in damaged_cases():
+        is_seen = case.violates[0] in known and case.name not in INSIDE_GZIP
+        path = case.build(tmp_path / case.name) if is_seen else None
+        if path is not None and path.is_file() and (path.suffix in SUFFIXES or path.name.endswith(TEXT_NAMES)):
+            yield case, path
+
+
+def test_damage_is_found_where_the_reference_finds_it(ask: Ask, tmp_path: Path) -> None:
+    cases = list(damaged_files(tmp_path))
+    groups = {case.name: [str(one) for one in opened(path.parent) if one.stem == path.stem] for case, path in cases}
+    answers = ask("findings", groups)
+    differences = {}
+    for case, path in cases:
+        found, wanted = of_explorer(path, answers[case.name][path.name]), of_reference(path).get(path.name, set())
+        if found != wanted:
+            differences[case.name] = found, wanted
+        named = {identifier for identifier, *_ in answers[case.name][path.name]}
+        if not set(case.violates) <= named:
+            differences[case.name] = named, set(case.violates)
+    assert differences == {}, "\n".join(map(repr, differences.items()))
+    broken = {identifier for case, _ in cases for identifier in case.violates}
+    assert known_there() - broken - NOT_FOUND_THERE.keys() == {"SEG-MSG-009"}, "each rule but that inside gzip"
+
+
+# Lookups
+
+
+def test_lookups_lead_where_the_reference_goes(ask: Ask) -> None:
+    directories = {name: next(bundled(name).rglob("*.log")).parent for name in ("4.3.0/segs-fine", "4.3.0/txn")}
+    questions, wanted = {}, {}
+    for name, directory in directories.items():
+        log = sorted(directory.glob("*.log"))[1]
+        frames = list(walk(log.read_bytes()))
+        last = frames[-1].header.last_offset
+        offsets = list(range(int(log.stem), last + 2, 3))
+        timestamps = [frame.header.max_timestamp_ms + step for frame in frames[::3] for step in (-1, 0, 1)]
+        questions[name] = {
+            "paths": [str(log.with_suffix(suffix)) for suffix in (".log", ".index", ".timeindex")],
+            "offsets": offsets,
+            "timestamps": timestamps,
+        }
+        with open_partition(directory) as partition:
+            segment = partition.segment_for(int(log.stem))
+            positions = [segment.position_of(offset) for offset in offsets]
+        younger = [[one.position for one in frames if one.header.max_timestamp_ms >= limit] for limit in timestamps]
+        wanted[name] = {
+            "offsets": ["" if position is None else str(position) for position in positions],
+            "timestamps": [str(found[0]) if found else "" for found in younger],
+        }
+    assert ask("lookups", questions) == wanted
+
+
+# The page
+
+
+def test_pointing_following_findings_colours_and_widths(ask: Ask) -> None:
+    answer = ask("look", {"screenshot": os.environ.get("SEGLOG_SCREENSHOT", "")})
+    assert answer["axe"] == {view: [] for view in answer["axe"]}
+    assert answer["fieldOfByte"] == "magic"
+    assert re.fullmatch(r"[0-9a-f]{8}", answer["bytesOfField"])
+    assert "CRC-32C" in answer["detail"]
+    assert answer["rule"] == "../spec/30-record-batch/index.html#seg-bat-003"
+    assert (answer["arrows"], answer["lost"]) == (44, 0)
+    assert answer["chosenArrow"] == "1"
+    assert answer["followed"].startswith("4–5")  # noqa: RUF001 - as it is written there
+    assert [item.split()[:4] for item in answer["damaged"]] == [["error", "SEG-BAT-003", "at", "14,722"]]
+    assert answer["damagedLinks"] == ["../spec/30-record-batch/index.html#seg-bat-003"]
+    assert answer["keptField"] == "crc"
+    assert answer["themeChanges"]
+    assert answer["darkBackground"] == "rgb(21, 24, 28)"
+    assert answer["narrow"][0] <= answer["narrow"][1]
+    assert answer["narrowBytes"] == 8
+
+
+LARGE = 50 << 20
+
+
+def test_a_log_of_50_mb_stays_responsive(ask: Ask, tmp_path: Path) -> None:
+    first = next(iter(walk((bundled("4.3.0/segs-fine") / "segs-fine-0" / f"{0:020}.log").read_bytes())))
+    batch, count = bytearray(first.data), 2
+    log, index = tmp_path / f"{0:020}.log", tmp_path / f"{0:020}.index"
+    number = LARGE // len(batch)
+    with log.open("wb") as file:
+        for one in range(number):  # the base offset is outside the checksum
+            struct.pack_into(">q", batch, 0, one * count)
+            file.write(batch)
+    slots = [(one * count, one * len(batch)) for one in range(1, number, 40)]
+    index.write_bytes(b"".join(struct.pack(">ii", *slot) for slot in slots))
+    answer = ask("large", {"paths": [str(log), str(index)]}, seconds=170)
+    assert f"{number:,} entries" in answer["state"]
+    assert "every checksum is right" in answer["state"]
+    assert f"{(number - 1) * len(batch):,}" in answer["last"]
+    assert answer["drawn"] < 100
+    assert answer["windowSize"] < 2 << 20
+    assert answer["longest"] < 1500
+    assert answer["seconds"] < 60
+
+
+def test_it_runs_from_a_disk(ask: Ask, site: Path) -> None:
+    answer = ask("disk", {"url": (site / "explorer" / "index.html").as_uri()})
+    assert "46 entries" in answer["state"]

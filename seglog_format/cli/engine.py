@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.cli.options import ENGINES
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from seglog_format.checks.clearing import Clearer
+    from seglog_format.lifecycle.volume import Volume
 
 VOLUME: Final = 32 * 2**20
 """Bytes of logs from which on loading compiled code is worth while."""
@@ -44,3 +47,29 @@ def clearer_for(choice: str, size: int) -> Clearer | None:
 
     found: Clearer = engine("clear").Clearing
     return found
+
+
+def volume_for(choice: str, size: int) -> Volume | None:
+    """What recovers and indexes what is regular; None for the reference.
+
+    Args:
+        choice: what the user said.
+        size: bytes of the logs to be read.
+
+    Raises:
+        UsageError: the columnar engine was asked for, and is not installed.
+    """
+    if not is_columnar(choice, size):
+        return None
+    from seglog_format.log.scanning import engine
+
+    found: Volume = engine("index_volume").ColumnarVolume()
+    return found
+
+
+def size_of_logs(path: Path) -> int:
+    """Bytes of the log files that a path names."""
+    from seglog_format.lines import sources_of
+    from seglog_format.lines.sources import SourceKind
+
+    return sum(source.size for source in sources_of(path) if source.kind is SourceKind.LOG)

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.main import FINDINGS
-from seglog_format.cli.options import PATH, generation_option, index_interval_option, json_option, path_argument
+from seglog_format.cli.options import (
+    PATH,
+    engine_option,
+    generation_option,
+    index_interval_option,
+    json_option,
+    path_argument,
+)
 from seglog_format.cli.output import is_busy, progress, write_json, write_text
 from seglog_format.errors import UsageError
 
@@ -19,6 +26,7 @@ if TYPE_CHECKING:
     from seglog_format.lifecycle.config import BrokerGeneration
     from seglog_format.lifecycle.index_rebuild import RebuiltIndex, RebuiltSegment
     from seglog_format.lifecycle.index_settings import IndexSettings
+    from seglog_format.lifecycle.volume import Volume
     from seglog_format.log.listing import PartitionListing
 
 EPILOG: Final = """\b
@@ -35,6 +43,7 @@ Examples:
 @click.option("--write", is_flag=True, help="Write them in place of those that differ.")
 @index_interval_option
 @generation_option
+@engine_option
 @json_option
 def command(  # noqa: PLR0913 - one for each option
     path: Path,
@@ -44,6 +53,7 @@ def command(  # noqa: PLR0913 - one for each option
     write: bool,
     index_interval_bytes: int | None,
     generation: BrokerGeneration | None,
+    engine: str,
     as_json: bool,
 ) -> int:
     """Compare the indexes at PATH with what a rebuild from the logs gives, and with --rebuild write that.
@@ -57,9 +67,12 @@ def command(  # noqa: PLR0913 - one for each option
         raise UsageError(msg)
     if output is not None:
         _require_apart(path, output)
+    from seglog_format.cli.engine import size_of_logs, volume_for
+
+    volume = volume_for(engine, size_of_logs(path))
     status, told = 0, None
     for directory, listing, only in _partitions(path):
-        found = _rebuilt(listing, only, index_interval_bytes, generation)
+        found = _rebuilt(listing, only, index_interval_bytes, generation, volume)
         if write:
             found = _written(listing, found)
         for segment in found:
@@ -105,6 +118,7 @@ def _rebuilt(
     only: set[str] | None,
     interval_bytes: int | None,
     generation: BrokerGeneration | None,
+    volume: Volume | None,
 ) -> Iterator[RebuiltSegment]:
     from seglog_format.lifecycle.index_rebuild import rebuilt_indexes
 
@@ -112,7 +126,12 @@ def _rebuilt(
         msg = f"{listing.path / min(only)}: not the log of a segment"
         raise UsageError(msg)
     return rebuilt_indexes(
-        listing, only=only, interval_bytes=interval_bytes, generation=generation, copy=is_busy(listing.path)
+        listing,
+        only=only,
+        interval_bytes=interval_bytes,
+        generation=generation,
+        copy=is_busy(listing.path),
+        volume=volume,
     )
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from seglog_format.cli.main import FINDINGS
-from seglog_format.cli.options import generation_option, index_interval_option, json_option, path_argument
+from seglog_format.cli.options import (
+    engine_option,
+    generation_option,
+    index_interval_option,
+    json_option,
+    path_argument,
+)
 from seglog_format.cli.output import progress, write_json, write_text
 from seglog_format.errors import UsageError
 
@@ -39,8 +46,9 @@ Examples:
 @click.option("--full-scan", is_flag=True, help="Scan every segment, whatever is believed to be on disk.")
 @index_interval_option
 @generation_option
+@engine_option
 @json_option
-def command(path: Path, *, write: bool, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's values
+def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: Any) -> int:  # noqa: ANN401 - click's values
     """Tell what recovery does to the directory at PATH, and with --write do it.
 
     A broker scans from the checkpointed recovery point on; a scan of everything may find more, so that both are told
@@ -52,7 +60,9 @@ def command(path: Path, *, write: bool, as_json: bool, **options: Any) -> int:  
     The exit status is 1 when something is cut or dropped, by the plan or by a scan of everything.
     """
     status = 0
-    chosen = _options(**options)
+    from seglog_format.cli.engine import size_of_logs, volume_for
+
+    chosen = replace(_options(**options), volume=volume_for(engine, size_of_logs(path)))
     for recovery, full_scan in _recoveries(path, chosen, write=write):
         if recovery.plan.changes_log or full_scan.changes_log or recovery.failure:
             status = FINDINGS
@@ -121,7 +131,9 @@ def _recovery(
         recovery = recover_partition(path, directory, options=options)
         return recovery, recovery.plan
     recovery = prepare_recovery(path, directory, options=options)
-    full_scan = recovery.plan if options.is_full_scan else plan_for_partition(path, directory).full_scan
+    full_scan = (
+        recovery.plan if options.is_full_scan else plan_for_partition(path, directory, volume=options.volume).full_scan
+    )
     return recovery, full_scan
 
 
@@ -136,7 +148,7 @@ def _file_recovery(path: Path, options: RecoveryOptions, *, write: bool) -> tupl
         msg = f"{path}: only directories are recovered, not a file on its own"
         raise UsageError(msg)
     with LogSegment(segment_files_at(path)) as segment:
-        plan = plan_recovery([segment], is_full_scan=True)
+        plan = plan_recovery([segment], is_full_scan=True, volume=options.volume)
         settings = infer_settings([segment], interval_bytes=options.interval_bytes)
     return PreparedRecovery(path, Circumstances(), plan, settings, ()), plan
 

@@ -45,11 +45,11 @@ def command(path: Path, *, as_json: bool, severity: str, limit: int, engine: str
     errors make the exit status 1. 'seglog explain' prints a requirement.
     """
     from seglog_format.checks import verify
-    from seglog_format.cli.engine import clearer_for
+    from seglog_format.cli.engine import clearer_for, size_of_logs
 
     counts: Counter[str] = Counter()
     shown = SEVERITIES[: SEVERITIES.index(severity) + 1]
-    size = _size_of_logs(path)
+    size = size_of_logs(path)
     clearer = clearer_for(engine, size)
     with progress("Verifying", size) as advance:
         for finding in verify(path, limit=limit, copy=is_busy(path), advance=_total(advance), clearer=clearer):
@@ -61,13 +61,6 @@ def command(path: Path, *, as_json: bool, severity: str, limit: int, engine: str
 
         write_text(summary(counts))
     return FINDINGS if counts["error"] else 0
-
-
-def _size_of_logs(path: Path) -> int:
-    from seglog_format.lines import sources_of
-    from seglog_format.lines.sources import SourceKind
-
-    return sum(source.size for source in sources_of(path) if source.kind is SourceKind.LOG)
 
 
 def _total(advance: Callable[[int], None]) -> Callable[[int], None]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from seglog_format.columnar.clear_frames import is_all_used
 from seglog_format.columnar.clear_messages import clear_wrapped, ends_with_value, has_known_bits, value_of
-from seglog_format.columnar.clear_records import ABORT, clear_records, marker_type
+from seglog_format.columnar.clear_records import ABORT, clear_records, end_marker
 from seglog_format.columnar.compiled import helper, inlined, kernel
 from seglog_format.columnar.entries import entry_is_valid, entry_size
 from seglog_format.columnar.layout import (
@@ -218,7 +218,8 @@ def _control_type(
         return ABORT
     if attributes & TRANSACTIONAL == 0 or load_be32(data, position + BASE_SEQUENCE) != -1:
         return DOUBTFUL
-    return marker_type(source, start, end)
+    kind, _, _ = end_marker(source, start, end)
+    return kind
 
 
 @helper

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from numba import int64, uint64
 
 from seglog_format.columnar.compiled import helper, inlined
-from seglog_format.columnar.memory import load_be16, load_le64, load_u8
+from seglog_format.columnar.memory import load_be16, load_be32, load_le64, load_u8
 from seglog_format.columnar.records import DAMAGED, INT32_BYTES, INT64_BYTES
 
 if TYPE_CHECKING:
@@ -139,16 +139,19 @@ def _is_ascii(data: Region, position: int, end: int) -> bool:
 
 
 @helper
-def marker_type(data: Region, position: int, end: int) -> int:
-    """Type of the end marker in a record that was cleared, or `ODD`: it is none as coordinators write them."""
+def end_marker(data: Region, position: int, end: int) -> tuple[int, int, int]:
+    """The end marker in a record that was cleared: type (`ODD`: none as coordinators write it), epoch, and time delta.
+
+    The epoch is the coordinator's.
+    """
     _, position = exact_varint(data, position, end, INT32_BYTES)
-    _, position = exact_varint(data, position + 1, end, INT64_BYTES)
+    timestamp_delta, position = exact_varint(data, position + 1, end, INT64_BYTES)
     _, position = exact_varint(data, position, end, INT32_BYTES)
     key, key_size, position = exact_bytes(data, position, end)
     value, value_size, position = exact_bytes(data, position, end)
     if position < 0 or key_size != MARKER_KEY_SIZE or value_size != MARKER_VALUE_SIZE:
-        return ODD
+        return ODD, 0, 0
     kind = load_be16(data, key + 2)
     if load_be16(data, key) != 0 or load_be16(data, value) != 0 or (kind != ABORT and kind != COMMIT):  # noqa: PLR1714 - numba
-        return ODD
-    return kind
+        return ODD, 0, 0
+    return kind, load_be32(data, value + 2), timestamp_delta

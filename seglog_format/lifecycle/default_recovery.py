@@ -15,11 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seglog_format.lifecycle.broker_recovery import BrokerPlan
+    from seglog_format.lifecycle.volume import Volume
     from seglog_format.log.segment import LogSegment
 
 
 def plan_by_default(
-    segments: Sequence[LogSegment], circumstances: Circumstances, *, is_full_scan: bool = False
+    segments: Sequence[LogSegment],
+    circumstances: Circumstances,
+    *,
+    is_full_scan: bool = False,
+    volume: Volume | None = None,
 ) -> RecoveryPlan:
     """Plan what recovery does, and see to bytes behind the last entry also after a clean shutdown (SEG-RCV-024).
 
@@ -27,6 +32,7 @@ def plan_by_default(
         segments: in order.
         circumstances: what the log directory says.
         is_full_scan: scan every segment, whatever is believed.
+        volume: passes over entries that stay.
     """
     plan = plan_recovery(
         segments,
@@ -34,6 +40,7 @@ def plan_by_default(
         recovery_point=circumstances.recovery_point,
         log_start_offset=circumstances.log_start_offset,
         is_full_scan=is_full_scan,
+        volume=volume,
     )
     if not segments or plan.dropped or segments[-1].base_offset in plan.scanned:
         return plan

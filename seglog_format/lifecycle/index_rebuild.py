@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from seglog_format.lifecycle.config import BrokerGeneration
     from seglog_format.lifecycle.index_settings import IndexSettings
+    from seglog_format.lifecycle.volume import Volume
     from seglog_format.log.listing import PartitionListing, SegmentFiles
     from seglog_format.log.segment import LogSegment
 
@@ -77,6 +78,7 @@ def rebuilt_indexes(
     interval_bytes: int | None = None,
     generation: BrokerGeneration | None = None,
     copy: bool = False,
+    volume: Volume | None = None,
 ) -> Iterator[RebuiltSegment]:
     """Build the indexes of a partition's segments. Nothing is written.
 
@@ -86,6 +88,7 @@ def rebuilt_indexes(
         interval_bytes: `index.interval.bytes`; None to infer it.
         generation: which brokers to write like; None to infer it.
         copy: read files whole instead of mapping them.
+        volume: builds them where a log is regular; the result is the same with it and without.
     """
     offset = None if generation is None else generation.indexed_offset
     with opened_segments(listing, copy=copy) as segments:
@@ -93,10 +96,16 @@ def rebuilt_indexes(
         before = carried_on(partial(transactions_before, segments=segments, snapshots=listing.snapshots))
         for segment in segments:
             if only is None or segment.paths.log.name in only:
-                end = indexable_end(segment)
+                end = indexable_end(segment, volume)
                 transactions = before(segment.base_offset, segment.allowed.last + 1)
                 found = side_files_of(
-                    segment.data, segment.base_offset, settings, transactions=transactions, end=end, path=segment.path
+                    segment.data,
+                    segment.base_offset,
+                    settings,
+                    transactions=transactions,
+                    end=end,
+                    path=segment.path,
+                    volume=volume,
                 )
                 files = segment.paths
                 indexes = [_index(files, FileKind.OFFSET_INDEX, files.offset_index, found.offset_index)]
@@ -108,12 +117,14 @@ def rebuilt_indexes(
                 yield RebuiltSegment(files.log, len(segment.data), end, tuple(indexes), settings)
 
 
-def indexable_end(segment: LogSegment) -> int:
+def indexable_end(segment: LogSegment, volume: Volume | None = None) -> int:
     """Where the entries of a segment end whose offsets can be true; damage that only a checksum shows is passed."""
-    end = 0
-    frames = recoverable_frames(segment.data, path=segment.path)
+    end, previous = 0, segment.base_offset - 1
+    if volume is not None:
+        end, previous = volume.ordered_end(segment.data, segment.allowed.first, segment.allowed.last)
+    frames = recoverable_frames(segment.data, path=segment.path, start=end)
     try:
-        for frame in in_order(frames, segment.path, segment.allowed, segment.base_offset - 1):
+        for frame in in_order(frames, segment.path, segment.allowed, previous):
             end = frame.end
     except FormatError:
         return end

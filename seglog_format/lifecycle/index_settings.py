@@ -72,15 +72,16 @@ class Evidence:
     lasts: int
 
 
-def recoverable_frames(data: memoryview, end: int | None = None, path: str = "") -> Iterator[Frame]:
+def recoverable_frames(data: memoryview, end: int | None = None, path: str = "", *, start: int = 0) -> Iterator[Frame]:
     """The whole entries of a log, up to a position or to bytes that are none; checksums are not looked at.
 
     Args:
         data: the bytes of the `.log` file.
         end: where to stop; the end of the data by default.
         path: file name for locations.
+        start: position of an entry.
     """
-    position, stop = 0, len(data) if end is None else end
+    position, stop = start, len(data) if end is None else end
     while position < stop:
         try:
             frame = recoverable_frame_at(data, position, path)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from seglog_format.lifecycle.volume import Volume
     from seglog_format.log.listing import PartitionListing
 
 DELETE_STATE: Final = "delete"
@@ -73,6 +74,7 @@ def plan_recovery(
     recovery_point: int = 0,
     log_start_offset: int = 0,
     is_full_scan: bool = False,
+    volume: Volume | None = None,
 ) -> RecoveryPlan:
     """Plan what recovery does to the segments of a partition.
 
@@ -82,13 +84,14 @@ def plan_recovery(
         recovery_point: everything below is believed to be on disk.
         log_start_offset: as checkpointed; 0 where it is not.
         is_full_scan: scan every segment, and drop those after the first cut, whatever is believed.
+        volume: passes over entries that stay; the plan is the same with it and without.
     """
     unflushed = 0 if is_full_scan else first_unflushed(segments, has_clean_shutdown, recovery_point)
     scans: list[SegmentScan] = []
     kept = segments
     for number, segment in enumerate(segments):
         if number >= unflushed or reason_to_scan(segment):
-            scans.append(scan_segment(segment.data, segment.base_offset, segment.path))
+            scans.append(scan_segment(segment.data, segment.base_offset, segment.path, volume=volume))
             if scans[-1].cut is not None and number >= unflushed:
                 kept = segments[: number + 1]
                 break
@@ -202,12 +205,15 @@ def plan_for_directory(log_directory: str | os.PathLike[str]) -> tuple[Partition
     )
 
 
-def plan_for_partition(path: str | os.PathLike[str], directory: LogDirectory | None = None) -> PartitionRecovery:
+def plan_for_partition(
+    path: str | os.PathLike[str], directory: LogDirectory | None = None, *, volume: Volume | None = None
+) -> PartitionRecovery:
     """Plan the recovery of one partition directory by what its log directory says.
 
     Args:
         path: of the partition directory.
         directory: the log directory; the directory above by default.
+        volume: passes over entries that stay.
 
     Raises:
         UsageError: a path is not a directory, or cannot be read.
@@ -222,12 +228,14 @@ def plan_for_partition(path: str | os.PathLike[str], directory: LogDirectory | N
             has_clean_shutdown=found.has_clean_shutdown,
             recovery_point=found.recovery_point,
             log_start_offset=found.log_start_offset,
+            volume=volume,
         )
         full_scan = plan_recovery(
             segments,
             recovery_point=found.recovery_point,
             log_start_offset=found.log_start_offset,
             is_full_scan=True,
+            volume=volume,
         )
     finally:
         for segment in segments:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from seglog_format.lifecycle.file_steps import FileStep
     from seglog_format.lifecycle.files import Files
     from seglog_format.lifecycle.segment_scan import Remark
+    from seglog_format.lifecycle.volume import Volume
     from seglog_format.log.listing import PartitionListing
 
 MOST_ROUNDS: Final = 12
@@ -53,12 +54,14 @@ class RecoveryOptions:
         is_full_scan: scan every segment, whatever is believed to be on disk.
         interval_bytes: `index.interval.bytes`; None to infer it.
         generation: which brokers to write indexes like; None to infer it.
+        volume: does what is regular; results are the same with it and without.
     """
 
     like_broker: bool = False
     is_full_scan: bool = False
     interval_bytes: int | None = None
     generation: BrokerGeneration | None = None
+    volume: Volume | None = None
 
 
 DEFAULT_OPTIONS: Final = RecoveryOptions()
@@ -133,7 +136,7 @@ def _prepare(
     with opened_segments(listing, copy=copy) as segments:
         found = _prepared(listing, segments, circumstances, options, settings or _settings(segments, options))
         if settings is None and not options.like_broker:
-            work = RecoveryWork(listing, segments, circumstances, found.plan, found.settings)
+            work = RecoveryWork(listing, segments, circumstances, found.plan, found.settings, volume=options.volume)
             found = replace(found, differences=differences(segments, found.plan, _imitated(work)))
     return found
 
@@ -161,8 +164,8 @@ def _prepared(
     options: RecoveryOptions,
     settings: IndexSettings,
 ) -> PreparedRecovery:
-    plan = plan_by_default(segments, circumstances, is_full_scan=options.is_full_scan)
-    work = RecoveryWork(listing, segments, circumstances, plan, settings)
+    plan = plan_by_default(segments, circumstances, is_full_scan=options.is_full_scan, volume=options.volume)
+    work = RecoveryWork(listing, segments, circumstances, plan, settings, volume=options.volume)
     if options.like_broker:
         broker = _imitated(work)
         found = _like_broker(replace(work, plan=broker.plan, like_broker=True), broker)

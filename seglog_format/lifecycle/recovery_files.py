@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from seglog_format.lifecycle.file_steps import FileStep
     from seglog_format.lifecycle.index_settings import IndexSettings
     from seglog_format.lifecycle.recovery import Circumstances, RecoveryPlan
+    from seglog_format.lifecycle.volume import Volume
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import EpochStart
@@ -47,6 +48,7 @@ class RecoveryWork:
         plan: what is to be done.
         settings: of the indexes.
         like_broker: a missing time index of a segment that is not scanned is made empty, as brokers do.
+        volume: computes indexes where a log is regular.
     """
 
     listing: PartitionListing
@@ -55,6 +57,7 @@ class RecoveryWork:
     plan: RecoveryPlan
     settings: IndexSettings
     like_broker: bool = False
+    volume: Volume | None = None
 
     @property
     def directory(self) -> Path:
@@ -138,6 +141,7 @@ def _written(work: RecoveryWork) -> tuple[list[FileStep], list[EpochStart]]:
             transactions=open_transactions(segment.base_offset, segment.allowed.last + 1),
             end=work.end_of(segment),
             path=segment.path,
+            volume=work.volume,
         )
         paths = segment.paths
         rewrite = partial(_rewrite, work, segment.base_offset)

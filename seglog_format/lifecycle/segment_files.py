@@ -19,6 +19,7 @@ from seglog_format.schema.transaction_index import TRANSACTION_INDEX_ENTRY
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from seglog_format.lifecycle.volume import IndexedLog, Volume
     from seglog_format.log.transactions import Transactions
     from seglog_format.model import AbortedTxn, Frame
 
@@ -40,7 +41,7 @@ class SegmentSideFiles:
     epoch_starts: tuple[EpochStart, ...]
 
 
-def side_files_of(
+def side_files_of(  # noqa: PLR0913 - what recovery knows of a segment
     data: memoryview,
     base_offset: int,
     settings: IndexSettings,
@@ -48,6 +49,7 @@ def side_files_of(
     transactions: Transactions,
     end: int | None = None,
     path: str = "",
+    volume: Volume | None = None,
 ) -> SegmentSideFiles:
     """Compute the side files of a segment from its log (SEG-RCV-025).
 
@@ -58,7 +60,13 @@ def side_files_of(
         transactions: open where the segment begins; they are carried on.
         end: where the log ends; at the end of the data by default, and anyway before the first bytes that are no entry.
         path: file name for locations.
+        volume: computes them where a log is regular; the result is the same with it and without.
     """
+    if volume is not None:
+        stores_first = settings.indexed_offset is IndexedOffset.FIRST
+        found = volume.indexed(data[:end], base_offset, settings.interval_bytes, stores_first_offset=stores_first)
+        if found is not None and not any(recoverable_frames(data, end, path, start=found.end)):
+            return _of_volume(found, transactions)
     builder = IndexBuilder(settings.interval_bytes, settings.indexed_offset)
     has_first_offset = settings.indexed_offset is IndexedOffset.FIRST
     known_aborts, is_in_range = len(transactions.aborted), True
@@ -77,6 +85,18 @@ def side_files_of(
         encode_time_index(built.time_entries, base_offset),
         encode_transaction_index(transactions.aborted[known_aborts:]),
         tuple(epochs),
+    )
+
+
+def _of_volume(found: IndexedLog, transactions: Transactions) -> SegmentSideFiles:
+    """The side files of a log that is regular to its end."""
+    known_aborts = len(transactions.aborted)
+    transactions.replay(found.transaction_events())
+    return SegmentSideFiles(
+        found.offset_index,
+        found.time_index,
+        encode_transaction_index(transactions.aborted[known_aborts:]),
+        tuple(EpochStart(*start) for start in found.epoch_starts),
     )
 
 

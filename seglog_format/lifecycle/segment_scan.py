@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.decode import decode_marker, verify_checksum
@@ -12,6 +12,9 @@ from seglog_format.errors import CorruptRecordError, FormatError, Location, Unsu
 from seglog_format.log.transactions import END_MARKERS
 from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX, INT64_MAX, NO_PRODUCER_ID, Frame, Tail
 from seglog_format.schema.record_batch import ENTRY_PREFIX
+
+if TYPE_CHECKING:
+    from seglog_format.lifecycle.volume import SoundEntries, Volume
 
 RECOVERY_PREFIX: Final = "SEG-RCV-"
 
@@ -78,15 +81,16 @@ class SegmentScan:
     remarks: tuple[Remark, ...] = ()
 
 
-def scan_segment(data: memoryview, base_offset: int, path: str = "") -> SegmentScan:
+def scan_segment(data: memoryview, base_offset: int, path: str = "", *, volume: Volume | None = None) -> SegmentScan:
     """Scan a segment as recovery does: sizes, magic, checksums, order, end markers. Nothing else is decoded.
 
     Args:
         data: the bytes of the `.log` file.
         base_offset: of the segment.
         path: file name for locations.
+        volume: passes over entries that stay without a word; the result is the same with it and without.
     """
-    scanner = _Scanner(data, base_offset, path)
+    scanner = _Scanner(data, base_offset, path, None if volume is None else volume.sound_entries(data, base_offset))
     try:
         tail = scanner.run()
     except FormatError as error:
@@ -96,7 +100,8 @@ def scan_segment(data: memoryview, base_offset: int, path: str = "") -> SegmentS
 
 
 class _Scanner:
-    def __init__(self, data: memoryview, base_offset: int, path: str) -> None:
+    def __init__(self, data: memoryview, base_offset: int, path: str, sound: SoundEntries | None) -> None:
+        self.sound = sound
         self.data = data
         self.base_offset = base_offset
         self.path = path
@@ -111,6 +116,8 @@ class _Scanner:
             FormatError: they are a damaged entry.
         """
         while True:
+            if self.sound is not None:
+                self.position, self.last_offset = self.sound.after(self.position, self.last_offset)
             at = Location(self.path, self.position)
             found = recoverable_frame_at(self.data, self.position, self.path)
             if isinstance(found, Tail):

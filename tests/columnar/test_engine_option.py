@@ -35,6 +35,15 @@ def test_verify_prints_the_same(name: str, capsys: pytest.CaptureFixture[str]) -
         assert printed(capsys, "verify", *options, "--engine", "columnar", path) == expected
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_index_and_recover_print_the_same(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in authentic(name).iterdir():
+        if path.is_dir():
+            for args in (("index",), ("recover", "--full-scan"), ("recover", "--json"), ("recover", "--like-broker")):
+                expected = printed(capsys, *args, "--engine", "reference", str(path))
+                assert printed(capsys, *args, "--engine", "columnar", str(path)) == expected
+
+
 def test_auto_takes_the_engine_for_volume(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [engine.is_columnar("auto", size) for size in (0, engine.VOLUME, engine.VOLUME + 1)] == [False, False, True]
     monkeypatch.setattr(engine, "find_spec", lambda _: None)
@@ -43,12 +52,12 @@ def test_auto_takes_the_engine_for_volume(monkeypatch: pytest.MonkeyPatch) -> No
     assert not engine.is_columnar("reference", 2**40)
 
 
-@pytest.mark.parametrize("command", ["verify"])
+@pytest.mark.parametrize("command", ["verify", "index", "recover"])
 def test_small_logs_do_without_compiled_code(command: str, tmp_path: Path) -> None:
     program = (
         "import sys; from seglog_format.cli.main import run; status = run(sys.argv[1:]);"
         "sys.exit(status or any(name in sys.modules for name in ('numpy', 'numba', 'llvmlite')) * 50)"
     )
-    path = authentic(CASES[0])
+    path = next(each for each in sorted(authentic(CASES[0]).iterdir()) if each.is_dir())
     done = subprocess.run([sys.executable, "-c", program, command, str(path)], cwd=tmp_path, check=False)
     assert done.returncode == 0

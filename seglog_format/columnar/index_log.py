@@ -1,0 +1,249 @@
+"""What the indexes of a segment hold, and what its batches say of producers and epochs, in one walk (chapter 71).
+
+All or nothing: where a log holds anything but regular entries, it is for the reference to say what its indexes are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from seglog_format.columnar.arrays import readable
+from seglog_format.columnar.compiled import helper, inlined, kernel
+from seglog_format.columnar.entries import UNKNOWN_OFFSET, entry_size
+from seglog_format.columnar.index_sound import LARGEST_SPAN, ODD_MARKER, marker_in, ordered_offsets
+from seglog_format.columnar.layout import (
+    BASE_SEQUENCE,
+    BASE_TIMESTAMP,
+    BATCH_ATTRIBUTES,
+    BATCH_MAGIC,
+    CONTROL,
+    LEADER_EPOCH,
+    LOG_APPEND_TIME,
+    MAGIC,
+    MAX_TIMESTAMP,
+    OFFSET,
+    PRODUCER_EPOCH,
+    PRODUCER_ID,
+    TRANSACTIONAL,
+)
+from seglog_format.columnar.memory import load_be16, load_be32, load_be64, load_u8, region, store_64
+from seglog_format.columnar.messages import message_timestamp
+
+if TYPE_CHECKING:
+    from seglog_format.columnar.arrays import Bytes, Numbers, Region, Table
+
+OFFSET_SLOT: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
+TIME_SLOT: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
+PAIR_SIZE: Final = 16
+LARGEST_SIZE: Final = 2**31 - 1
+"""Of a log whose positions an index can name."""
+NO_TIMESTAMP: Final = -1
+ROWS: Final = 4096
+
+POSITION, BASE_OFFSET, INTERVAL, STORES_FIRST = range(4)
+BYTES_SINCE: Final = 4
+"""Since the entry that was indexed last, that one included."""
+LARGEST_MS, LARGEST_OFFSET, LAST_TIME_MS = range(5, 8)
+"""The largest timestamp so far and its offset, and the last one that the time index holds."""
+LATEST_EPOCH: Final = 8
+OFFSETS, TIMES, EVENTS, EPOCHS = range(9, 13)
+"""How many entries of each kind were stored."""
+STATE_SIZE: Final = 13
+
+EVENT_COLUMNS: Final = (
+    "producer_id",
+    "kind",
+    "base_offset",
+    "last_offset",
+    "producer_epoch",
+    "base_sequence",
+    "timestamp_ms",
+    "coordinator_epoch",
+)
+"""Of a batch with a producer. The timestamp is the one that its state remembers."""
+EVENT: Final = {name: number for number, name in enumerate(EVENT_COLUMNS)}
+EVENT_SIZE: Final = 8 * len(EVENT_COLUMNS)
+ABORT, COMMIT, EMPTY, DATA, TRANSACTIONAL_DATA = 0, 1, -1, 2, 3
+"""Kinds of events: types of end markers, a control batch without any, and data."""
+
+FULL: Final = 0
+STOPPED: Final = 1
+GIVEN_UP: Final = -1
+"""Instead of a position: nothing of this counts."""
+"""Something stands at the position that is no regular entry."""
+
+
+@kernel
+def index_entries(log: Bytes, state: Numbers, offsets: Table, times: Table, events: Table, epochs: Table) -> int:
+    """Walk over entries and store what indexes them, until there is no room or no regular entry.
+
+    Args:
+        log: bytes of a log.
+        state: where to start, and how; afterwards where to go on, and how much was stored.
+        offsets: takes offsets and positions.
+        times: takes timestamps and offsets.
+        events: takes what batches say of their producers.
+        epochs: takes leader epochs and first offsets.
+
+    Returns:
+        `FULL` or `STOPPED`.
+    """
+    data, end, base_offset = region(log), len(log), state[BASE_OFFSET]
+    offsets_, times_ = region(offsets.reshape(-1).view(np.uint8)), region(times.reshape(-1).view(np.uint8))
+    events_, epochs_ = region(events.reshape(-1).view(np.uint8)), region(epochs.reshape(-1).view(np.uint8))
+    position = state[POSITION]
+    for _ in range(len(offsets)):
+        size = entry_size(data, position, end) if position >= 0 else -1
+        if size < 0:
+            return STOPPED
+        first, last = ordered_offsets(data, position)
+        if first == UNKNOWN_OFFSET and not state[STORES_FIRST]:
+            first = last
+        is_batch = load_u8(data, position + MAGIC) == BATCH_MAGIC
+        has_producer = is_batch and load_be64(data, position + PRODUCER_ID) >= 0
+        is_in_range = base_offset <= first <= last and last - base_offset <= LARGEST_SPAN
+        if not is_in_range or (has_producer and not _store_event(data, position, size, last, events_, state)):
+            state[POSITION] = GIVEN_UP
+            return STOPPED
+        timestamp_ms = load_be64(data, position + MAX_TIMESTAMP) if is_batch else message_timestamp(data, position)
+        _index(state, (position, size, first, last, timestamp_ms), offsets_, times_)
+        if is_batch:
+            _note_epoch(state, load_be32(data, position + LEADER_EPOCH), first, epochs_)
+        position += size
+        state[POSITION] = position
+    return FULL
+
+
+@inlined
+def _index(state: Numbers, row: tuple[int, int, int, int, int], offsets: Region, times: Region) -> None:
+    """Account for an entry: position, size, first and last offset, timestamp."""
+    position, size, first, last, timestamp_ms = row
+    if timestamp_ms > state[LARGEST_MS]:
+        state[LARGEST_MS], state[LARGEST_OFFSET] = timestamp_ms, last
+    if state[BYTES_SINCE] > state[INTERVAL]:
+        at = PAIR_SIZE * state[OFFSETS]
+        store_64(offsets, at, first if state[STORES_FIRST] else last)
+        store_64(offsets, at + 8, position)
+        state[OFFSETS], state[BYTES_SINCE] = state[OFFSETS] + 1, 0
+        if state[LARGEST_MS] > state[LAST_TIME_MS]:
+            at = PAIR_SIZE * state[TIMES]
+            store_64(times, at, state[LARGEST_MS])
+            store_64(times, at + 8, state[LARGEST_OFFSET])
+            state[LAST_TIME_MS], state[TIMES] = state[LARGEST_MS], state[TIMES] + 1
+    state[BYTES_SINCE] += size
+
+
+@inlined
+def _note_epoch(state: Numbers, epoch: int, first: int, epochs: Region) -> None:
+    """Store a leader epoch that is greater than those before."""
+    if epoch > state[LATEST_EPOCH]:
+        at = PAIR_SIZE * state[EPOCHS]
+        store_64(epochs, at, epoch)
+        store_64(epochs, at + 8, first)
+        state[LATEST_EPOCH], state[EPOCHS] = epoch, state[EPOCHS] + 1
+
+
+@helper
+def _store_event(data: Region, position: int, size: int, last: int, events: Region, state: Numbers) -> bool:
+    """What a batch says of its producer; whether that can be told here."""
+    attributes, newest_ms = load_be16(data, position + BATCH_ATTRIBUTES), load_be64(data, position + MAX_TIMESTAMP)
+    kind, coordinator_epoch, timestamp_ms = DATA, -1, newest_ms
+    if attributes & CONTROL:
+        kind, coordinator_epoch, delta = marker_in(data, position, size)
+        if kind == ODD_MARKER[0]:
+            return False
+        base_ms = load_be64(data, position + BASE_TIMESTAMP)
+        timestamp_ms = newest_ms if attributes & LOG_APPEND_TIME else base_ms + delta
+    elif attributes & TRANSACTIONAL:
+        kind = TRANSACTIONAL_DATA
+    at = EVENT_SIZE * state[EVENTS]
+    store_64(events, at, load_be64(data, position + PRODUCER_ID))
+    store_64(events, at + 8 * 1, kind)
+    store_64(events, at + 8 * 2, load_be64(data, position + OFFSET))
+    store_64(events, at + 8 * 3, last)
+    store_64(events, at + 8 * 4, load_be16(data, position + PRODUCER_EPOCH))
+    store_64(events, at + 8 * 5, load_be32(data, position + BASE_SEQUENCE))
+    store_64(events, at + 8 * 6, timestamp_ms)
+    store_64(events, at + 8 * 7, coordinator_epoch)
+    state[EVENTS] += 1
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedLog:
+    """A log of regular entries, as far as it goes.
+
+    Attributes:
+        offset_index: the bytes of the offset index.
+        time_index: of the time index.
+        epoch_starts: leader epochs and first offsets, where an epoch is greater than those before.
+        events: what batches say of their producers, a row for each.
+        end: position after the last entry.
+    """
+
+    offset_index: bytes
+    time_index: bytes
+    epoch_starts: list[tuple[int, int]]
+    events: Table
+    end: int
+
+    def transaction_events(self) -> list[tuple[int, int, int, int]]:
+        """Producer id, kind (0 ABORT, 1 COMMIT, 3 data), base offset and last offset of what begins and ends them."""
+        kinds = self.events[:, EVENT["kind"]]
+        wanted = self.events[(kinds != DATA) & (kinds != EMPTY)]
+        columns = (EVENT[name] for name in ("producer_id", "kind", "base_offset", "last_offset"))
+        return list(zip(*(wanted[:, column].tolist() for column in columns), strict=True))
+
+
+def index_log(
+    data: memoryview, base_offset: int, interval_bytes: int, *, stores_first_offset: bool
+) -> IndexedLog | None:
+    """Index a log as recovery does; None where it holds entries that are not regular before its end.
+
+    What stands at the end is for the caller to look at: nothing but what is no entry may.
+
+    Args:
+        data: bytes of the log, up to where it is to be indexed.
+        base_offset: of the segment.
+        interval_bytes: `index.interval.bytes`.
+        stores_first_offset: the offset index names the first offset of an entry, not the last.
+    """
+    if len(data) > LARGEST_SIZE:
+        return None
+    log, state = readable(data), np.zeros(STATE_SIZE, np.int64)
+    state[BASE_OFFSET], state[INTERVAL], state[STORES_FIRST] = base_offset, interval_bytes, stores_first_offset
+    state[LARGEST_MS] = state[LAST_TIME_MS] = NO_TIMESTAMP
+    state[LATEST_EPOCH] = -1
+    tables = [np.empty((ROWS, width), np.int64) for width in (2, 2, len(EVENT_COLUMNS), 2)]
+    kept: list[list[Table]] = [[], [], [], []]
+    answer = FULL
+    while answer == FULL:
+        state[OFFSETS : EPOCHS + 1] = 0
+        answer = index_entries(log, state, *tables)
+        for part, table, count in zip(kept, tables, state[OFFSETS : EPOCHS + 1].tolist(), strict=True):
+            part.append(table[:count].copy())
+    if state[POSITION] < 0:
+        return None
+    if state[LARGEST_MS] > state[LAST_TIME_MS]:
+        kept[1].append(state[[LARGEST_MS, LARGEST_OFFSET]].reshape(1, 2))
+    offsets, times, events, epochs = map(np.concatenate, kept)
+    offsets[:, 0] -= base_offset
+    times[:, 1] -= base_offset
+    return IndexedLog(
+        _packed(offsets, OFFSET_SLOT),
+        _packed(times, TIME_SLOT),
+        [(epoch, offset) for epoch, offset in epochs.tolist()],
+        events,
+        int(state[POSITION]),
+    )
+
+
+def _packed(table: Table, slot: np.dtype[np.void]) -> bytes:
+    """The slots of an index file."""
+    slots = np.empty(len(table), slot)
+    for number, name in enumerate(slot.names or ()):
+        slots[name] = table[:, number]
+    return slots.tobytes()

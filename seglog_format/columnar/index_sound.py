@@ -1,0 +1,125 @@
+"""Entries that recovery keeps without a word: whole, with the right checksum and offsets in order (chapter 71)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from seglog_format.columnar.arrays import readable
+from seglog_format.columnar.clear_records import clear_records, end_marker
+from seglog_format.columnar.compiled import inlined, kernel
+from seglog_format.columnar.cpu import checksum_path
+from seglog_format.columnar.entries import UNKNOWN_OFFSET, entry_is_valid, entry_size
+from seglog_format.columnar.layout import (
+    BASE_TIMESTAMP,
+    BATCH_ATTRIBUTES,
+    BATCH_HEADER_SIZE,
+    BATCH_MAGIC,
+    CODEC_MASK,
+    CONTROL,
+    LAST_OFFSET_DELTA,
+    LONGEST_NUMBER,
+    MAGIC,
+    MESSAGE_ATTRIBUTES,
+    NONE,
+    OFFSET,
+    PRODUCER_ID,
+    RECORDS_COUNT,
+)
+from seglog_format.columnar.memory import load_be16, load_be32, load_be64, load_u8, region
+
+if TYPE_CHECKING:
+    from seglog_format.columnar.arrays import Bytes, Numbers, Region
+
+LARGEST_SPAN: Final = 2**31 - 1
+NO_MARKER: Final = (-1, -1, 0)
+"""A control batch without any record."""
+ODD_MARKER: Final = (-2, 0, 0)
+POSITION, PREVIOUS, BASE_OFFSET, PATH = range(4)
+
+
+@inlined
+def ordered_offsets(data: Region, position: int) -> tuple[int, int]:
+    """First and last offset of an entry; the first of a wrapper is not known; the last is -1 where they cannot be."""
+    offset = load_be64(data, position + OFFSET)
+    if load_u8(data, position + MAGIC) < BATCH_MAGIC:
+        codec = load_u8(data, position + MESSAGE_ATTRIBUTES) & CODEC_MASK
+        return (UNKNOWN_OFFSET if codec != NONE else offset), max(offset, -1)
+    delta = load_be32(data, position + LAST_OFFSET_DELTA)
+    if offset < 0 or delta < 0 or offset > LONGEST_NUMBER - delta:
+        return offset, -1
+    return offset, offset + delta
+
+
+@inlined
+def marker_in(data: Region, position: int, size: int) -> tuple[int, int, int]:
+    """The end marker of a control batch, as `end_marker`; `NO_MARKER` or `ODD_MARKER` where there is none."""
+    count, start = load_be32(data, position + RECORDS_COUNT), position + BATCH_HEADER_SIZE
+    if load_be16(data, position + BATCH_ATTRIBUTES) & CODEC_MASK != NONE or count < 0 or count > 1:
+        return ODD_MARKER
+    if count == 0:
+        return NO_MARKER
+    delta, base_ms = load_be32(data, position + LAST_OFFSET_DELTA), load_be64(data, position + BASE_TIMESTAMP)
+    is_clear, _ = clear_records(data, start, position + size, 1, delta, base_ms)
+    kind, epoch, timestamp_delta = end_marker(data, start, position + size) if is_clear else ODD_MARKER
+    return (kind, epoch, timestamp_delta) if kind >= 0 else ODD_MARKER
+
+
+@kernel
+def pass_sound(log: Bytes, state: Numbers) -> None:
+    """Pass over entries as long as recovery keeps them without a word.
+
+    Args:
+        log: bytes of a log.
+        state: position of an entry, last offset of the one before, base offset of the segment, path of computing
+            checksums; afterwards where to go on.
+    """
+    data, end, base_offset = region(log), len(log), state[BASE_OFFSET]
+    position, previous = state[POSITION], state[PREVIOUS]
+    while position >= 0:
+        size = entry_size(data, position, end)
+        if size < 0:
+            break
+        first, last = ordered_offsets(data, position)
+        if last <= previous or last - base_offset > LARGEST_SPAN or (first != UNKNOWN_OFFSET and first < base_offset):
+            break
+        if _has_odd_marker(data, position, size) or not entry_is_valid(state[PATH], data, position, size):
+            break
+        position, previous = position + size, last
+    state[POSITION], state[PREVIOUS] = position, previous
+
+
+@inlined
+def _has_odd_marker(data: Region, position: int, size: int) -> bool:
+    """Whether a control batch of a producer holds anything but one end marker as coordinators write it."""
+    if load_u8(data, position + MAGIC) != BATCH_MAGIC or not load_be16(data, position + BATCH_ATTRIBUTES) & CONTROL:
+        return False
+    if load_be64(data, position + PRODUCER_ID) < 0:
+        return False
+    kind, _, _ = marker_in(data, position, size)
+    return kind == ODD_MARKER[0]
+
+
+class SoundEntries:
+    """Passes over the entries of one log that recovery keeps.
+
+    Args:
+        data: bytes of the log.
+        base_offset: of the segment.
+    """
+
+    def __init__(self, data: memoryview, base_offset: int) -> None:
+        self._log = readable(data)
+        self._state = np.array([0, 0, base_offset, checksum_path()], np.int64)
+
+    def after(self, position: int, last_offset: int) -> tuple[int, int]:
+        """Position and last offset after those that are sound, from a position on.
+
+        Args:
+            position: of an entry.
+            last_offset: of the entry before; one less than the base offset for the first.
+        """
+        self._state[POSITION], self._state[PREVIOUS] = position, last_offset
+        pass_sound(self._log, self._state)
+        return int(self._state[POSITION]), int(self._state[PREVIOUS])

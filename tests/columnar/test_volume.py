@@ -1,0 +1,127 @@
+"""Recovery plans and rebuilt indexes are the same with compiled code and without, whatever a log holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("numba")
+
+from batches import patched
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_logs import random_log
+from support import authentic, authentic_names
+from test_clear import SMALL
+from test_hostile_scan import FULL, changes, with_right_checksum
+
+from seglog_format.columnar import index_log
+from seglog_format.columnar.index_volume import ColumnarVolume
+from seglog_format.lifecycle.index_build import IndexedOffset
+from seglog_format.lifecycle.index_rebuild import rebuilt_indexes
+from seglog_format.lifecycle.index_settings import IndexSettings
+from seglog_format.lifecycle.recovery import plan_for_partition
+from seglog_format.lifecycle.recovery_apply import RecoveryOptions, prepare_recovery
+from seglog_format.lifecycle.segment_files import SegmentSideFiles, side_files_of
+from seglog_format.lifecycle.segment_scan import scan_segment
+from seglog_format.log.listing import list_partition
+from seglog_format.log.transactions import Transactions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seglog_format.lifecycle.volume import Volume
+
+VOLUME = ColumnarVolume()
+SETTINGS = [IndexSettings(0), IndexSettings(200), IndexSettings(100, IndexedOffset.FIRST)]
+BEFORE = patched(SMALL["two"], 0, "q", 0, seal=False)
+AFTER = patched(SMALL["abort"], 0, "q", 50, seal=False)
+
+
+def side_files(
+    data: bytes, base_offset: int, chosen: IndexSettings, volume: Volume | None, end: int | None = None
+) -> tuple[SegmentSideFiles, Transactions]:
+    transactions = Transactions(open_offsets={7: 0, 9: 1})
+    found = side_files_of(
+        memoryview(data), base_offset, chosen, transactions=transactions, end=end, path="p", volume=volume
+    )
+    return found, Transactions(transactions.aborted, transactions.open_offsets)
+
+
+def assert_same(data: bytes, base_offset: int = 0) -> None:
+    view = memoryview(data)
+    assert scan_segment(view, base_offset, "p", volume=VOLUME) == scan_segment(view, base_offset, "p"), data.hex()
+    for chosen in SETTINGS:
+        for end in (None, len(data) * 2 // 3):
+            expected = side_files(data, base_offset, chosen, None, end)
+            assert side_files(data, base_offset, chosen, VOLUME, end) == expected, data.hex()
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_every_change_recovers_to_the_same(name: str) -> None:
+    entry = patched(SMALL[name], 0, "q", 4, seal=False)
+    entry = with_right_checksum(entry) if entry[16] == 2 else entry
+    every = 1 if FULL else 6
+    for number, changed in enumerate(changes(entry)):
+        if number % every == 0:
+            assert_same(BEFORE + changed + AFTER if number % 3 else changed)
+
+
+@pytest.mark.parametrize("base_offset", [0, 1, 2**31, 2**63 - 1])
+def test_offsets_are_held_against_the_segment(base_offset: int) -> None:
+    for data in SMALL.values():
+        for offset in (0, 2**31 - 1, 2**31, 2**63 - 1):
+            assert_same(patched(data, 0, "q", offset, seal=False) + data, base_offset)
+
+
+@settings(deadline=None, max_examples=150)
+@given(seed=st.integers(0, 10**6), flips=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=3))
+def test_logs_by_chance_recover_to_the_same(seed: int, flips: list[tuple[int, int]]) -> None:
+    log = random_log(seed)
+    data = bytearray(log.data)
+    for place, value in flips:
+        data[place % len(data)] = value
+    assert_same(bytes(data), log.base_offset)
+
+
+def test_parts_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_log, "ROWS", 3)
+    for seed in range(30):
+        log = random_log(seed)
+        assert_same(log.data, log.base_offset)
+
+
+def test_regular_logs_are_indexed_without_the_reference() -> None:
+    for seed in range(30):
+        log = random_log(seed)
+        found = VOLUME.indexed(memoryview(log.data), log.base_offset, log.interval_bytes, stores_first_offset=False)
+        assert found is not None
+        assert found.end == len(log.data)
+
+
+def test_sound_entries_are_passed_over() -> None:
+    for seed in range(30):
+        log = random_log(seed)
+        sound = VOLUME.sound_entries(memoryview(log.data), log.base_offset)
+        position, last_offset = sound.after(0, log.base_offset - 1)
+        assert position == len(log.data)
+        assert last_offset + 1 == scan_segment(memoryview(log.data), log.base_offset).next_offset
+
+
+def partitions(root: Path) -> list[Path]:
+    return [path for path in (root, *root.iterdir()) if path.is_dir() and any(path.glob("*.log"))]
+
+
+@pytest.mark.parametrize("name", authentic_names())
+def test_authentic_directories_recover_to_the_same(name: str) -> None:
+    for path in partitions(authentic(name)):
+        listing = list_partition(path)
+        for interval in (None, 0):
+            expected = list(rebuilt_indexes(listing, interval_bytes=interval))
+            assert list(rebuilt_indexes(listing, interval_bytes=interval, volume=VOLUME)) == expected
+        for is_full_scan in (False, True):
+            options = {"is_full_scan": is_full_scan, "like_broker": not is_full_scan}
+            prepared = prepare_recovery(path, options=RecoveryOptions(**options))
+            assert prepare_recovery(path, options=RecoveryOptions(**options, volume=VOLUME)) == prepared
+        assert plan_for_partition(path, volume=VOLUME) == plan_for_partition(path)

@@ -63,20 +63,33 @@ class Transactions:
         """Take the next entry into account; ``marker`` is what its end marker says, if it holds one."""
         self.end_offset = header.next_offset
         if marker is not None:
-            self._close(header, is_abort=marker is ControlRecordType.ABORT)
+            assert header.base_offset is not None
+            self._close(header.producer_id, header.base_offset, is_abort=marker is ControlRecordType.ABORT)
         elif header.is_transactional and not header.is_control and header.base_offset is not None:
             self.open_offsets.setdefault(header.producer_id, header.base_offset)
 
-    def _close(self, header: BatchHeader, *, is_abort: bool) -> None:
-        first = self.open_offsets.pop(header.producer_id, None)
+    def replay(self, events: Iterable[tuple[int, int, int, int]]) -> None:
+        """Take many entries into account, those that begin, continue or end a transaction.
+
+        Args:
+            events: producer id, type of the end marker or any other number for data, base offset and last offset.
+        """
+        for producer_id, kind, base_offset, last_offset in events:
+            self.end_offset = last_offset + 1
+            if kind in END_MARKERS:
+                self._close(producer_id, base_offset, is_abort=kind == ControlRecordType.ABORT)
+            else:
+                self.open_offsets.setdefault(producer_id, base_offset)
+
+    def _close(self, producer_id: int, marker: int, *, is_abort: bool) -> None:
+        """End a transaction; of a damaged batch that goes on after its marker, too, brokers list where it begins."""
+        first = self.open_offsets.pop(producer_id, None)
         if first is None or not is_abort:
             return
-        assert header.base_offset is not None
-        marker = header.base_offset  # of a damaged batch that ends further on, too: brokers list where it begins
         stable = min(self.open_offsets.values(), default=marker + 1)
-        aborted = AbortedTxn(VERSION, header.producer_id, first, marker, stable)
+        aborted = AbortedTxn(VERSION, producer_id, first, marker, stable)
         self.aborted.append(aborted)
-        self._markers.setdefault(header.producer_id, []).append(aborted)
+        self._markers.setdefault(producer_id, []).append(aborted)
 
 
 def _last_offset(transaction: AbortedTxn) -> int:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from seglog_format.serve.writing import Writers
+
 Answer: TypeAlias = Any
 """A message; its fields are those of its version."""
 
@@ -135,11 +137,17 @@ class Served(SimpleNamespace):
 
 
 @contextmanager
-def serving(*paths: Path, options: CatalogOptions | None = None, **settings: Answer) -> Iterator[Served]:
+def serving(
+    *paths: Path, options: CatalogOptions | None = None, writers: Writers | None = None, **settings: Answer
+) -> Iterator[Served]:
     """A server over these directories; it must not have failed at anything."""
     findings: list[str] = []
     failures: list[str] = []
+    if writers is not None:
+        options = CatalogOptions(end_of=writers.end_of)
     catalog = open_catalog(paths, on_finding=findings.append, options=options)
-    with Server(catalog, Settings(port=0, **settings), failures.append) as server:
+    if writers is not None:
+        writers.open(catalog.topics)
+    with Server(catalog, Settings(port=0, **settings), failures.append, writers) as server:
         yield Served(port=server.address.port, findings=findings, failures=failures, server=server)
     assert failures == []

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import signal
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from ipaddress import ip_address
 from threading import Event
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
 from seglog_format.cli.options import PATH, json_option
 from seglog_format.cli.output import diagnose, write_json
+from seglog_format.cli.serve_status import StatusLine
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.serve.catalog import Topic
+    from seglog_format.serve.server import Server
 
 MAX_FILES: Final = 1 << 16
 
@@ -54,6 +56,21 @@ Examples:
     show_default=True,
     help="Close connections on which nothing comes through.",
 )
+@click.option("--writable", is_flag=True, help="Let producers append; what was not closed in order is recovered first.")
+@click.option(
+    "--acknowledge",
+    type=click.Choice(["flushed", "written"]),
+    default="flushed",
+    show_default=True,
+    help="When records count as taken: on the disk, or in the file, where a power cut may lose them.",
+)
+@click.option(
+    "--metrics",
+    "metrics_port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Tell Prometheus on 127.0.0.1; 0 for any port.",
+)
 @click.option(
     "--end-after", type=click.FloatRange(min=0), metavar="SECONDS", help="End by itself; for scripts that try it."
 )
@@ -69,20 +86,26 @@ def command(  # noqa: PLR0913 - options of a command
     io_threads: int,
     max_connections: int,
     idle_seconds: float,
+    writable: bool,
+    acknowledge: Literal["flushed", "written"],
+    metrics_port: int | None,
     end_after: float | None,
     as_json: bool,
 ) -> int:
     """Let Kafka clients read the log directories or partition directories at PATH, as if a broker held them.
 
-    Only for reading: nothing is ever written there, and what consumer groups commit is kept in memory. Log bytes are
-    sent as they are stored, after their checksums were verified once. A fetch ends before damage, which is told on
-    standard error; the next one gets an error. Ends on Ctrl-C or SIGTERM. Needs the extra "serve".
+    Only for reading, unless --writable is given: nothing is ever written there, and what consumer groups commit is kept
+    in memory. Log bytes are sent as they are stored, after their checksums were verified once. A fetch ends before
+    damage, which is told on standard error; the next one gets an error. Ends on Ctrl-C or SIGTERM, after what was
+    asked is answered. Needs the extra "serve".
     """
     _warn_of_exposure(host)
     try:
         from seglog_format.serve.catalog import CatalogOptions, open_catalog
+        from seglog_format.serve.metrics import Metrics
         from seglog_format.serve.server import Server
-        from seglog_format.serve.settings import Settings
+        from seglog_format.serve.settings import MAX_PRODUCE_SIZE, MEBI, Settings
+        from seglog_format.serve.writing import Writers
     except ModuleNotFoundError as error:
         msg = f"serving needs {error.name}: pip install 'seglog-format[serve]'"
         raise UsageError(msg) from error
@@ -93,16 +116,39 @@ def command(  # noqa: PLR0913 - options of a command
         io_threads=io_threads,
         max_connections=max_connections,
         idle_seconds=idle_seconds,
+        max_request_size=MAX_PRODUCE_SIZE if writable else MEBI,
     )
     _allow_more_files()
-    tell = _tell_as_json if as_json else diagnose
-    with _until_told() as told:
-        catalog = open_catalog(paths, on_finding=tell, options=CatalogOptions(trust_indexes=trust_indexes, is_raw=raw))
-        with Server(catalog, settings, on_failure=tell) as server:
-            diagnose(_counted(catalog.topics))
-            diagnose(f"listening on {_endpoint(server.address.host, server.address.port)}")
-            told.wait(end_after)
+    metrics, show = Metrics(), StatusLine(is_shown=not as_json)
+    tell = _tell_as_json if as_json else show.tell
+
+    def find(message: str) -> None:
+        metrics.count_finding()
+        tell(message)
+
+    with _until_told() as told, ExitStack() as closing:
+        writers = closing.enter_context(Writers(acknowledge)) if writable else None
+        options = CatalogOptions(
+            trust_indexes=trust_indexes, is_raw=raw, end_of=None if writers is None else writers.end_of
+        )
+        catalog = open_catalog(paths, on_finding=find, options=options)
+        if writers is not None:
+            writers.open(catalog.topics)
+        server = closing.enter_context(Server(catalog, settings, tell, writers, metrics))
+        diagnose(_counted(catalog.topics) + (", open for writing" if writable else ""))
+        _offer_metrics(server, metrics_port, closing)
+        diagnose(f"listening on {_endpoint(server.address.host, server.address.port)}")
+        show.until(told, server, end_after)
     return 0
+
+
+def _offer_metrics(server: Server, port: int | None, closing: ExitStack) -> None:
+    if port is None:
+        return
+    from seglog_format.serve.metrics import MetricsEndpoint
+
+    endpoint = closing.enter_context(MetricsEndpoint(port, lambda: server.metrics.text(server.load)))
+    diagnose(f"metrics on http://127.0.0.1:{endpoint.port}/metrics")
 
 
 def _tell_as_json(message: str) -> None:

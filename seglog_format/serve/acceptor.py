@@ -29,6 +29,8 @@ class Acceptor:
 
     Attributes:
         address: where.
+        accepted_count: connections that were taken, ever.
+        refused_count: connections that were one too many.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -44,8 +46,14 @@ class Acceptor:
         self._settings = settings
         self._lock = Lock()
         self._count = 0
+        self.accepted_count = self.refused_count = 0
         self._is_stopped = False
         self._thread: Thread | None = None
+
+    @property
+    def connection_count(self) -> int:
+        """Connections that are open."""
+        return self._count
 
     def start(self, processors: Sequence[Processor]) -> None:
         """Begin."""
@@ -83,7 +91,9 @@ class Acceptor:
         with self._lock:
             if self._count >= self._settings.max_connections:
                 connected.close()
+                self.refused_count += 1
                 return None
+            self.accepted_count += 1
             self._count += 1
         try:
             connected.settimeout(0)

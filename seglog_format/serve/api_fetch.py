@@ -88,7 +88,7 @@ class WaitingFetch:
             budget = FetchBudget(min(self._call.body.max_bytes, MAX_FETCH_SIZE))
             answer = _answer(self._services.catalog, self._call, budget)
             left = self._deadline - time.monotonic()
-            if budget.is_empty and not budget.has_errors and left > 0:
+            if budget.is_empty and not budget.has_errors and left > 0 and not self._services.arrivals.has_ended:
                 self._wait(left)
                 return None
             self._is_answered = True

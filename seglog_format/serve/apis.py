@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kio.schema.errors import ErrorCode
 
@@ -11,6 +11,7 @@ from seglog_format.serve.api_cluster import describe_cluster, find_coordinator, 
 from seglog_format.serve.api_fetch import fetch
 from seglog_format.serve.api_groups import heartbeat, join_group, leave_group, offset_commit, offset_fetch, sync_group
 from seglog_format.serve.api_log import list_offsets, offset_for_leader_epoch
+from seglog_format.serve.api_produce import init_producer_id, produce
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,6 +29,11 @@ class Api:
     lowest: int
     highest: int
 
+    @property
+    def name(self) -> str:
+        """For metrics."""
+        return self.answer.__name__
+
 
 def api_versions(_services: Services, call: Call) -> None:
     """What this server understands."""
@@ -40,29 +46,6 @@ def versions(error: ErrorCode) -> dict[str, object]:
         {"api_key": key, "min_version": api.lowest, "max_version": api.highest} for key, api in sorted(APIS.items())
     ]
     return {"throttle_time": 0, "error_code": error, "api_keys": keys}
-
-
-def produce(_services: Services, call: Call) -> None:
-    """Refuse. The API is here because clients take its version for that of the records that a broker knows."""
-    if call.body.acks == 0:
-        call.hang_up()
-        return
-    responses = [
-        {"name": topic.name, "partition_responses": [_unwritten(each) for each in topic.partition_data]}
-        for topic in call.body.topic_data
-    ]
-    call.respond({"throttle_time": 0, "responses": responses})
-
-
-def _unwritten(asked: Any) -> dict[str, object]:
-    return {
-        "index": asked.index,
-        "error_code": ErrorCode.topic_authorization_failed,
-        "base_offset": -1,
-        "log_append_time": None,
-        "record_errors": (),
-        "error_message": "this server only reads",
-    }
 
 
 APIS: Final[Mapping[int, Api]] = {
@@ -78,6 +61,7 @@ APIS: Final[Mapping[int, Api]] = {
     13: Api(leave_group, 0, 5),
     14: Api(sync_group, 0, 5),
     API_VERSIONS: Api(api_versions, 0, 4),
+    22: Api(init_producer_id, 0, 5),
     23: Api(offset_for_leader_epoch, 2, 4),
     60: Api(describe_cluster, 0, 2),
 }

@@ -13,9 +13,14 @@ if TYPE_CHECKING:
 
 
 class Arrivals:
-    """Wakes those who wait at the end of a log when something was written to it in this process."""
+    """Wakes those who wait at the end of a log when something was written to it in this process.
+
+    Attributes:
+        has_ended: nothing comes any more: nobody need wait.
+    """
 
     def __init__(self) -> None:
+        self.has_ended = False
         self._lock = Lock()
         self._waiting: dict[tuple[str, int], dict[Wake, None]] = defaultdict(dict)
         self._expected: dict[Wake, tuple[tuple[str, int], ...]] = {}
@@ -39,5 +44,13 @@ class Arrivals:
         """Something has come."""
         with self._lock:
             waking = tuple(self._waiting.get((topic, partition), ()))
+        for wake in waking:
+            wake()
+
+    def end(self) -> None:
+        """Wake everybody, and let nobody wait any more."""
+        self.has_ended = True
+        with self._lock:
+            waking = tuple(self._expected)
         for wake in waking:
             wake()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from seglog_format.serve.catalog import Catalog
     from seglog_format.serve.delays import Delays
     from seglog_format.serve.groups import Coordinator
+    from seglog_format.serve.writing import Writers
 
 NODE_ID: Final = 1
 """Of the only broker that there seems to be."""
@@ -41,6 +42,7 @@ class Call:
         body: the request; its fields are those of the version.
         address: where the client has reached us.
         respond: takes the fields of the answer, once, from any thread.
+        finish: takes the next request without an answer to this one.
         hang_up: closes the connection instead: for a request that may not be answered.
     """
 
@@ -49,6 +51,7 @@ class Call:
     body: Any
     address: Address
     respond: Callable[[Mapping[str, object]], None]
+    finish: Callable[[], None]
     hang_up: Callable[[], None]
 
     def field(self, name: str, default: Any = None) -> Any:
@@ -66,6 +69,7 @@ class Services:
         delays: calls functions later.
         arrivals: tells who waits when something was written.
         submit: has an I/O thread call a function.
+        writers: of the partitions; None where nothing may be written.
     """
 
     catalog: Catalog
@@ -73,6 +77,7 @@ class Services:
     delays: Delays
     arrivals: Arrivals
     submit: Callable[[Callable[[], None]], None]
+    writers: Writers | None = None
 
 
 def milliseconds(duration: timedelta) -> int:

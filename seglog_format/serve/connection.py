@@ -31,6 +31,8 @@ class Connection:
         is_busy: a request is being answered.
         is_closed: nothing more comes or goes.
         active_at: when a request or a part of an answer last got through.
+        received_size: bytes that came.
+        sent_size: bytes that went.
     """
 
     def __init__(self, connected: socket.socket, address: Address, max_request_size: int) -> None:
@@ -40,6 +42,8 @@ class Connection:
         self.is_closed = False
         self.active_at = time.monotonic()
         self._max_request_size = max_request_size
+        self.received_size = 0
+        self.sent_size = 0
         self._received = bytearray()
         self._sending: deque[Chunk] = deque()
 
@@ -62,6 +66,7 @@ class Connection:
         except BlockingIOError:
             return True
         self._received += data
+        self.received_size += len(data)
         return bool(data)
 
     def take_request(self) -> bytes | None:
@@ -86,11 +91,12 @@ class Connection:
         return request
 
     def answer(self, chunks: Iterable[Chunk]) -> None:
-        """Take an answer for sending; one for a connection that is gone is dropped."""
+        """Take an answer for sending; one for a connection that is gone is dropped, and an empty one ends the wait."""
         if self.is_closed:
             close_all(chunks)
         else:
             self._sending.extend(chunks)
+            self.is_busy = self.is_sending
             self.active_at = time.monotonic()
 
     def send(self) -> None:
@@ -110,12 +116,13 @@ class Connection:
 
     def _send_from(self, chunk: Chunk) -> None:
         if isinstance(chunk, FileSlice):
-            chunk.send(self.socket)
+            self.sent_size += chunk.send(self.socket)
             if chunk.size:
                 return
             chunk.close()
         else:
             sent = self.socket.send(chunk)
+            self.sent_size += sent
             if sent < len(chunk):
                 self._sending[0] = chunk[sent:]
                 return

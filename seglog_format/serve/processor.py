@@ -68,7 +68,9 @@ class Processor:
         self._answered: deque[tuple[Connection, list[Chunk] | None]] = deque()
         self._held: deque[Waiting] = deque()
         self._connections: set[Connection] = set()
+        self._is_draining = False
         self._is_stopped = False
+        self._closed_received = self._closed_sent = 0
         self._thread = Thread(target=self._run, name=f"seglog-processor-{number}", daemon=True)
 
     def start(self) -> None:
@@ -87,6 +89,23 @@ class Processor:
             return
         self._answered.append((connection, chunks))
         self._wake()
+
+    def drain(self) -> None:
+        """Take no more requests; those that were taken are answered."""
+        self._is_draining = True
+        self._wake()
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether everything that was taken has been answered, and the answers sent."""
+        return not self._answered and not any(connection.is_busy for connection in list(self._connections))
+
+    @property
+    def traffic(self) -> tuple[int, int]:
+        """Bytes received and sent since the start."""
+        open_now = list(self._connections)
+        received = self._closed_received + sum(each.received_size for each in open_now)
+        return received, self._closed_sent + sum(each.sent_size for each in open_now)
 
     def stop(self) -> None:
         """Close all connections and end."""
@@ -145,7 +164,7 @@ class Processor:
             self._close(connection)
 
     def _take_request(self, connection: Connection) -> None:
-        frame = connection.take_request()
+        frame = None if self._is_draining else connection.take_request()
         if frame is not None:
             self._offer(Waiting(self, connection, frame))
         self._listen(connection)
@@ -183,6 +202,8 @@ class Processor:
             self._connections.remove(connection)
             if connection.socket in self._selector.get_map():
                 self._selector.unregister(connection.socket)
+            self._closed_received += connection.received_size
+            self._closed_sent += connection.sent_size
             connection.close()
             self._on_closed()
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from queue import Full, Queue
 from threading import Thread
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from kio.schema.errors import ErrorCode
 
@@ -15,6 +16,7 @@ from seglog_format.serve.arrivals import Arrivals
 from seglog_format.serve.calls import Call, Services
 from seglog_format.serve.delays import Delays
 from seglog_format.serve.groups import Coordinator
+from seglog_format.serve.metrics import Load, Metrics
 from seglog_format.serve.processor import HELD_SECONDS, Processor, Waiting
 from seglog_format.serve.schemas import UnreadableRequestError
 from seglog_format.serve.wire import Request, decode_request, encode_response, peek
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
     from seglog_format.serve.processor import Job
     from seglog_format.serve.settings import Settings
     from seglog_format.serve.slices import Chunk
+    from seglog_format.serve.writing import Writers
+
+
+DRAIN_SECONDS: Final = 3.0
+"""So long an end waits for answers that are on their way."""
+POLL_SECONDS: Final = 0.01
 
 
 class Server:
@@ -35,15 +43,25 @@ class Server:
 
     Attributes:
         address: where it listens.
+        metrics: what has happened.
     """
 
-    def __init__(self, catalog: Catalog, settings: Settings, on_failure: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        settings: Settings,
+        on_failure: Callable[[str], None],
+        writers: Writers | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
         """Take the port; nobody is answered before `start`.
 
         Args:
             catalog: what to serve.
             settings: where, and how much.
             on_failure: told of a request that could not be answered through a fault of ours.
+            writers: of the partitions, closed in the end; None where nothing may be written.
+            metrics: where to count.
 
         Raises:
             OSError: the port is not to be had.
@@ -51,9 +69,10 @@ class Server:
         self._acceptor = Acceptor(settings)
         self.address: Address = self._acceptor.address
         self._catalog = catalog
-        self._on_failure = on_failure
+        self._tell_failure = on_failure
         self._delays = Delays()
-        self._services = Services(catalog, Coordinator(self._delays), self._delays, Arrivals(), self._submit)
+        self.metrics = metrics or Metrics()
+        self._services = Services(catalog, Coordinator(self._delays), self._delays, Arrivals(), self._submit, writers)
         self._requests: Queue[Job] = Queue(settings.queue_length)
         self._processors = [
             Processor(number, self._requests, settings.idle_seconds, self._acceptor.connection_closed)
@@ -63,6 +82,19 @@ class Server:
             Thread(target=self._answer_requests, name=f"seglog-io-{number}", daemon=True)
             for number in range(settings.io_threads)
         ]
+
+    @property
+    def load(self) -> Load:
+        """What is going on."""
+        traffic = [each.traffic for each in self._processors]
+        return Load(
+            connections=self._acceptor.connection_count,
+            accepted=self._acceptor.accepted_count,
+            refused=self._acceptor.refused_count,
+            waiting=self._requests.qsize(),
+            received=sum(received for received, _ in traffic),
+            sent=sum(sent for _, sent in traffic),
+        )
 
     def start(self) -> None:
         """Begin to answer."""
@@ -74,8 +106,9 @@ class Server:
         self._acceptor.start(self._processors)
 
     def stop(self) -> None:
-        """Close the port and all connections, and end all threads."""
+        """Close the port, answer what was asked, then close all connections, and end all threads."""
         self._acceptor.stop()
+        self._drain()
         for processor in self._processors:
             processor.stop()
         for _ in self._threads:
@@ -84,6 +117,16 @@ class Server:
             thread.join()
         self._delays.stop()
         self._catalog.close()
+        if self._services.writers is not None:
+            self._services.writers.close()
+
+    def _drain(self) -> None:
+        for processor in self._processors:
+            processor.drain()
+        self._services.arrivals.end()
+        deadline = time.monotonic() + DRAIN_SECONDS
+        while time.monotonic() < deadline and not all(each.is_drained for each in self._processors):
+            time.sleep(POLL_SECONDS)
 
     def __enter__(self) -> Self:
         self.start()
@@ -93,6 +136,10 @@ class Server:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.stop()
+
+    def _on_failure(self, message: str) -> None:
+        self.metrics.count_failure()
+        self._tell_failure(message)
 
     def _submit(self, action: Callable[[], None]) -> None:
         """Have an I/O thread do something, as soon as there is room in the queue."""
@@ -130,12 +177,14 @@ class Server:
             waiting.answer(_refusal(key, correlation_id))
             return
         request = decode_request(waiting.frame)
+        self.metrics.count_request(api.name)
         call = Call(
             version=version,
             client_id=request.client_id,
             body=request.body,
             address=waiting.connection.address,
             respond=partial(self._respond, waiting, request),
+            finish=partial(waiting.answer, []),
             hang_up=partial(waiting.answer, None),
         )
         api.answer(self._services, call)

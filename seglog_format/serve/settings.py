@@ -8,6 +8,8 @@ from typing import Final
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 9092
 MEBI: Final = 1 << 20
+MAX_PRODUCE_SIZE: Final = 32 * MEBI
+"""Bytes of the largest request where producers may send records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

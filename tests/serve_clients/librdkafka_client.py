@@ -2,6 +2,8 @@
 
 import json
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -10,6 +12,7 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     Message,
+    Producer,
     TopicPartition,
 )
 
@@ -78,6 +81,52 @@ def group(port: int, task: dict) -> list:
     return found
 
 
-TASKS = {"records": records, "lookups": lookups, "group": group}
+def produce(port: int, task: dict) -> list:
+    """Write records; what comes back are their offsets."""
+    found = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            raise KafkaException(error)
+        found.append(message.offset())
+
+    settings = {"bootstrap.servers": f"127.0.0.1:{port}", "acks": "all", "enable.idempotence": task["idempotent"]}
+    connected = Producer(settings)
+    for number in range(task["count"]):
+        connected.produce(task["topic"], f"{task['prefix']}-{number}".encode(), on_delivery=delivered)
+    connected.flush(60)
+    return found
+
+
+def steady(port: int, task: dict) -> dict:
+    """Write record after record for some seconds, whatever becomes of the server; what comes back was acknowledged."""
+    acknowledged, failed = [], []
+
+    def delivered(number: int, error: KafkaError | None) -> None:
+        (acknowledged if error is None else failed).append(number)
+
+    connected = Producer(
+        {
+            "bootstrap.servers": f"127.0.0.1:{port}",
+            "acks": "all",
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "message.timeout.ms": 300_000,
+            "reconnect.backoff.max.ms": 500,
+            "log_level": 2,
+        }
+    )
+    deadline, number = time.monotonic() + task["seconds"], 0
+    while time.monotonic() < deadline:
+        value = f"{task['prefix']}-{number}".encode()
+        connected.produce(task["topic"], value, on_delivery=lambda error, _, one=number: delivered(one, error))
+        number += 1
+        connected.poll(task["pause"])
+    left = connected.flush(120)
+    return {"acknowledged": acknowledged, "failed": failed, "sent": number, "left": left}
+
+
+TASKS = {"records": records, "lookups": lookups, "group": group, "produce": produce, "steady": steady}
 request = json.load(sys.stdin)
-json.dump([TASKS[task["kind"]](request["port"], task) for task in request["tasks"]], sys.stdout)
+with ThreadPoolExecutor(8) as pool:
+    json.dump(list(pool.map(lambda task: TASKS[task["kind"]](request["port"], task), request["tasks"])), sys.stdout)

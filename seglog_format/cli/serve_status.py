@@ -1,0 +1,68 @@
+"""The status line of ``seglog serve``: what is going on, on a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.cli.output import diagnose
+
+if TYPE_CHECKING:
+    from threading import Event
+
+    from rich.status import Status
+
+    from seglog_format.serve.server import Server
+
+INTERVAL_SECONDS: Final = 1.0
+MEGA: Final = 1_000_000
+
+
+class StatusLine:
+    """Shows connections, requests and traffic while a server runs, where standard error is a terminal."""
+
+    def __init__(self, *, is_shown: bool) -> None:
+        self._is_shown = is_shown and sys.stderr.isatty()
+        self._status: Status | None = None
+
+    def tell(self, message: str) -> None:
+        """Write a line above."""
+        if self._status is None:
+            diagnose(message)
+        else:
+            self._status.console.print(f"seglog: {message}", markup=False, highlight=False, soft_wrap=True)
+
+    def until(self, told: Event, server: Server, seconds: float | None) -> None:
+        """Show it until somebody says so, or so many seconds are over."""
+        if not self._is_shown:
+            told.wait(seconds)
+            return
+        from rich.console import Console
+
+        deadline = None if seconds is None else time.monotonic() + seconds
+        requests, sent, at = server.metrics.request_count, server.load.sent, time.monotonic()
+        with Console(stderr=True).status("") as self._status:
+            while not told.wait(_wait(deadline)) and (deadline is None or time.monotonic() < deadline):
+                before, (requests, sent, at) = (
+                    (requests, sent, at),
+                    (_count(server), server.load.sent, time.monotonic()),
+                )
+                self._status.update(status_text(server.load.connections, before, (requests, sent, at)))
+        self._status = None
+
+
+def _count(server: Server) -> int:
+    return server.metrics.request_count
+
+
+def _wait(deadline: float | None) -> float:
+    left = INTERVAL_SECONDS if deadline is None else deadline - time.monotonic()
+    return max(0.0, min(INTERVAL_SECONDS, left))
+
+
+def status_text(connections: int, before: tuple[int, int, float], now: tuple[int, int, float]) -> str:
+    """What the line says, from requests, bytes sent and time before and now."""
+    seconds = max(now[2] - before[2], 1e-6)
+    requests, megabytes = (now[0] - before[0]) / seconds, (now[1] - before[1]) / seconds / MEGA
+    return f"{connections} connections, {requests:,.0f} requests/s, {megabytes:,.1f} MB/s"

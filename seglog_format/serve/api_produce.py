@@ -1,0 +1,165 @@
+"""Produce and InitProducerId: what producers send, through the one writer of each partition."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from seglog_format.errors import FormatError, RefusedError, SeglogError, UsageError, WriteError
+from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX
+from seglog_format.serve.calls import UNKNOWN_OFFSET, Call, Services
+
+if TYPE_CHECKING:
+    from seglog_format.lifecycle.writer import PartitionWriter
+    from seglog_format.serve.writing import Writers
+
+ACKS: Final = (-1, 0, 1)
+PRODUCER_ID_BITS: Final = 52
+"""Producer ids are drawn by lot, so that none comes twice whatever happens to the server; JavaScript reads so many."""
+
+SIZE: Final = struct.Struct(">8xi")
+"""Of a batch, after its base offset."""
+MIN_BATCH_SIZE: Final = 61
+MAGIC_PLACE: Final = 16
+BATCH_MAGIC: Final = 2
+TRANSACTIONAL: Final = 0x10
+ATTRIBUTES_LOW_PLACE: Final = 22
+SEQUENCES: Final = re.compile(r"sequence (\d+) of producer .*: expected (\d+) \(SEG-APP-007\)")
+
+ERRORS: Final = {
+    "SEG-APP-006": ErrorCode.message_too_large,
+    "SEG-APP-007": ErrorCode.out_of_order_sequence_number,
+    "SEG-APP-009": ErrorCode.invalid_producer_epoch,
+    "SEG-APP-011": ErrorCode.invalid_timestamp,
+}
+"""By the requirement that a refusal names; everything else is an invalid record."""
+
+
+class RejectedError(Exception):
+    """A batch is not taken.
+
+    Attributes:
+        code: what the producer hears.
+    """
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def produce(services: Services, call: Call) -> None:
+    """Append. Without writers refuse: the API is here because clients take its version for that of the records."""
+    body = call.body
+    responses = [
+        {"name": topic.name, "partition_responses": [_appended(services, call, topic.name, each) for each in parts]}
+        for topic, parts in ((topic, topic.partition_data) for topic in body.topic_data)
+    ]
+    if body.acks != 0:
+        call.respond({"throttle_time": 0, "responses": responses})
+    elif all(each["error_code"] is ErrorCode.none for topic in responses for each in topic["partition_responses"]):
+        call.finish()
+    else:
+        call.hang_up()  # the only way to say so
+
+
+def _appended(services: Services, call: Call, topic: str, asked: Any) -> dict[str, Any]:
+    try:
+        return _append(services, call, topic, asked)
+    except RejectedError as error:
+        return _fields(asked.index, error.code, UNKNOWN_OFFSET, -1, str(error))
+
+
+def _append(services: Services, call: Call, topic: str, asked: Any) -> dict[str, Any]:
+    writers = services.writers
+    if writers is None:
+        raise RejectedError(ErrorCode.topic_authorization_failed, "this server only reads")
+    if call.body.acks not in ACKS:
+        raise RejectedError(ErrorCode.invalid_required_acks, "acks is -1, 0 or 1")
+    writer = writers.find(topic, asked.index)
+    if writer is None:
+        raise RejectedError(ErrorCode.unknown_topic_or_partition, "there is no such partition")
+    data = bytes(asked.records or b"")
+    _check_form(data)
+    offset = _written(writers, writer, data)
+    services.arrivals.announce(topic, asked.index)
+    return _fields(asked.index, ErrorCode.none, offset, writer.log_start_offset, None)
+
+
+def _check_form(data: bytes) -> None:
+    """One whole batch of magic 2, and nothing else."""
+    if len(data) < MIN_BATCH_SIZE or ENTRY_PREFIX_SIZE + SIZE.unpack_from(data)[0] != len(data):
+        raise RejectedError(ErrorCode.invalid_record, "a producer sends one whole batch for a partition")
+    if data[MAGIC_PLACE] != BATCH_MAGIC:
+        raise RejectedError(ErrorCode.unsupported_for_message_format, "batches of magic 2 are taken")
+    if data[ATTRIBUTES_LOW_PLACE] & TRANSACTIONAL:
+        raise RejectedError(ErrorCode.invalid_txn_state, "there is no coordinator of transactions")
+
+
+def _written(writers: Writers, writer: PartitionWriter, data: bytes) -> int:
+    try:
+        return writers.append(writer, data).first_offset
+    except WriteError as error:
+        raise RejectedError(ErrorCode.kafka_storage_error, str(error)) from error
+    except RefusedError as error:
+        raise RejectedError(ErrorCode.message_too_large, str(error)) from error
+    except FormatError as error:
+        raise RejectedError(ErrorCode.corrupt_message, str(error)) from error
+    except UsageError as error:
+        code = _code_of(error, data)
+        if code is ErrorCode.duplicate_sequence_number:
+            _make_safe(writers, writer)
+        raise RejectedError(code, str(error)) from error
+
+
+def _make_safe(writers: Writers, writer: PartitionWriter) -> None:
+    try:
+        writers.make_safe(writer)
+    except SeglogError as error:
+        raise RejectedError(ErrorCode.kafka_storage_error, str(error)) from error
+
+
+def _code_of(error: UsageError, data: bytes) -> ErrorCode:
+    text = str(error)
+    found = SEQUENCES.match(text)
+    if found is not None:
+        last = int(found[1]) + int.from_bytes(data[23:27], "big", signed=True)
+        behind = (int(found[2]) - 1 - last) % (INT32_MAX + 1)
+        if int(found[2]) > 0 and behind < INT32_MAX // 2:  # sent again, and longer ago than is remembered
+            return ErrorCode.duplicate_sequence_number
+    if "transaction" in text:
+        return ErrorCode.invalid_txn_state
+    return next((code for name, code in ERRORS.items() if name in text), ErrorCode.invalid_record)
+
+
+def _fields(number: int, error: ErrorCode, offset: int, start: int, message: str | None) -> dict[str, Any]:
+    return {
+        "index": number,
+        "error_code": error,
+        "base_offset": offset,
+        "log_append_time": None,  # producers say when a record was
+        "log_start_offset": start,
+        "record_errors": (),
+        "error_message": message,
+    }
+
+
+def init_producer_id(services: Services, call: Call) -> None:
+    """An id that no producer had before."""
+    error, producer_id = ErrorCode.none, secrets.randbits(PRODUCER_ID_BITS)
+    if services.writers is None:
+        error = ErrorCode.cluster_authorization_failed
+    elif call.body.transactional_id is not None:
+        error = ErrorCode.transactional_id_authorization_failed
+    is_given = error is ErrorCode.none
+    call.respond(
+        {
+            "throttle_time": 0,
+            "error_code": error,
+            "producer_id": producer_id if is_given else -1,
+            "producer_epoch": 0 if is_given else -1,
+        }
+    )

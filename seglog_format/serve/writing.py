@@ -1,0 +1,130 @@
+"""Partitions that are written to: each by one writer, whoever produces, under the lock of its log directory."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Literal, Self
+
+from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint
+from seglog_format.errors import Location, SeglogError, UsageError
+from seglog_format.lifecycle.config import UNLIMITED, LogConfig
+from seglog_format.lifecycle.log_writer import LogWriter
+from seglog_format.log.file_bytes import read_whole
+from seglog_format.names import FileKind, partition_directory_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+    from seglog_format.lifecycle.partition_log import Appended
+    from seglog_format.lifecycle.writer import PartitionWriter
+    from seglog_format.serve.catalog import Topic
+
+    Acknowledged = Literal["written", "flushed"]
+
+KEEP_ALL = LogConfig(retention_ms=UNLIMITED, retention_bytes=UNLIMITED)
+"""Nothing goes because it is old: what is served is cold."""
+
+
+class Writers:
+    """Writes to partitions. A context manager: its end closes the logs in order, as a broker does.
+
+    Args:
+        acknowledged: when a producer hears that its records are there: once a crash of this process cannot lose them,
+            or once a power cut cannot either. Nobody reads what is not that safe yet.
+        config: settings of the logs.
+    """
+
+    def __init__(self, acknowledged: Acknowledged = "flushed", config: LogConfig = KEEP_ALL) -> None:
+        self._acknowledged: Acknowledged = acknowledged
+        self._config = config
+        self._roots: dict[Path, LogWriter] = {}
+        self._writers: dict[tuple[str, int], PartitionWriter] = {}
+
+    def open(self, topics: Mapping[str, Topic]) -> None:
+        """Take the locks, and recover what was not closed in order.
+
+        Raises:
+            UsageError: somebody else writes there, or a directory's name is not that of a partition in use.
+            WriteError: a file could not be written.
+        """
+        for topic in topics.values():
+            for number, path in topic.partitions.items():
+                if path.absolute().name != partition_directory_name(topic.name, number):
+                    msg = f"{path}: nothing can be written to a directory that was renamed"
+                    raise UsageError(msg)
+                self._writers[topic.name, number] = self._opened(topic.name, number, path)
+        for root in self._roots.values():
+            root.start_scheduler()
+
+    def _opened(self, topic: str, number: int, path: Path) -> PartitionWriter:
+        parent = path.absolute().parent
+        if parent not in self._roots:
+            self._roots[parent] = LogWriter(parent, self._config)
+        return self._roots[parent].open(topic, number, leader_epoch=_leader_epoch(path))
+
+    def end_of(self, topic: str, number: int) -> Callable[[], int]:
+        """What tells how far a partition may be read."""
+        return partial(self._end, topic, number)
+
+    def _end(self, topic: str, number: int) -> int:
+        writer = self._writers[topic, number]
+        return writer.log_end_offset if self._acknowledged == "written" else writer.recovery_point
+
+    def find(self, topic: str, number: int) -> PartitionWriter | None:
+        """The writer of a partition; None where there is none."""
+        return self._writers.get((topic, number))
+
+    def append(self, writer: PartitionWriter, data: bytes) -> Appended:
+        """Append what a producer sent, and return when it is as safe as was asked for.
+
+        Raises:
+            FormatError: the bytes are damaged.
+            UsageError: they may not be appended.
+            WriteError: writing failed, now or before.
+        """
+        return writer.append(data, acks=self._acknowledged)
+
+    def make_safe(self, writer: PartitionWriter) -> None:
+        """Return when everything that was appended is as safe as was asked for.
+
+        Raises:
+            WriteError: writing failed, now or before.
+        """
+        if self._acknowledged == "flushed":
+            writer.flush()
+
+    def close(self) -> None:
+        """Close all logs in order.
+
+        Raises:
+            WriteError: one could not be; the others are closed all the same.
+        """
+        failures: list[SeglogError] = []
+        for root in self._roots.values():
+            try:
+                root.close()
+            except SeglogError as error:
+                failures.append(error)
+        self._roots.clear()
+        if failures:
+            raise failures[0]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _leader_epoch(path: Path) -> int:
+    """The newest that the directory knows: what is appended may not seem older."""
+    file = path / FileKind.LEADER_EPOCH_CHECKPOINT.value
+    try:
+        entries = decode_leader_epoch_checkpoint(read_whole(file), Location(str(file))).entries
+    except SeglogError:
+        return 0
+    return max((each.epoch for each in entries), default=0)

@@ -1,0 +1,187 @@
+"""Eight idempotent producers write to a served log while the server is killed again and again.
+
+In the end every record that was acknowledged has to be there exactly once, and those of each producer in order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import seglog_format as seglog
+from seglog_format.lifecycle.config import LogConfig
+from seglog_format.lifecycle.log_writer import LogWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+TOPIC: Final = "orders"
+START_SECONDS: Final = 30
+PATIENCE_SECONDS: Final = 300
+PAUSE_SECONDS: Final = 0.005
+"""Of a producer between two records."""
+
+
+class Killed:
+    """A server process that is killed and started anew on the same port."""
+
+    def __init__(self, directory: Path, options: Sequence[str] = ()) -> None:
+        self._directory = directory
+        self._options = options
+        self.port = 0
+        self.kills = 0
+        self._process = self._started()
+
+    def _started(self) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "seglog_format.cli", "serve", "--writable", *self._options]
+        process = subprocess.Popen(
+            [*command, "--port", str(self.port), str(self._directory)], stderr=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "listening on" in line:
+                self.port = int(line.rsplit(":", 1)[1])
+                return process
+        message = f"the server did not start: {process.wait()}"
+        raise RuntimeError(message)
+
+    def kill(self) -> None:
+        """End it where it stands, and start it again."""
+        self._process.send_signal(signal.SIGKILL)
+        self._ended()
+        self.kills += 1
+        self._process = self._started()
+
+    def stop(self) -> int:
+        """End it in order; its exit status."""
+        self._process.send_signal(signal.SIGTERM)
+        return self._ended()
+
+    def _ended(self) -> int:
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+        return self._process.wait(START_SECONDS)
+
+
+def make_log(directory: Path, partitions: int = 1) -> None:
+    """An empty topic."""
+    with LogWriter(directory, LogConfig(retention_ms=-1)) as writer:
+        for number in range(partitions):
+            writer.open(TOPIC, number)
+
+
+def kill_while(server: Killed, *, seed: int, between: tuple[float, float], seconds: float) -> None:
+    """Kill it at random until the time is over."""
+    chance, deadline = random.Random(seed), time.monotonic() + seconds  # noqa: S311 - reproducible
+    while time.monotonic() < deadline:
+        time.sleep(chance.uniform(*between))
+        server.kill()
+
+
+class Producing:
+    """One process with several producers; what they were told it writes in the end."""
+
+    def __init__(self, command: Sequence[str], port: int, names: Sequence[str], seconds: float) -> None:
+        self._names = names
+        self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the answers
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._output, text=True)
+        with self._process.stdin or io.StringIO() as told:
+            tasks = [_task(name, seconds) for name in names]
+            json.dump({"port": port, "tasks": tasks}, told)
+
+    def answers(self) -> dict[str, Any]:
+        """What became of the producers, by name, when they have ended."""
+        self._process.wait(PATIENCE_SECONDS)
+        with self._output:
+            self._output.seek(0)
+            return dict(zip(self._names, json.load(self._output), strict=True))
+
+
+def _task(name: str, seconds: float) -> dict[str, Any]:
+    return {"kind": "steady", "topic": TOPIC, "prefix": name, "seconds": seconds, "pause": PAUSE_SECONDS}
+
+
+def judge(directory: Path, answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Hold what was acknowledged against what the reference reads."""
+    stored: dict[str, list[int]] = defaultdict(list)
+    for path in sorted(directory.glob(f"{TOPIC}-*")):
+        with seglog.open_partition(path) as partition:
+            for record in partition.records():
+                name, _, number = (record.value or b"").decode().rpartition("-")
+                stored[name].append(int(number))
+    lost = sum(len(set(answer["acknowledged"]) - set(stored[name])) for name, answer in answers.items())
+    twice = sum(count - 1 for numbers in stored.values() for count in Counter(numbers).values() if count > 1)
+    disordered = sum(one >= other for numbers in stored.values() for one, other in pairwise(numbers))
+    return {
+        "acknowledged": sum(len(answer["acknowledged"]) for answer in answers.values()),
+        "failed": sum(len(answer["failed"]) for answer in answers.values()),
+        "stored": sum(map(len, stored.values())),
+        "lost": lost,
+        "twice": twice,
+        "out_of_order": disordered,
+    }
+
+
+def clients() -> dict[str, list[str]]:
+    """The stock producers, as commands."""
+    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "conformance")]
+    from test_serve_clients import command  # noqa: PLC0415 - its place is known by now
+
+    return {name: command(name) for name in ("librdkafka", "kafka-clients")}
+
+
+def main() -> int:
+    """Run, judge, report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--producers", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=9)
+    parser.add_argument("--between", type=float, nargs=2, default=(4.0, 10.0), help="seconds between two kills")
+    parser.add_argument("--acknowledge", default="flushed")
+    parser.add_argument("--report", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="serve-kills-") as place:
+        result = run(Path(place) / "logs", options)
+    print(json.dumps(result, indent=1))
+    if options.report is not None:
+        options.report.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return int(bool(result["lost"] or result["twice"] or result["out_of_order"]))
+
+
+def run(directory: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """All of it."""
+    make_log(directory)
+    server = Killed(directory, ["--acknowledge", options.acknowledge])
+    share = options.producers // 2
+    producing = [
+        Producing(command, server.port, [f"{name}-{number}" for number in range(share)], options.seconds)
+        for name, command in clients().items()
+    ]
+    kill_while(server, seed=options.seed, between=tuple(options.between), seconds=options.seconds)
+    answers = {name: answer for each in producing for name, answer in each.answers().items()}
+    status = server.stop()
+    return {
+        "seed": options.seed,
+        "seconds": options.seconds,
+        "producers": len(answers),
+        "kills": server.kills,
+        "acknowledge": options.acknowledge,
+        "exit_status": status,
+        **judge(directory, answers),
+    }
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -92,6 +92,25 @@ export class EntryTable {
     return -1;
   }
 
+  /** The largest timestamp of the entries before a position that end at or below an offset; -1 without any. */
+  timestampUpTo(offset, before) {
+    this.largest ||= this.runningMaximum();
+    const index = this.lastWhere((one) => this.lastOffset(one) <= offset && this.position(one) < before);
+    return index < 0 ? -1n : this.largest[index];
+  }
+
+  /** The largest timestamp up to each entry; that of an entry which compaction has emptied stands for no record. */
+  runningMaximum() {
+    const found = new BigInt64Array(this.length);
+    let largest = -1n;
+    for (let index = 0; index < this.length; index++) {
+      const timestamp = this.columns.count.at(index) === 0 ? -1n : this.columns.maxTimestamp.at(index);
+      if (timestamp > largest) largest = timestamp;
+      found[index] = largest;
+    }
+    return found;
+  }
+
   /** The last index for which a condition holds that, once it does not, never holds again. */
   lastWhere(holds) {
     let low = -1;

@@ -30,6 +30,7 @@ const MESSAGE_CRC_START = 16;
  * @property {number} damaged position of the first entry that is not intact; Infinity without one
  * @property {number} end of the last whole entry
  * @property {string} tail what stands behind that; empty for nothing
+ * @property {Map<bigint, bigint>} aborts producer by the offset of its ABORT record
  */
 
 /**
@@ -48,7 +49,8 @@ export async function scanLog(source, baseOffset, named, progress = () => {}) {
     await new Promise((resolve) => setTimeout(resolve)); // let the page draw and answer
     rested = performance.now();
   }
-  return { entries: scan.entries, findings: scan.findings, damaged: scan.damaged, end: scan.position, tail: scan.tail };
+  const { entries, findings, damaged, position, tail, aborts } = scan;
+  return { entries, findings, damaged, end: position, tail, aborts };
 }
 
 class Scan {
@@ -56,6 +58,7 @@ class Scan {
     Object.assign(this, { source, baseOffset, named });
     this.entries = new EntryTable();
     this.findings = [];
+    this.aborts = new Map();
     this.position = 0;
     this.damaged = Infinity;
     this.previous = null;
@@ -131,6 +134,7 @@ class Scan {
     if (entry.intact) this.order(entry, tell);
     else this.damaged = Math.min(this.damaged, position);
     if (entry.intact && magic === 2) oddHeader(header, tell);
+    if (entry.intact && !isLarge && isAbort(magic, header, bytes)) this.aborts.set(entry.lastOffset, header.producer_id);
     this.findings.push(...problems);
     this.entries.add(entry);
   }
@@ -252,6 +256,14 @@ function oddHeader(header, tell) {
   if (producer >= 0n && !isControl && header.base_sequence < 0) {
     tell("SEG-BAT-024", "base_sequence", 53, "0 or more with a producer id", header.base_sequence);
   }
+}
+
+/** Whether a control batch says that a transaction was aborted, or was emptied by compaction and may have said so. */
+function isAbort(magic, header, bytes) {
+  if (magic !== 2 || !(header.attributes & 32) || header.attributes & 7) return false;
+  if (header.records_count === 0) return true;
+  const { key } = new Decoder(bytes, HEADER_SIZE).structure("Record");
+  return key !== null && key.length >= 4 && key[2] === 0 && key[3] === 0;
 }
 
 function readMessage(magic, header, bytes, tell) {

@@ -143,6 +143,10 @@ function timeRules(entry, before, { slots, named, log }, tell) {
   const least = before && before.offset > slots.baseOffset ? before.offset : slots.baseOffset;
   if (entry.offset < least) tell("SEG-TIX-003", "relative_offset", `an offset of ${least} or more`, entry.offset);
   if (!log || !named) return;
+  const reached = log.entries.timestampUpTo(entry.offset, log.damaged);
+  if (reached > entry.timestamp) {
+    tell("SEG-TIX-004", "timestamp_ms", `a timestamp of ${reached} or more, which the log has reached at offset ${entry.offset}`, entry.timestamp);
+  }
   const index = log.entries.endingAtOrAbove(entry.offset, Math.max(0, log.entries.lastWhere((one) => log.entries.lastOffset(one) < entry.offset)));
   const target = index < 0 ? null : log.entries.entry(index);
   if (target && target.position >= log.damaged) return;
@@ -153,12 +157,15 @@ function timeRules(entry, before, { slots, named, log }, tell) {
   }
 }
 
-function transactionRules(entry, before, { slots, named }, tell) {
+function transactionRules(entry, before, { slots, named, log }, tell) {
   const { first_offset: first, last_offset: last, last_stable_offset: stable } = entry;
   if (entry.version !== 0) tell("SEG-TXN-002", "version", "version 0", entry.version);
   if (named && last < slots.baseOffset) tell("SEG-TXN-003", "last_offset", `${slots.baseOffset} or more`, last);
   if (before && last <= before.last_offset) tell("SEG-TXN-004", "last_offset", `an offset above ${before.last_offset}`, last);
   if (first < 0n || first > last) tell("SEG-TXN-005", "first_offset", `0 to ${last}`, first);
+  if (log && named && log.damaged === Infinity && log.aborts.get(last) !== entry.producer_id) {
+    tell("SEG-TXN-006", "last_offset", `the offset of an ABORT record of producer ${entry.producer_id}`, last);
+  }
   if (stable < 0n || stable > last + 1n) tell("SEG-TXN-008", "last_stable_offset", `0 to ${last + 1n}`, stable);
 }
 

@@ -9,8 +9,8 @@ from suite_cases.batches import Batch, Rec
 from suite_cases.casefile import must, should
 from suite_cases.control import data, marker
 from suite_cases.primitives import flipped
-from suite_cases.repairs import ALL, FIRST, SECOND, Repairs, epochs, segment
-from suite_cases.segments import SIZE, bytes_of, name_of
+from suite_cases.repairs import ALL, FIRST, SECOND, Repairs, epochs, segment, snapshot
+from suite_cases.segments import SIZE, aborted, bytes_of, name_of
 
 if TYPE_CHECKING:
     from suite_cases.casefile import Family
@@ -23,6 +23,7 @@ def splits(family: Family) -> None:
     to = Repairs(family)
     _split(to)
     _remarks(to)
+    _one_offset(to)
     _names(to)
 
 
@@ -126,6 +127,21 @@ def _remarks(to: Repairs) -> None:
         {**segment(snapshotless), **epochs((0, 0), (3, 1))},
         2,
         plan={"cuts": [], "remarks": [], "differences": []},
+    )
+
+
+def _one_offset(to: Repairs) -> None:
+    """A segment of one offset, and the snapshot from where it begins."""
+    rows, one, ended = segment([*FIRST[:1]]), segment([data(3, b"a")], 3), segment([marker("ABORT", 4)], 4)
+    shot = {name_of(3, ".snapshot"): snapshot((8, -1))}
+    to.recover(
+        "snapshot-of-a-segment-of-one-offset",
+        "What the only batch of a segment opens is open behind it.",
+        must("SEG-RCV-025", "SEG-TXN-001"),
+        {**rows, **one, **ended, **shot},
+        {**rows, **one, **ended, **shot, name_of(4, ".txnindex"): aborted(9, 3, 4, 5), **epochs((3, 4))},
+        5,
+        recoveryPoint="4",
     )
 
 

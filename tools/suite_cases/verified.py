@@ -9,6 +9,7 @@ from suite_cases.batches import Batch, Rec
 from suite_cases.casefile import Terms, may, must, should
 from suite_cases.codecs import gzip, lz4_frame, xerial
 from suite_cases.control import data, marker
+from suite_cases.messages import Msg, Wrapper
 from suite_cases.primitives import flipped
 from suite_cases.repairs import EPOCHS, FIRST, POINTS, SECOND, epochs, offsets, segment, snapshot
 from suite_cases.segments import ROW, SIZE, aborted, bytes_of, name_of, time_entry
@@ -139,11 +140,25 @@ def _side_files(to: Verifying) -> None:
     to.finds("index-position", "It leads into the middle of an entry.", "SEG-IDX-003", wrong, index, "error")
     other = {**good, index: (1).to_bytes(4, "big") + SIZE.to_bytes(4, "big")}
     to.finds("index-offset", "It names an offset of another entry.", "SEG-IDX-006", other, index, "error")
+    low = {**good, index: bytes(4) + SIZE.to_bytes(4, "big")}
+    to.finds("index-offset-of-the-base", "It names the base offset, which is of the first.", "SEG-IDX-006", low, index, "error")  # fmt: skip
+    old = Wrapper(inner=tuple(Msg(offset=at) for at in range(3)), compress=gzip, offset=2, offsets=(0, 1, 2))
+    follows_it = replace(old, offset=5, offsets=(3, 4, 5))
+    place = len(old.encoded())
+    entry = (5).to_bytes(4, "big") + place.to_bytes(4, "big")
+    wrappers = {name_of(0): bytes_of([old, follows_it]), index: entry, times: time_entry(1000, 2)}
+    to.says("index-of-wrappers", "An entry for a wrapper.", must("SEG-IDX-006"), wrappers)
+    alone = {EPOCHS: epochs((3, 0), (2, 5))[EPOCHS]}
+    empty = (".", "SEG-PDR-016", "note")
+    to.finds("no-segment", "A partition directory without a segment is one.", "SEG-CKP-007", alone, EPOCHS, "warning", empty)  # fmt: skip
     late = {**good, times: time_entry(1042, 14) + time_entry(1041, 14)}
     follows = ((times, "SEG-TIX-004", "error"), (times, "SEG-TIX-005", "warning"))
     to.finds("time-order", "Times go back.", "SEG-TIX-002", late, times, "error", *follows)
     ended = [data(0, b"a"), marker("ABORT", 1, leader_epoch=0)]
     listed = {**whole(ended), name_of(0, ".txnindex"): aborted(9, 0, 1, 2)}
     to.says("aborted", "An aborted transaction, as it is listed.", should("SEG-TXN-006"), listed)
+    for number in (-1, 3, -5):
+        wrong = {**listed, name_of(0, ".txnindex"): aborted(9, 0, 1, number)}
+        to.finds(f"aborted-stable-{number}", "No last stable offset of that moment.", "SEG-TXN-008", wrong, name_of(0, ".txnindex"), "warning")  # fmt: skip
     version = {**listed, name_of(0, ".txnindex"): b"\1\0" + aborted(9, 0, 1, 2)[2:]}
     to.finds("aborted-version", "A version that nobody knows.", "SEG-TXN-002", version, name_of(0, ".txnindex"), "error")  # fmt: skip

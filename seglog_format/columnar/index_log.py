@@ -13,6 +13,14 @@ import numpy as np
 from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.compiled import helper, inlined, kernel
 from seglog_format.columnar.entries import UNKNOWN_OFFSET, entry_size
+from seglog_format.columnar.index_producers import (
+    DATA,
+    EMPTY,
+    EVENT,
+    EVENT_COLUMNS,
+    TRANSACTIONAL_DATA,
+    known_producers,
+)
 from seglog_format.columnar.index_sound import LARGEST_SPAN, ODD_MARKER, marker_in, ordered_offsets
 from seglog_format.columnar.layout import (
     BASE_SEQUENCE,
@@ -34,6 +42,7 @@ from seglog_format.columnar.messages import message_timestamp
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region, Table
+    from seglog_format.columnar.index_producers import KnownProducer
 
 OFFSET_SLOT: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 TIME_SLOT: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
@@ -53,21 +62,7 @@ OFFSETS, TIMES, EVENTS, EPOCHS = range(9, 13)
 """How many entries of each kind were stored."""
 STATE_SIZE: Final = 13
 
-EVENT_COLUMNS: Final = (
-    "producer_id",
-    "kind",
-    "base_offset",
-    "last_offset",
-    "producer_epoch",
-    "base_sequence",
-    "timestamp_ms",
-    "coordinator_epoch",
-)
-"""Of a batch with a producer. The timestamp is the one that its state remembers."""
-EVENT: Final = {name: number for number, name in enumerate(EVENT_COLUMNS)}
 EVENT_SIZE: Final = 8 * len(EVENT_COLUMNS)
-ABORT, COMMIT, EMPTY, DATA, TRANSACTIONAL_DATA = 0, 1, -1, 2, 3
-"""Kinds of events: types of end markers, a control batch without any, and data."""
 
 FULL: Final = 0
 STOPPED: Final = 1
@@ -196,6 +191,10 @@ class IndexedLog:
         wanted = self.events[(kinds != DATA) & (kinds != EMPTY)]
         columns = (EVENT[name] for name in ("producer_id", "kind", "base_offset", "last_offset"))
         return list(zip(*(wanted[:, column].tolist() for column in columns), strict=True))
+
+    def producers(self) -> list[KnownProducer] | None:
+        """What is known of producers at the end, where nothing was at the start; None: the reference has to say."""
+        return known_producers(self.events)
 
 
 def index_log(

@@ -24,6 +24,34 @@ class SoundEntries(Protocol):
         """
 
 
+class KnownProducer(Protocol):
+    """One producer; -1 where there is nothing."""
+
+    @property
+    def producer_id(self) -> int:
+        """0 or more."""
+
+    @property
+    def producer_epoch(self) -> int:
+        """Of what it appended last."""
+
+    @property
+    def batches(self) -> Sequence[tuple[int, int, int]]:
+        """Base sequence, base offset and last offset of its newest data batches, oldest first."""
+
+    @property
+    def timestamp_ms(self) -> int:
+        """Of what it appended last."""
+
+    @property
+    def coordinator_epoch(self) -> int:
+        """Of its last marker."""
+
+    @property
+    def current_txn_first_offset(self) -> int:
+        """Where its open transaction begins."""
+
+
 class IndexedLog(Protocol):
     """The indexes of a log, as `segment_files.side_files_of` computes them."""
 
@@ -45,6 +73,9 @@ class IndexedLog(Protocol):
 
     def transaction_events(self) -> Sequence[tuple[int, int, int, int]]:
         """Producer id, type of the end marker or 3 for data, base offset and last offset of transactional batches."""
+
+    def producers(self) -> Sequence[KnownProducer] | None:
+        """What is known of producers at the end, where nothing was at the start; None: the reference has to say."""
 
 
 class Volume(Protocol):

@@ -8,25 +8,30 @@ import pytest
 
 pytest.importorskip("numba")
 
-from batches import patched
+from batches import batch, patched, record
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kafka_recovery import producers_in
 from random_logs import random_log
 from support import authentic, authentic_names
 from test_clear import SMALL
 from test_hostile_scan import FULL, changes, with_right_checksum
 
+from seglog_format.codec.framing import walk
 from seglog_format.columnar import index_log
 from seglog_format.columnar.index_volume import ColumnarVolume
 from seglog_format.lifecycle.index_build import IndexedOffset
 from seglog_format.lifecycle.index_rebuild import rebuilt_indexes
 from seglog_format.lifecycle.index_settings import IndexSettings
+from seglog_format.lifecycle.producer_state import Origin, ProducerStates
+from seglog_format.lifecycle.producers_at_volume import producers_of
 from seglog_format.lifecycle.recovery import plan_for_partition
 from seglog_format.lifecycle.recovery_apply import RecoveryOptions, prepare_recovery
 from seglog_format.lifecycle.segment_files import SegmentSideFiles, side_files_of
 from seglog_format.lifecycle.segment_scan import scan_segment
 from seglog_format.log.listing import list_partition
 from seglog_format.log.transactions import Transactions
+from seglog_format.model import RecordBatchHeader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,6 +112,51 @@ def test_sound_entries_are_passed_over() -> None:
         position, last_offset = sound.after(0, log.base_offset - 1)
         assert position == len(log.data)
         assert last_offset + 1 == scan_segment(memoryview(log.data), log.base_offset).next_offset
+
+
+def test_producers_are_what_reading_batch_by_batch_finds() -> None:
+    told = 0
+    for seed in range(300):
+        log = random_log(seed)
+        found = VOLUME.indexed(memoryview(log.data), log.base_offset, 4096, stores_first_offset=False)
+        assert found is not None
+        producers = producers_of(found)
+        assert producers is not None
+        assert [each.to_entry() for each in producers] == producers_in(memoryview(log.data), log.base_offset)
+        told += len(producers)
+    assert told > 100
+
+
+def test_newest_batches_of_a_producer_are_remembered() -> None:
+    batches = [(0, 0), (0, 1), (1, 0), (1, 2**31 - 1), (1, 0), (1, 1), (1, 2), (1, 3), (1, 4)]
+    entries = [
+        batch(
+            record() + record(offset_delta=1),
+            2,
+            base_offset=2 * number,
+            producer_id=7,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+        )
+        for number, (epoch, sequence) in enumerate(batches)
+    ]
+    for count in range(1, len(entries) + 1):
+        data = memoryview(b"".join(entries[:count]))
+        found = VOLUME.indexed(data, 0, 4096, stores_first_offset=False)
+        assert found is not None
+        states = ProducerStates()
+        for frame in walk(data):
+            header = frame.header
+            assert isinstance(header, RecordBatchHeader)
+            states.apply(states.changes([(header, None)], Origin.REPLICATION), header.next_offset)
+        assert producers_of(found) == states.producers
+
+
+def test_producers_inside_and_outside_of_transactions_are_left_to_the_reference() -> None:
+    data = SMALL["transactional"] + patched(SMALL["producer"], 0, "q", 1, seal=False)
+    found = VOLUME.indexed(memoryview(data), 0, 4096, stores_first_offset=False)
+    assert found is not None
+    assert producers_of(found) is None
 
 
 def partitions(root: Path) -> list[Path]:

@@ -13,16 +13,25 @@ from contextlib import suppress
 from inspect import signature
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
+import google_crc32c
 import numpy as np
 import pyarrow as pa
 from answering import NotBuiltError, Request, Work, serve
 from contents import Columns, Part, batch_words, edges_of
+from datasets import INDEX_INTERVAL_BYTES
+from peers import MEMORY
 
 from seglog_format import open_partition, walk
 from seglog_format.cli.version import VERSION
+from seglog_format.codec.producer_snapshot import encode_producer_snapshot
+from seglog_format.lifecycle.producers_at_volume import producers_of
+from seglog_format.lifecycle.segment_files import encode_transaction_index
+from seglog_format.lifecycle.segment_scan import scan_segment
 from seglog_format.log.file_bytes import open_bytes
+from seglog_format.log.transactions import Transactions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -283,6 +292,43 @@ def lookup_parts(_: Request, found: list[Any]) -> Iterable[Part]:
     return [rows_of(found)]
 
 
+# -- recovery --------------------------------------------------------------------------------------------------------
+
+
+def recover(request: Request) -> Callable[[], Any]:
+    """Verify a log as after a crash, and write the indexes and what its producers have left."""
+    volume, data = engine("index_volume", "ColumnarVolume")(), bytes_of(request)
+
+    def run() -> Any:  # noqa: ANN401 - of the engine
+        with TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as scratch:
+            return recovered(volume, data, Path(scratch) / Path(request["path"]).stem)
+
+    return run
+
+
+def recovered(volume: Any, data: memoryview, stem: Path) -> Any:  # noqa: ANN401 - of the engine
+    """The indexes, which are also written."""
+    scan = scan_segment(data, 0, volume=volume)
+    indexed = volume.indexed(data, 0, INDEX_INTERVAL_BYTES, stores_first_offset=False)
+    if scan.cut is not None or indexed is None or indexed.end != len(data):
+        msg = "recovery would cut something off"
+        raise ValueError(msg)
+    stem.with_suffix(".index").write_bytes(indexed.offset_index)
+    stem.with_suffix(".timeindex").write_bytes(indexed.time_index)
+    transactions = Transactions()
+    transactions.replay(indexed.transaction_events())
+    stem.with_suffix(".txnindex").write_bytes(encode_transaction_index(transactions.aborted))
+    snapshot = encode_producer_snapshot(each.to_entry() for each in producers_of(indexed) or ())
+    stem.with_suffix(".snapshot").write_bytes(snapshot)
+    return indexed
+
+
+def recover_parts(_: Request, found: Any) -> Iterable[Part]:  # noqa: ANN401 - of the engine
+    """What was written, as `datasets.index_digest` sums it up."""
+    offsets, times = map(google_crc32c.value, (found.offset_index, found.time_index))
+    return [Part(offsets << 32 | times, 1)]
+
+
 # -- memory ----------------------------------------------------------------------------------------------------------
 
 
@@ -328,6 +374,7 @@ serve(
         "columns": Work(columns, columns_parts),
         "lookup-warm": Work(lookup_warm, lookup_parts),
         "lookup-cold": Work(lookup_cold, lookup_parts),
+        "recover": Work(recover, recover_parts),
     },
     {"memory": memory},
 )

@@ -60,7 +60,9 @@ LARGEST_MS, LARGEST_OFFSET, LAST_TIME_MS = range(5, 8)
 LATEST_EPOCH: Final = 8
 OFFSETS, TIMES, EVENTS, EPOCHS = range(9, 13)
 """How many entries of each kind were stored."""
-STATE_SIZE: Final = 13
+LAST_OFFSET, WRAPPERS = range(13, 15)
+"""Of the last entry, and how many wrappers there were."""
+STATE_SIZE: Final = 15
 
 EVENT_SIZE: Final = 8 * len(EVENT_COLUMNS)
 
@@ -96,7 +98,7 @@ def index_entries(log: Bytes, state: Numbers, offsets: Table, times: Table, even
             return STOPPED
         first, last = ordered_offsets(data, position)
         if first == UNKNOWN_OFFSET and not state[STORES_FIRST]:
-            first = last
+            first, state[WRAPPERS] = last, state[WRAPPERS] + 1
         is_batch = load_u8(data, position + MAGIC) == BATCH_MAGIC
         has_producer = is_batch and load_be64(data, position + PRODUCER_ID) >= 0
         is_in_range = base_offset <= first <= last and last - base_offset <= LARGEST_SPAN
@@ -108,7 +110,7 @@ def index_entries(log: Bytes, state: Numbers, offsets: Table, times: Table, even
         if is_batch:
             _note_epoch(state, load_be32(data, position + LEADER_EPOCH), first, epochs_)
         position += size
-        state[POSITION] = position
+        state[POSITION], state[LAST_OFFSET] = position, last
     return FULL
 
 
@@ -177,6 +179,8 @@ class IndexedLog:
         epoch_starts: leader epochs and first offsets, where an epoch is greater than those before.
         events: what batches say of their producers, a row for each.
         end: position after the last entry.
+        last_offset: of it; one less than the base offset without any.
+        has_wrappers: there are compressed messages of magic 0 or 1.
     """
 
     offset_index: bytes
@@ -184,6 +188,13 @@ class IndexedLog:
     epoch_starts: list[tuple[int, int]]
     events: Table
     end: int
+    last_offset: int
+    has_wrappers: bool
+
+    def producers_outside(self) -> set[int]:
+        """Ids of the producers that have appended outside of transactions."""
+        kinds = self.events[:, EVENT["kind"]]
+        return set(self.events[kinds == DATA, EVENT["producer_id"]].tolist())
 
     def transaction_events(self) -> list[tuple[int, int, int, int]]:
         """Producer id, kind (0 ABORT, 1 COMMIT, 3 data), base offset and last offset of what begins and ends them."""
@@ -215,7 +226,7 @@ def index_log(
     log, state = readable(data), np.zeros(STATE_SIZE, np.int64)
     state[BASE_OFFSET], state[INTERVAL], state[STORES_FIRST] = base_offset, interval_bytes, stores_first_offset
     state[LARGEST_MS] = state[LAST_TIME_MS] = NO_TIMESTAMP
-    state[LATEST_EPOCH] = -1
+    state[LATEST_EPOCH], state[LAST_OFFSET] = -1, base_offset - 1
     tables = [np.empty((ROWS, width), np.int64) for width in (2, 2, len(EVENT_COLUMNS), 2)]
     kept: list[list[Table]] = [[], [], [], []]
     answer = FULL
@@ -237,6 +248,8 @@ def index_log(
         [(epoch, offset) for epoch, offset in epochs.tolist()],
         events,
         int(state[POSITION]),
+        int(state[LAST_OFFSET]),
+        bool(state[WRAPPERS]),
     )
 
 

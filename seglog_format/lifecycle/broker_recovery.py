@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import FormatError, Location
-from seglog_format.lifecycle.broker_scan import BrokerScan, Outcome, broker_scan
+from seglog_format.lifecycle.broker_scan import BrokerScan, Outcome
+from seglog_format.lifecycle.broker_scan_at_volume import broker_scan_with
 from seglog_format.lifecycle.recovery import Circumstances, RecoveryPlan, first_unflushed, reason_to_scan
 from seglog_format.lifecycle.segment_scan import Cut, Remark
 from seglog_format.lifecycle.segment_split import Split, broker_split_of
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seglog_format.lifecycle.index_settings import IndexSettings
+    from seglog_format.lifecycle.volume import Volume
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
 
@@ -53,6 +55,7 @@ def plan_like_broker(
     *,
     settings: IndexSettings,
     transactions_before: Callable[[int], Transactions],
+    volume: Volume | None = None,
 ) -> BrokerPlan:
     """Plan what a broker does to the segments of a partition when it starts.
 
@@ -61,8 +64,9 @@ def plan_like_broker(
         circumstances: what the log directory says.
         settings: of the indexes: what is noticed depends on where entries are due.
         transactions_before: gives the transactions that are open at an offset.
+        volume: scans what is regular; the plan is the same with it and without.
     """
-    return _Planner(segments, circumstances, settings, transactions_before).run()
+    return _Planner(segments, circumstances, settings, transactions_before, volume).run()
 
 
 class _Planner:
@@ -72,7 +76,9 @@ class _Planner:
         circumstances: Circumstances,
         settings: IndexSettings,
         transactions_before: Callable[[int], Transactions],
+        volume: Volume | None,
     ) -> None:
+        self.volume = volume
         self.segments = segments
         self.circumstances = circumstances
         self.settings = settings
@@ -117,7 +123,8 @@ class _Planner:
         segment = self.segments[number]
         base, known = segment.base_offset, self.cuts.get(segment.base_offset)
         size = len(segment.data) if known is None else known.position
-        scan = broker_scan(
+        scan = broker_scan_with(
+            self.volume,
             segment.data[:size],
             base,
             segment.path,

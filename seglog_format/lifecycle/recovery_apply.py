@@ -181,6 +181,7 @@ def _imitated(work: RecoveryWork) -> BrokerPlan:
         work.circumstances,
         settings=work.settings,
         transactions_before=partial(transactions_before, segments=work.segments, snapshots=work.listing.snapshots),
+        volume=work.volume,
     )
 
 

@@ -71,6 +71,17 @@ class IndexedLog(Protocol):
     def end(self) -> int:
         """Position after the last regular entry."""
 
+    @property
+    def last_offset(self) -> int:
+        """Of the last entry; one less than the base offset without any."""
+
+    @property
+    def has_wrappers(self) -> bool:
+        """Whether there are compressed messages of magic 0 or 1."""
+
+    def producers_outside(self) -> set[int]:
+        """Ids of the producers that have appended outside of transactions."""
+
     def transaction_events(self) -> Sequence[tuple[int, int, int, int]]:
         """Producer id, type of the end marker or 3 for data, base offset and last offset of transactional batches."""
 

@@ -20,6 +20,8 @@ from test_hostile_scan import FULL, changes, with_right_checksum
 from seglog_format.codec.framing import walk
 from seglog_format.columnar import index_log
 from seglog_format.columnar.index_volume import ColumnarVolume
+from seglog_format.lifecycle import broker_scan_at_volume
+from seglog_format.lifecycle.broker_scan_at_volume import broker_scan_with
 from seglog_format.lifecycle.index_build import IndexedOffset
 from seglog_format.lifecycle.index_rebuild import rebuilt_indexes
 from seglog_format.lifecycle.index_settings import IndexSettings
@@ -54,10 +56,24 @@ def side_files(
     return found, Transactions(transactions.aborted, transactions.open_offsets)
 
 
+def broker_scans(data: bytes, base_offset: int, chosen: IndexSettings, volume: Volume | None) -> list[object]:
+    found: list[object] = []
+    for known in ({}, {7: 0}, {8: 1}):
+        transactions = Transactions(open_offsets=dict(known))
+        found.append(
+            broker_scan_with(volume, memoryview(data), base_offset, "p", settings=chosen, transactions=transactions)
+        )
+        found.append((transactions.aborted, transactions.open_offsets))
+    return found
+
+
 def assert_same(data: bytes, base_offset: int = 0) -> None:
     view = memoryview(data)
     assert scan_segment(view, base_offset, "p", volume=VOLUME) == scan_segment(view, base_offset, "p"), data.hex()
     for chosen in SETTINGS:
+        assert broker_scans(data, base_offset, chosen, VOLUME) == broker_scans(data, base_offset, chosen, None), (
+            data.hex()
+        )
         for end in (None, len(data) * 2 // 3):
             expected = side_files(data, base_offset, chosen, None, end)
             assert side_files(data, base_offset, chosen, VOLUME, end) == expected, data.hex()
@@ -95,6 +111,14 @@ def test_parts_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(30):
         log = random_log(seed)
         assert_same(log.data, log.base_offset)
+
+
+def test_a_broker_scan_without_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker_scan_at_volume, "broker_scan", None)
+    for seed in range(30):
+        log = random_log(seed)
+        if not log.has_messages:
+            broker_scans(log.data, log.base_offset, SETTINGS[0], VOLUME)
 
 
 def test_regular_logs_are_indexed_without_the_reference() -> None:

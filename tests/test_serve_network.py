@@ -79,6 +79,13 @@ def test_metadata_names_this_server_for_everything(served: Served, client: Clien
     assert {each.partitions[0].leader_id for each in answer.topics} == {answer.brokers[0].node_id}
 
 
+@pytest.mark.parametrize("version", [10, 11, 12, 13])
+def test_a_topic_without_a_name_is_unknown(client: Client, version: int) -> None:
+    topic = client.ask(METADATA, version, topics=[{"topic_id": None, "name": None}]).topics[0]
+    assert topic.error_code is ErrorCode.unknown_topic_id
+    assert topic.name == (None if version >= 12 else "")
+
+
 def test_nothing_can_be_written(client: Client) -> None:
     topics = [{"name": "segs", "partition_data": [{"index": 0, "records": b"x"}]}]
     answer = client.ask(PRODUCE, 9, transactional_id=None, acks=-1, timeout=0, topic_data=topics)

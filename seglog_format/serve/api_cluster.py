@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 GROUP_KEY: Final = 0
 """Kind of key of FindCoordinator that names a consumer group."""
 
+NAMELESS_SINCE: Final = 12
+"""Version of Metadata from which an answer may leave out the name of a topic that was asked for by its id."""
+
 BROKERS: Final = 1
 """Kind of endpoint of DescribeCluster that is a broker."""
 
@@ -41,17 +44,18 @@ def _topics(catalog: Catalog, call: Call) -> Iterable[dict[str, object]]:
     asked = call.field("topics")
     if asked is None or (call.version == 0 and not asked):
         return map(_topic_fields, catalog.topics.values())
-    return (_asked_topic(catalog, each) for each in asked)
+    nameless = None if call.version >= NAMELESS_SINCE else ""
+    return (_asked_topic(catalog, each, nameless) for each in asked)
 
 
-def _asked_topic(catalog: Catalog, asked: Any) -> dict[str, object]:
+def _asked_topic(catalog: Catalog, asked: Any, nameless: str | None) -> dict[str, object]:
     name: str | None = asked.name
     topic_id: UUID | None = getattr(asked, "topic_id", None)
     topic = catalog.topics.get(name) if name is not None else catalog.topic_of(topic_id)
     if topic is not None:
         return _topic_fields(topic)
     error = ErrorCode.unknown_topic_id if name is None else ErrorCode.unknown_topic_or_partition
-    return _fields(error, name, topic_id, ())
+    return _fields(error, nameless if name is None else name, topic_id, ())
 
 
 def _topic_fields(topic: Topic) -> dict[str, object]:

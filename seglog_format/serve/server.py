@@ -194,7 +194,11 @@ class Server:
             waiting.answer(encode_response(request.api_key, request.version, request.correlation_id, values))
         except Exception as error:  # noqa: BLE001 - as above; the caller may be a thread that nobody watches
             waiting.answer(None)
-            self._on_failure(f"an answer could not be encoded: {type(error).__name__}: {error}")
+            self._on_failure(f"{_named(request)}: the answer could not be encoded: {type(error).__name__}: {error}")
+
+
+def _named(request: Request) -> str:
+    return f"{APIS[request.api_key].name} of version {request.version}"
 
 
 def _refusal(key: int, correlation_id: int) -> list[Chunk] | None:

@@ -85,8 +85,13 @@ def encode_response(api_key: int, version: int, correlation_id: int, values: Map
     slices: list[FileSlice] = []
     header = write_entity(kind.__header_schema__, {"correlation_id": correlation_id}, slices)
     body = header + write_entity(kind, values, slices)
-    chunks: list[Chunk] = list(_interleaved(body, slices, is_flexible=kind.__flexible__)) if slices else [body]
-    return [SIZE.pack(sum(map(size_of, chunks))), *chunks]
+    if not slices:
+        return [SIZE.pack(len(body)) + body]
+    chunks = list(_interleaved(body, slices, is_flexible=kind.__flexible__))
+    first = chunks[0]
+    assert isinstance(first, bytes)
+    chunks[0] = SIZE.pack(sum(map(size_of, chunks))) + first
+    return chunks
 
 
 def _interleaved(body: bytes, slices: list[FileSlice], *, is_flexible: bool) -> Iterator[Chunk]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypedDict
 
 from seglog_format.codec.framing import frame_at
 from seglog_format.errors import FormatError, UsageError
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from seglog_format.log.transactions import Transactions
     from seglog_format.model import BatchHeader, Message, Record
 
+Place: TypeAlias = tuple[int, int]
+"""Number of a segment, and a position in it."""
+
 INT64_MIN: Final = -(2**63)
 DEFAULT_BATCH_ROWS: Final = 2**16
 DEFAULT_COLUMNS: Final = ("offset", "timestamp", "key", "value")
@@ -35,7 +38,7 @@ NEEDED: Final = "scanning needs numba, numpy and pyarrow: pip install 'seglog-fo
 
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
-    """How a scan delivers; see `Scannable.scan`."""
+    """How a scan delivers, see `Scannable.scan`; and the place of the first entry, where `place_of` has found it."""
 
     columns: Sequence[str] = DEFAULT_COLUMNS
     from_timestamp_ms: int | None = None
@@ -45,6 +48,7 @@ class ScanOptions:
     layout: str = "view"
     threads: int = 1
     part: tuple[int, int, int] | None = None
+    place: Place | None = None
 
 
 class ScanKeywords(TypedDict, total=False):
@@ -183,8 +187,11 @@ def _sources(
 ) -> Iterable[tuple[SegmentSource, Any]]:
     if options.part is not None:
         return [_part(reader, options.part, offsets, transactions)]
-    first, position = _start(reader, *offsets, has_to_be_found=options.on_corrupt is None)
-    return _from(reader.segments[first:] if first is not None else (), position, offsets, transactions)
+    found = _start(reader, *offsets, options.place, has_to_be_found=options.on_corrupt is None)
+    if found is None:
+        return ()
+    first, position = found
+    return _from(reader.segments[first:], position, offsets, transactions)
 
 
 def _part(
@@ -200,16 +207,33 @@ def _part(
     return SegmentSource(segment, offsets[1], transactions), start
 
 
-def _start(reader: LogReader, offset: int, end: int, *, has_to_be_found: bool) -> tuple[int | None, int]:
-    """Number of the first segment to read and the position in it; as `LogReader.records` finds them."""
+def place_of(reader: LogReader, offset: int) -> Place | None:
+    """The entry that says that it holds an offset; None where only the reference can tell, and whether there is one.
+
+    Entries are passed over at memory speed: the reference would take seconds where each message is an entry.
+    """
+    number = reader.floor(offset)
+    if number is None or reader.trust_indexes:
+        return None
+    segment = reader.segments[number]
+    position = engine("ranges").position_of(segment.data, (segment.allowed.first, segment.allowed.last), offset)
+    return None if position is None else (number, position)
+
+
+def _start(reader: LogReader, offset: int, end: int, place: Place | None, *, has_to_be_found: bool) -> Place | None:
+    """The first entry to read, as `LogReader.records` finds it; None where there is none."""
+    if offset >= end or not reader.segments:
+        return None
     if not has_to_be_found:
-        return (reader.floor(offset) or 0) if reader.segments and offset < end else None, 0
+        return reader.floor(offset) or 0, 0
+    if place is not None:
+        return place
     for segment, frame in reader.frames_from(offset, end):
         first = frame.header.base_offset
         if first is None or first > offset:
             reader.first_batch(segment, frame, offset)  # was an entry missed before it?
         return reader.segments.index(segment), frame.position
-    return None, 0
+    return None
 
 
 def _from(
@@ -292,13 +316,14 @@ class Scannable:
             UsageError: an option that makes no sense, or the engine is not installed.
             FormatError: here or while reading on, as from `records`.
         """
-        options = ScanOptions(
-            columns, from_timestamp_ms, to_timestamp_ms, on_corrupt, batch_rows, layout, threads, part
-        )
         transactions = self._transactions_for(isolation)
         start = self.log_start_offset if from_offset is None else from_offset
-        if part is None:
+        place = place_of(self._reader, start) if part is None and start >= self.log_start_offset else None
+        if part is None and place is None:
             self._check_range(start)
+        options = ScanOptions(
+            columns, from_timestamp_ms, to_timestamp_ms, on_corrupt, batch_rows, layout, threads, part, place
+        )
         end = INT64_MAX if to_offset is None else to_offset
         decided = end if transactions is None else min(end, transactions.last_stable_offset)
         undecided = None if transactions is None else partial(self._raise_undecided, end - 1, transactions)

@@ -282,3 +282,23 @@ def test_nothing_of_the_engine_is_imported_before_a_scan() -> None:
     code = f"import sys, seglog_format.log.directory; print(sorted({heavy} & {{*sys.modules}}))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_scan_starts_where_the_reference_starts(seed: int, tmp_path: Path) -> None:
+    log = random_log(seed)
+    with open_partition(segment_directory(tmp_path / "start-0", log.data, log.base_offset)) as partition:
+        rows, _ = expected(partition)
+        span = range(partition.log_start_offset, partition.log_end_offset + 1)
+        for offset in random.Random(seed).sample(span, min(len(span), 6)):  # noqa: S311
+            found, _ = scanned(partition, from_offset=offset, to_offset=offset + 9, batch_rows=100)
+            assert found == [row for row in rows if offset <= row[0] < offset + 9]
+
+
+def test_a_scan_of_many_messages_walks_over_none_in_python(tmp_path: Path) -> None:
+    data = b"".join(
+        encode_batch(build_message_entry([new_record(value=b"v")], magic=1, base_offset=offset)) for offset in range(50)
+    )
+    with open_partition(segment_directory(tmp_path / "many-0", data)) as partition:
+        assert partition.scan(["offset"], from_offset=40).read_all().num_rows == 10
+        assert not partition.segments[0]._table.positions

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.checks.clearing import Clearer
+    from seglog_format.cli.summaries import TableParts
     from seglog_format.lifecycle.volume import Volume
 
 VOLUME: Final = 32 * 2**20
@@ -64,6 +65,24 @@ def volume_for(choice: str, size: int) -> Volume | None:
     from seglog_format.log.scanning import engine
 
     found: Volume = engine("index_volume").ColumnarVolume()
+    return found
+
+
+def tables_for(choice: str, size: int) -> TableParts | None:
+    """What walks over the headers of regular entries; None for the reference.
+
+    Args:
+        choice: what the user said.
+        size: bytes of the logs to be read.
+
+    Raises:
+        UsageError: the columnar engine was asked for, and is not installed.
+    """
+    if not is_columnar(choice, size):
+        return None
+    from seglog_format.log.scanning import engine
+
+    found: TableParts = engine("batch_table").table_parts
     return found
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.main import UNREADABLE
-from seglog_format.cli.options import json_option, path_argument
+from seglog_format.cli.options import engine_option, json_option, path_argument
 from seglog_format.cli.output import diagnose, is_busy, progress, write_json, write_text
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from seglog_format.cli.summaries import PartitionSummary, SegmentSummary
@@ -29,8 +29,9 @@ Examples:
 @click.command(epilog=EPILOG)
 @path_argument
 @click.option("--long", "is_long", is_flag=True, help="Print more columns; read every header of a log directory.")
+@engine_option
 @json_option
-def command(path: Path, *, is_long: bool, as_json: bool) -> int:
+def command(path: Path, *, is_long: bool, as_json: bool, engine: str) -> int:
     """List the segments of a partition directory, or the partitions of a log directory, one line each, and totals.
 
     Offsets, times, magics and codecs come from the headers of all batches; records are not read. Of a log directory,
@@ -40,34 +41,43 @@ def command(path: Path, *, is_long: bool, as_json: bool) -> int:
 
     directory = log_directory_at(path)
     if directory is not None:
-        return _list_partitions(directory, is_long=is_long, as_json=as_json)
-    return _list_segments(path, is_long=is_long, as_json=as_json)
+        return _list_partitions(directory, engine, is_long=is_long, as_json=as_json)
+    return _list_segments(path, engine, is_long=is_long, as_json=as_json)
 
 
-def _list_segments(path: Path, *, is_long: bool, as_json: bool) -> int:
+def _list_segments(path: Path, engine: str, *, is_long: bool, as_json: bool) -> int:
+    from seglog_format.cli.engine import tables_for
     from seglog_format.cli.places import segment_files_at
     from seglog_format.cli.render_ls import segment_table
     from seglog_format.cli.summaries import segment_summary
     from seglog_format.log.listing import list_partition
 
     segments = list_partition(path).segments if path.is_dir() else (segment_files_at(path),)
-    copy = is_busy(path)
+    copy, tables = is_busy(path), tables_for(engine, _size(segments))
 
     def summary(files: SegmentFiles) -> SegmentSummary:
-        return segment_summary(files, copy=copy)
+        return segment_summary(files, copy=copy, tables=tables)
 
     summaries, status = _each(segments, summary, lambda files: files.log.name)
     _write(summaries, segment_table, is_long=is_long, as_json=as_json)
     return status
 
 
-def _list_partitions(directory: LogDirectory, *, is_long: bool, as_json: bool) -> int:
+def _size(segments: Iterable[SegmentFiles]) -> int:
+    """Bytes of the logs of some segments; what is gone meanwhile is told later."""
+    return sum(files.log.stat().st_size for files in segments if files.log.is_file())
+
+
+def _list_partitions(directory: LogDirectory, engine: str, *, is_long: bool, as_json: bool) -> int:
+    from seglog_format.cli.engine import tables_for
     from seglog_format.cli.render_ls import partition_table
     from seglog_format.cli.summaries import partition_summary
     from seglog_format.log.listing import PartitionEntry, list_partition
 
     def summary(entry: PartitionEntry) -> PartitionSummary:
-        return partition_summary(entry, list_partition(entry.path), directory, walk_all=is_long)
+        listing = list_partition(entry.path)
+        tables = tables_for(engine, _size(listing.segments if is_long else listing.segments[-1:]))
+        return partition_summary(entry, listing, directory, walk_all=is_long, tables=tables)
 
     for error in directory.listing.misnamed:
         diagnose(str(error))

@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING, Any
 from seglog_format.errors import FormatError
 from seglog_format.lines.logs import codec_name
 from seglog_format.log.segment import LogSegment
-from seglog_format.model import NO_TIMESTAMP, TailKind
+from seglog_format.model import CODEC_MASK, DELETE_HORIZON_BIT, NO_TIMESTAMP, TailKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+    from seglog_format.columnar.batch_table import BatchTable
     from seglog_format.log.directory import LogDirectory
     from seglog_format.log.listing import PartitionEntry, PartitionListing, SegmentFiles
     from seglog_format.model import BatchHeader
+
+    TableParts = Callable[..., Iterator[BatchTable]]
+
+RECORD_BATCH_MAGIC = 2
 
 
 @dataclass(slots=True)
@@ -42,6 +47,19 @@ class Contents:
         self.magics.add(header.magic)
         self.codecs.add(header.codec_id)
         self._add_times(_earliest(header), header.max_timestamp_ms)
+
+    def add_many(self, table: BatchTable) -> None:
+        """Count many entries in."""
+        self.batches += len(table)
+        attributes, magics, newest = (table.column(name) for name in ("attributes", "magic", "max_timestamp_ms"))
+        self.magics |= set(magics.tolist())
+        self.codecs |= set((attributes & CODEC_MASK).tolist())
+        base = table.column("base_timestamp_ms")
+        has_no_base = (magics < RECORD_BATCH_MAGIC) | (attributes & DELETE_HORIZON_BIT != 0)
+        earliest = newest.copy()
+        earliest[~has_no_base] = base.clip(max=newest)[~has_no_base]
+        earliest = earliest[earliest != NO_TIMESTAMP]
+        self._add_times(int(earliest.min()) if len(earliest) else NO_TIMESTAMP, int(newest.max()))
 
     def merge(self, other: Contents) -> None:
         """Count the entries of another segment in."""
@@ -142,8 +160,13 @@ class SegmentSummary:
 TAILS = {TailKind.NONE: "ok", TailKind.TRAILING: "trailing bytes", TailKind.PARTIAL: "cut short"}
 
 
-def segment_summary(files: SegmentFiles, *, copy: bool) -> SegmentSummary:
+def segment_summary(files: SegmentFiles, *, copy: bool, tables: TableParts | None = None) -> SegmentSummary:
     """Walk the headers of one segment.
+
+    Args:
+        files: of it.
+        copy: read files whole instead of mapping them.
+        tables: walks over regular entries by compiled code; the result is the same with it and without.
 
     Raises:
         UsageError: the log cannot be opened.
@@ -151,7 +174,10 @@ def segment_summary(files: SegmentFiles, *, copy: bool) -> SegmentSummary:
     with LogSegment(files, copy=copy) as segment:
         contents = Contents()
         next_offset, end, state, tail_size = segment.base_offset, 0, "", 0
-        frames = segment.frames()
+        for table in tables(segment.data, checksums=False) if tables is not None else ():
+            contents.add_many(table)
+            next_offset, end = int(table.column("last_offset")[-1]) + 1, table.end
+        frames = segment.frames(end)
         try:
             for frame in frames:
                 contents.add(frame.header)
@@ -241,7 +267,12 @@ class PartitionSummary:
 
 
 def partition_summary(
-    entry: PartitionEntry, listing: PartitionListing, directory: LogDirectory, *, walk_all: bool
+    entry: PartitionEntry,
+    listing: PartitionListing,
+    directory: LogDirectory,
+    *,
+    walk_all: bool,
+    tables: TableParts | None = None,
 ) -> PartitionSummary:
     """Sum one partition up.
 
@@ -250,12 +281,13 @@ def partition_summary(
         listing: its files.
         directory: the log directory.
         walk_all: walk all segments instead of the last one.
+        tables: as for `segment_summary`.
 
     Raises:
         UsageError: a log cannot be opened.
     """
     walked = listing.segments if walk_all else listing.segments[-1:]
-    summaries = [segment_summary(files, copy=directory.is_locked) for files in walked]
+    summaries = [segment_summary(files, copy=directory.is_locked, tables=tables) for files in walked]
     contents = Contents()
     for summary in summaries:
         contents.merge(summary.contents)

@@ -10,10 +10,14 @@ import pytest
 
 pytest.importorskip("numba")
 
+from random_logs import random_log
 from support import authentic
 
 from seglog_format.cli import engine
 from seglog_format.cli.main import run
+from seglog_format.cli.places import segment_files_at
+from seglog_format.cli.summaries import segment_summary
+from seglog_format.columnar.batch_table import table_parts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,6 +48,27 @@ def test_index_and_recover_print_the_same(name: str, capsys: pytest.CaptureFixtu
                 assert printed(capsys, *args, "--engine", "columnar", str(path)) == expected
 
 
+@pytest.mark.parametrize("name", ["0.10.2.2/codec-lz4", "4.3.0/compact", *CASES])
+def test_ls_prints_the_same(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    root = authentic(name)
+    for path in (root, *root.rglob("*.log")):
+        for options in ((), ("--long", "--json")):
+            expected = printed(capsys, "ls", *options, "--engine", "reference", str(path))
+            assert printed(capsys, "ls", *options, "--engine", "columnar", str(path)) == expected
+
+
+def test_headers_of_any_log_are_summed_up_alike(tmp_path: Path) -> None:
+    for seed in range(60):
+        log = random_log(seed)
+        data = bytearray(log.data)
+        if seed % 3 == 0:
+            data[seed * 131 % len(data)] ^= 1 << seed % 8
+        path = tmp_path / f"{log.base_offset:020d}.log"
+        path.write_bytes(data)
+        files = segment_files_at(path)
+        assert segment_summary(files, copy=True, tables=table_parts) == segment_summary(files, copy=True)
+
+
 def test_auto_takes_the_engine_for_volume(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [engine.is_columnar("auto", size) for size in (0, engine.VOLUME, engine.VOLUME + 1)] == [False, False, True]
     monkeypatch.setattr(engine, "find_spec", lambda _: None)
@@ -52,7 +77,7 @@ def test_auto_takes_the_engine_for_volume(monkeypatch: pytest.MonkeyPatch) -> No
     assert not engine.is_columnar("reference", 2**40)
 
 
-@pytest.mark.parametrize("command", ["verify", "index", "recover"])
+@pytest.mark.parametrize("command", ["ls", "verify", "index", "recover"])
 def test_small_logs_do_without_compiled_code(command: str, tmp_path: Path) -> None:
     program = (
         "import sys; from seglog_format.cli.main import run; status = run(sys.argv[1:]);"

@@ -19,7 +19,7 @@ from serve_client import Client, serving
 from support import bundled
 
 from seglog_format.cli.serve_status import status_text
-from seglog_format.serve.metrics import MetricsEndpoint
+from seglog_format.serve.metrics_endpoint import MetricsEndpoint
 
 if TYPE_CHECKING:
     from pathlib import Path

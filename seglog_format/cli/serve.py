@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from seglog_format.serve.catalog import Topic
     from seglog_format.serve.server import Server
+    from seglog_format.serve.writing import Writers
 
 MAX_FILES: Final = 1 << 16
 
@@ -105,7 +106,6 @@ def command(  # noqa: PLR0913 - options of a command
         from seglog_format.serve.metrics import Metrics
         from seglog_format.serve.server import Server
         from seglog_format.serve.settings import MAX_PRODUCE_SIZE, MEBI, Settings
-        from seglog_format.serve.writing import Writers
     except ModuleNotFoundError as error:
         msg = f"serving needs {error.name}: pip install 'seglog-format[serve]'"
         raise UsageError(msg) from error
@@ -127,7 +127,7 @@ def command(  # noqa: PLR0913 - options of a command
         tell(message)
 
     with _until_told() as told, ExitStack() as closing:
-        writers = closing.enter_context(Writers(acknowledge)) if writable else None
+        writers = closing.enter_context(_writers(acknowledge)) if writable else None
         options = CatalogOptions(
             trust_indexes=trust_indexes, is_raw=raw, end_of=None if writers is None else writers.end_of
         )
@@ -142,10 +142,16 @@ def command(  # noqa: PLR0913 - options of a command
     return 0
 
 
+def _writers(acknowledge: Literal["flushed", "written"]) -> Writers:
+    from seglog_format.serve.writing import Writers  # who only reads starts without it
+
+    return Writers(acknowledge)
+
+
 def _offer_metrics(server: Server, port: int | None, closing: ExitStack) -> None:
     if port is None:
         return
-    from seglog_format.serve.metrics import MetricsEndpoint
+    from seglog_format.serve.metrics_endpoint import MetricsEndpoint
 
     endpoint = closing.enter_context(MetricsEndpoint(port, lambda: server.metrics.text(server.load)))
     diagnose(f"metrics on http://127.0.0.1:{endpoint.port}/metrics")

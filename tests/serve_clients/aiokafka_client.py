@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import UnsupportedCodecError
 
 
@@ -66,6 +66,18 @@ async def group(port: int, task: dict) -> list:
     return found
 
 
+async def produce(port: int, task: dict) -> list:
+    """Write records; what comes back are their offsets."""
+    idempotent = task["idempotent"]
+    connected = AIOKafkaProducer(bootstrap_servers=f"127.0.0.1:{port}", acks="all", enable_idempotence=idempotent)
+    await connected.start()
+    values = [f"{task['prefix']}-{number}".encode() for number in range(task["count"])]
+    sent = [await connected.send(task["topic"], value) for value in values]
+    found = [(await each).offset for each in sent]
+    await connected.stop()
+    return found
+
+
 async def outcome(port: int, task: dict) -> object:
     """What a task gives, or what the client cannot do."""
     try:
@@ -76,8 +88,14 @@ async def outcome(port: int, task: dict) -> object:
 
 async def main() -> None:
     request = json.load(sys.stdin)
-    json.dump([await outcome(request["port"], task) for task in request["tasks"]], sys.stdout)
+    free = asyncio.Semaphore(8)
+
+    async def one(task: dict) -> object:
+        async with free:
+            return await outcome(request["port"], task)
+
+    json.dump(await asyncio.gather(*map(one, request["tasks"])), sys.stdout)
 
 
-TASKS = {"records": records, "lookups": lookups, "group": group}
+TASKS = {"records": records, "lookups": lookups, "group": group, "produce": produce}
 asyncio.run(main())

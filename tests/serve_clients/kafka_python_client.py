@@ -2,8 +2,9 @@
 
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 
 def row(message: object) -> list:
@@ -59,6 +60,17 @@ def group(port: int, task: dict) -> list:
     return found
 
 
-TASKS = {"records": records, "lookups": lookups, "group": group}
+def produce(port: int, task: dict) -> list:
+    """Write records; what comes back are their offsets."""
+    idempotent = task["idempotent"]
+    connected = KafkaProducer(bootstrap_servers=f"127.0.0.1:{port}", acks="all", enable_idempotence=idempotent)
+    sent = [connected.send(task["topic"], f"{task['prefix']}-{number}".encode()) for number in range(task["count"])]
+    found = [each.get(60).offset for each in sent]
+    connected.close()
+    return found
+
+
+TASKS = {"records": records, "lookups": lookups, "group": group, "produce": produce}
 request = json.load(sys.stdin)
-json.dump([TASKS[task["kind"]](request["port"], task) for task in request["tasks"]], sys.stdout)
+with ThreadPoolExecutor(8) as pool:
+    json.dump(list(pool.map(lambda task: TASKS[task["kind"]](request["port"], task), request["tasks"])), sys.stdout)

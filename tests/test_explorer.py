@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import http.server
 import json
 import os
 import re
 import struct
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +15,7 @@ import explorer_page
 import node_tools
 import pytest
 from damage import Case, damaged_cases
+from node_support import need_browser, serving
 from support import REPOSITORY, bundled, bundled_cases
 
 from seglog_format.checks import verify
@@ -61,25 +60,9 @@ INSIDE_GZIP = ("bat-008-trailing-bytes-in-gzip", "msg-009-empty-wrapper")
 """Damaged cases that show only in what is decompressed."""
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name that the base class gives it
-        pass
-
-
 @pytest.fixture(scope="module")
 def browser() -> str:
-    """A Chromium; in CI, where there are browser and node, their driver has to come."""
-    found = node_tools.browser()
-    missing = [*node_tools.missing_tools(), *([] if found else ["Chromium"])]
-    if missing or found is None:
-        pytest.skip(f"the explorer's tests need {' and '.join(missing)}, which this machine does not have")
-    try:
-        node_tools.modules()
-    except node_tools.NodeToolsError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(f"the browser's driver could not be fetched: {error}")
-    return found
+    return need_browser("the test of the explorer")
 
 
 @pytest.fixture(scope="module")
@@ -91,11 +74,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def origin(site: Path) -> Iterator[str]:
-    handler = functools.partial(Quiet, directory=str(site))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with serving(site) as address:
+        yield address
 
 
 @pytest.fixture

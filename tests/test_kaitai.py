@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
-import os
 import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import node_tools
 import pytest
+from node_support import need_node
 from support import REPOSITORY, bundled, bundled_cases, handbook, vector
 
 from seglog_format.cli.kaitai_set import kaitai_set
@@ -56,15 +56,7 @@ Untyped: TypeAlias = Any
 @pytest.fixture(scope="module")
 def parsers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Directories ``javascript`` and ``python`` with parsers; in CI, where there is node, they have to come."""
-    missing = node_tools.missing_tools()
-    if missing:
-        pytest.skip(f"the Kaitai compiler needs {' and '.join(missing)}, which this machine does not have")
-    try:
-        node_tools.modules()
-    except node_tools.NodeToolsError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(f"the Kaitai compiler could not be fetched: {error}")
+    need_node("the Kaitai compiler")
     target = tmp_path_factory.mktemp("kaitai")
     node_tools.node(SCRIPTS / "kaitai_compile.cjs", str(DECLARATIONS), str(target))
     return target

@@ -13,7 +13,7 @@ TESTEES ?= reference columnar kafka-python aiokafka aiokafka-pure
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types trace trace-kill mutants hostile columnar-diff kafka-reads authentic docs docs-check docs-serve coverage bench conform matrix package release-check ci clean
+.PHONY: help demo test lint types trace trace-kill mutants hostile columnar-diff kafka-reads authentic serve-fuzz serve-kills serve-bench docs docs-check docs-serve coverage bench conform matrix package release-check ci clean
 
 help: ## tell what there is
 	@echo 'usage: make TARGET'
@@ -85,6 +85,15 @@ columnar-diff: $(VENV)/.dev ## read 20,000 logs with the columnar engine and the
 
 kafka-reads: $(VENV)/.dev ## Kafka's own code judges what we read, write and recover (Java 17, Maven; long)
 	@$(BIN)/python tools/kafka_reads.py --report reports/kafka-reads.json $(ARGS)
+
+serve-fuzz: $(VENV)/.dev ## send a server a million messages, valid, changed and garbage (long)
+	@$(BIN)/python tools/serve_fuzz.py --report reports/serve-fuzz.json $(ARGS)
+
+serve-kills: $(VENV)/.dev ## kill a server while eight producers write to it: is everything there once (ten minutes; Java, Maven)
+	@PYTHONPATH=conformance $(BIN)/python tools/serve_kills.py --report reports/serve-kills.json $(ARGS)
+
+serve-bench: $(VENV)/.dev ## how quick fetching is, against a real broker on the same files (Java 17, Maven)
+	@$(BIN)/python benchmarks/serve.py --report reports/serve.json $(ARGS)
 
 coverage: $(VENV)/.dev ## branch coverage of schema, codec, checks and log: 97 % or more
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --cov --cov-branch --cov-report= $(ARGS)

@@ -161,11 +161,12 @@ class Sender(Thread):
         self._maker = Maker(seed)
         self.found: Counter[str] = Counter()
         self.trouble: list[str] = []
+        self.is_stopped = False
 
     def run(self) -> None:
         """Send them all."""
         left = self._count
-        while left > 0:
+        while left > 0 and not self.is_stopped:
             size = min(left, MESSAGES_OF_A_CONNECTION)
             left -= size
             try:
@@ -253,6 +254,9 @@ def fuzz(directory: Path, *, count: int, seed: int, senders: int = 2, patience: 
         time.sleep(0.2)
         if not before and sum(thread.found["messages"] for thread in threads) > count // 4:
             before = memory(process)
+    for thread in threads:
+        thread.is_stopped = True
+        thread.join()
     after, alive = memory(process), process.poll() is None and is_alive(port)
     process.send_signal(signal.SIGTERM)
     status = process.wait(60)
@@ -261,6 +265,7 @@ def fuzz(directory: Path, *, count: int, seed: int, senders: int = 2, patience: 
     trouble = [each for thread in threads for each in thread.trouble]
     return {
         "seed": seed,
+        "wanted": count,
         **{name: found[name] for name in ("messages", "answered", "closed", "silent")},
         "seconds": round(time.monotonic() - started, 1),
         "memory_mib_after_a_quarter": round(before / MEBI, 1),
@@ -305,10 +310,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=36_000, help="end then, however many were sent")
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="serve-fuzz-") as place:
-        result = fuzz(Path(place) / "logs", count=options.count, seed=options.seed)
+        result = fuzz(Path(place) / "logs", count=options.count, seed=options.seed, patience=options.seconds)
     print(json.dumps(result, indent=1))
     if options.report is not None:
         options.report.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -150,14 +150,32 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=9)
     parser.add_argument("--between", type=float, nargs=2, default=(4.0, 10.0), help="seconds between two kills")
     parser.add_argument("--acknowledge", default="flushed")
+    parser.add_argument("--broker", action="store_true", help="have a real broker open the directory in the end")
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="serve-kills-") as place:
         result = run(Path(place) / "logs", options)
+        if options.broker:
+            result["read_by_a_broker"] = read_by_broker(Path(place) / "logs", Path(place) / "broker")
     print(json.dumps(result, indent=1))
     if options.report is not None:
         options.report.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    return int(bool(result["lost"] or result["twice"] or result["out_of_order"]))
+    is_whole = result.get("read_by_a_broker", result["stored"]) == result["stored"]
+    return int(bool(result["lost"] or result["twice"] or result["out_of_order"] or not is_whole))
+
+
+def read_by_broker(directory: Path, home: Path) -> int:
+    """How many records Kafka's own consumer gets from a real broker that was given the directory."""
+    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "conformance")]
+    from serve_broker import broker_with  # noqa: PLC0415 - its place is known by now
+    from test_serve_clients import asked  # noqa: PLC0415 - as above
+
+    with seglog.open_partition(directory / f"{TOPIC}-0") as partition:
+        end = partition.log_end_offset
+    task = {"kind": "records", "topic": TOPIC, "isolation": "read_committed", "end": end, "last": end - 1}
+    with broker_with(directory / f"{TOPIC}-0", home) as port:
+        found = asked("kafka-clients", port, {"all": task})["all"]
+    return len(found)
 
 
 def run(directory: Path, options: argparse.Namespace) -> dict[str, Any]:

@@ -1,0 +1,285 @@
+"""How quick fetching is: `seglog serve` against a real broker that holds the same files, in one run.
+
+A client here fetches and throws away; it knows how many records a batch has, so that it need not look inside. Several
+clients are several processes. What is compared takes turns; each figure is the best of its rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import Pool
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from harness import java_version, machine
+
+from seglog_format import LogConfig, PartitionWriter, build_batch, encode_batch, new_record
+from seglog_format.cli.main import run
+from seglog_format.cli.version import VERSION
+from seglog_format.codec.build import with_offset
+from seglog_format.serve import slices
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
+from kafka_broker import free_ports
+from serve_broker import RELEASE, broker_with
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+TOPIC: Final = "bench"
+TIME_MS: Final = int(time.time() * 1000)
+"""Brokers remove what is older than a week."""
+RECORDS: Final = 16
+VALUE_SIZE: Final = 1000
+MEBI: Final = 1 << 20
+LARGE, SINGLE = MEBI, 1
+"""Bytes of a fetch: many batches, or one."""
+
+
+def batch() -> bytes:
+    """A batch as a producer with some load sends it."""
+    return encode_batch(build_batch([new_record(bytes(VALUE_SIZE), timestamp_ms=TIME_MS) for _ in range(RECORDS)]))
+
+
+def make_log(directory: Path, size: int) -> int:
+    """A log of about so many bytes; how many records it has."""
+    one, offset = batch(), 0
+    config = LogConfig(segment_bytes=64 * MEBI, retention_ms=-1)
+    with PartitionWriter(directory / f"{TOPIC}-0", config) as writer:
+        for _ in range(size // len(one)):
+            writer.append_as_follower(with_offset(one, offset, 0))
+            offset += RECORDS
+    return offset
+
+
+def request(offset: int, size: int) -> bytes:
+    """A Fetch from an offset on; the layout is that of version 11."""
+    body = struct.pack(">hhih4s", 1, 11, 1, 4, b"test")
+    body += struct.pack(">iiiibiii", -1, 500, 1, 64 * MEBI, 0, 0, -1, 1)
+    body += struct.pack(">h5si", len(TOPIC), TOPIC.encode(), 1)
+    body += struct.pack(">iiqqi", 0, -1, offset, -1, size)
+    body += struct.pack(">ih", 0, 0)
+    return struct.pack(">i", len(body)) + body
+
+
+def drain(told: tuple[int, int, int]) -> int:
+    """Fetch until an offset is reached; how many bytes came."""
+    port, size, end = told
+    batch_size, offset, total = len(batch()), 0, 0
+    buffer = bytearray(4 * MEBI)
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connected:
+        while offset < end:
+            connected.sendall(request(offset, size))
+            answer = _answer(connected, buffer)
+            count = answer // batch_size
+            if not count:
+                message = f"nothing came from offset {offset} on"
+                raise RuntimeError(message)
+            offset += count * RECORDS
+            total += answer
+    return total
+
+
+def _answer(connected: socket.socket, buffer: bytearray) -> int:
+    """Take an answer; its size."""
+    view, position, size = memoryview(buffer), 0, 4
+    while position < size:
+        position += connected.recv_into(view[position : max(size, 4)])
+        if position == 4:  # noqa: PLR2004 - the size of the size
+            size = 4 + int.from_bytes(buffer[:4], "big")
+    return size - 4
+
+
+def throughput(port: int, clients: int, size: int, end: int) -> float:
+    """Megabytes of a second that all clients get together."""
+    with Pool(clients) as pool:
+        pool.map(_warm, range(clients))
+        started = time.perf_counter()
+        total = sum(pool.map(drain, [(port, size, end)] * clients, chunksize=1))
+        return total / (time.perf_counter() - started) / 1e6
+
+
+def _warm(_: int) -> None:
+    time.sleep(0.05)
+
+
+@contextmanager
+def our_server(directory: Path, *, sendfile: bool = True) -> Iterator[tuple[int, int]]:
+    """`seglog serve` on a directory: its port and its process."""
+    command = [sys.executable, str(Path(__file__).resolve()), "--server", str(directory)]
+    process = subprocess.Popen(
+        [*command, *([] if sendfile else ["--without-sendfile"])], stderr=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    assert process.stderr is not None
+    try:
+        line = next(line for line in process.stderr if "listening on" in line)
+        yield int(line.rsplit(":", 1)[1]), process.pid
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+        process.stderr.close()
+
+
+def serve(directory: Path, *, sendfile: bool) -> int:
+    """Be the server."""
+    slices.FileSlice.send.__kwdefaults__["sendfile"] = sendfile
+    return run(["serve", "--port", "0", str(directory)])
+
+
+def memory_of(process_id: int) -> dict[str, float]:
+    """Mebibytes that a process has had at most, and has now beside the files that it has mapped."""
+    found = {}
+    with suppress(OSError):
+        for line in Path(f"/proc/{process_id}/status").read_text(encoding="ascii").splitlines():
+            name, _, value = line.partition(":")
+            if name in {"VmHWM", "RssAnon"}:
+                found[{"VmHWM": "peak_mib_with_mapped_files", "RssAnon": "own_mib"}[name]] = (
+                    int(value.split()[0]) / 1024
+                )
+    return {name: round(value, 1) for name, value in found.items()}
+
+
+def first_byte(directory: Path, rounds: int) -> list[float]:
+    """Milliseconds from the start of the process to the first log byte, round by round."""
+    found = []
+    for _ in range(rounds):
+        (port,) = _free_port()
+        started = time.perf_counter()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "seglog_format.cli", "serve", "--port", str(port), str(directory)],
+            stderr=subprocess.DEVNULL,
+            cwd=ROOT,
+        )
+        try:
+            _fetch_one(port)
+            found.append((time.perf_counter() - started) * 1000)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)
+    return found
+
+
+def _fetch_one(port: int) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=10) as connected:
+                connected.sendall(request(0, SINGLE))
+                connected.recv(1)
+                return
+        except ConnectionRefusedError:
+            time.sleep(0.002)
+    message = "the server did not start"
+    raise RuntimeError(message)
+
+
+def _free_port() -> list[int]:
+    return free_ports(1)
+
+
+def many_partitions(directory: Path, count: int) -> Path:
+    """A log directory with so many partitions, of which the first is asked for."""
+    make_log(directory, 200_000)
+    for number in range(1, count):
+        shutil.copytree(directory / f"{TOPIC}-0", directory / f"{TOPIC}-{number}", copy_function=os.link)
+    return directory
+
+
+def taking_turns(peers: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """What each peer reaches, round by round."""
+    found: dict[str, list[float]] = {name: [] for name in peers}
+    for _ in range(rounds):
+        for name, measured in peers.items():
+            found[name].append(measured())
+    return found
+
+
+def compare(place: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Everything, with servers that run at the same time and are asked in turns."""
+    logs = place / "logs"
+    end = make_log(logs, options.size * MEBI)
+    with ExitStack() as running:
+        ours, ours_id = running.enter_context(our_server(logs))
+        plain, _ = running.enter_context(our_server(logs, sendfile=False))
+        broker = running.enter_context(broker_with(logs / f"{TOPIC}-0", place / "broker"))
+        found = {
+            f"{clients} {'client' if clients == 1 else 'clients'}": taking_turns(
+                {
+                    "seglog serve": lambda clients=clients: throughput(ours, clients, LARGE, end),
+                    "Kafka broker": lambda clients=clients: throughput(broker, clients, LARGE, end),
+                    "seglog serve, read and send": lambda clients=clients: throughput(plain, clients, LARGE, end),
+                },
+                options.rounds,
+            )
+            for clients in (1, 8)
+        }
+        few = end // 8
+        found["one batch a fetch"] = taking_turns(
+            {
+                "seglog serve": lambda: throughput(ours, 1, SINGLE, few),
+                "Kafka broker": lambda: throughput(broker, 1, SINGLE, few),
+            },
+            options.rounds,
+        )
+        memory = memory_of(ours_id)
+    return {"megabytes_a_second": found, "best": _best(found), "memory": memory}
+
+
+def _best(found: dict[str, dict[str, list[float]]]) -> dict[str, dict[str, float]]:
+    return {work: {name: round(max(each)) for name, each in peers.items()} for work, peers in found.items()}
+
+
+def main() -> int:
+    """Measure, and report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=256, help="mebibytes of the log")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--partitions", type=int, default=1000)
+    parser.add_argument("--report", type=Path)
+    parser.add_argument("--server", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--without-sendfile", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.server is not None:
+        return serve(options.server, sendfile=not options.without_sendfile)
+    with tempfile.TemporaryDirectory(prefix="serve-bench-") as place:
+        times = first_byte(many_partitions(Path(place) / "many", options.partitions), options.rounds)
+        measured = compare(Path(place), options)
+    result = {
+        "seglog_format": VERSION,
+        "kafka": RELEASE,
+        "java": java_version(),
+        "machine": machine(),
+        "log_mib": options.size,
+        "batch_bytes": len(batch()),
+        "rounds": options.rounds,
+        **measured,
+        "first_byte_ms": {
+            "partitions": options.partitions,
+            "best": round(min(times)),
+            "median": round(statistics.median(times)),
+        },
+    }
+    for peers in result["megabytes_a_second"].values():
+        for name in peers:
+            peers[name] = [round(each, 1) for each in peers[name]]
+    print(json.dumps(result, indent=1))
+    if options.report is not None:
+        options.report.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -82,6 +82,14 @@ def test_a_topic_is_known_by_its_id(client: Client) -> None:
     assert stored(partition_of("4.3.0/txn")).startswith(answer.responses[0].partitions[0].records)
 
 
+def test_copies_of_a_topic_have_ids_of_their_own(tmp_path: Path) -> None:
+    for name in ("one-0", "other-0"):
+        shutil.copytree(partition_of("4.3.0/txn"), tmp_path / name)
+    with serving(tmp_path) as served, served.client() as client:
+        topics = client.ask(METADATA, 12, topics=None).topics
+        assert len({each.topic_id for each in topics}) == 2
+
+
 def found(client: Client, topic: str, timestamp_ms: int) -> TimestampOffset | None:
     answer = client.list_offset(topic, timestamp_ms)
     return TimestampOffset(answer.timestamp, answer.offset) if answer.offset >= 0 else None

@@ -1,0 +1,226 @@
+"""Record batches of magic 2 from Arrow columns, the same bytes that the reference writes for these records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from seglog_format.columnar import encode_records as names
+from seglog_format.columnar.arrays import readable
+from seglog_format.columnar.checksum import checksum
+from seglog_format.columnar.cpu import checksum_path
+from seglog_format.columnar.layout import (
+    BATCH_ATTRIBUTES,
+    BATCH_CRC,
+    BATCH_HEADER_SIZE,
+    CODEC_MASK,
+    PREFIX_SIZE,
+    SIZE,
+    TRANSACTIONAL,
+)
+from seglog_format.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from seglog_format.columnar.arrays import Bytes, Numbers
+
+DEFAULT_BATCH_SIZE: Final = 16_384
+OUT_SIZE: Final = 2**20
+MAX_TIMESTAMP: Final = 2**62
+"""Milliseconds; so that differences of timestamps fit their fields."""
+MAX_SIZE: Final = 2**30
+"""Of a batch, so that its sizes fit their fields."""
+NO_BYTES: Final = np.zeros(1, np.uint8)
+COLUMNS: Final = frozenset({"offset", "timestamp", "key", "value", "headers"})
+NUMBER: Final = Struct(">i")
+CHECKSUM: Final = Struct(">I")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFields:
+    """What columns do not tell of batches.
+
+    Attributes:
+        codec: number of the codec.
+        leader_epoch: or -1.
+        producer_id: or -1.
+        producer_epoch: or -1.
+        base_sequence: of the first record, or -1; the following ones count on.
+        is_transactional: attribute bit 4.
+    """
+
+    codec: int = 0
+    leader_epoch: int = -1
+    producer_id: int = -1
+    producer_epoch: int = -1
+    base_sequence: int = -1
+    is_transactional: bool = False
+
+
+class _Columns:
+    """The columns of a table as the kernel takes them, and what keeps them alive."""
+
+    def __init__(self, table: pa.Table, base_offset: int) -> None:
+        self.rows = table.num_rows
+        self.places = np.zeros(names.PLACES, np.int64)
+        self._kept: list[Any] = []
+        self._offsets = _offsets(table, base_offset)
+        self._place(names.OFFSETS, self._offsets)
+        self._place(names.TIMESTAMPS, _timestamps(table))
+        for place, name in ((names.KEYS, "key"), (names.VALUES, "value")):
+            self._place_bytes(place, _column(table, name, pa.large_binary()))
+        self._place_headers(table)
+
+    def check_cuts(self, cuts: Numbers) -> None:
+        """Refuse batches whose offsets lie too far apart."""
+        ends = np.cumsum(cuts)
+        if len(cuts) and (self._offsets[ends - 1] - self._offsets[ends - cuts] > names.MAX_DELTA).any():
+            msg = f"offsets of a batch lie more than {names.MAX_DELTA} apart"
+            raise UsageError(msg)
+
+    def _place(self, number: int, array: Any) -> None:
+        kept = np.ascontiguousarray(array)
+        self._kept.append(kept)
+        self.places[number : number + 2] = kept.ctypes.data, kept.nbytes
+
+    def _place_bytes(self, number: int, column: pa.Array) -> None:
+        _, ends, data = column.buffers()
+        bounds = np.frombuffer(ends, np.int64, len(column) + 1, 8 * column.offset) if len(column) else np.zeros(1)
+        self._place(number, bounds.astype(np.int64, copy=False))
+        self._place(number + 2, np.frombuffer(data, np.uint8) if data is not None and data.size else NO_BYTES)
+        self._place(number + 4, column.is_valid().cast(pa.uint8()).to_numpy(zero_copy_only=False))
+        if len(column) and int(np.diff(bounds).max()) > MAX_SIZE:
+            msg = f"a key, value or header of more than {MAX_SIZE} bytes"
+            raise UsageError(msg)
+
+    def _place_headers(self, table: pa.Table) -> None:
+        pair = pa.struct([("key", pa.large_binary()), ("value", pa.large_binary())])
+        column = _column(table, "headers", pa.large_list(pair))
+        pairs = column.flatten()
+        counts = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        self._place(names.HEADER_ENDS, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+        keys, values = pairs.flatten()
+        if keys.null_count:
+            msg = "the key of a header is null"
+            raise UsageError(msg)
+        self._place_bytes(names.HEADER_KEYS, keys)
+        self._place_bytes(names.HEADER_VALUES, values)
+
+
+def _column(table: pa.Table, name: str, kind: pa.DataType) -> pa.Array:
+    """A column in one piece; nulls where there is none."""
+    if name not in table.column_names:
+        return pa.nulls(table.num_rows, kind)
+    whole = table.column(name).cast(kind).combine_chunks()
+    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
+
+
+def _offsets(table: pa.Table, base_offset: int) -> Numbers:
+    if "offset" not in table.column_names:
+        return np.arange(base_offset, base_offset + table.num_rows, dtype=np.int64)
+    column = _column(table, "offset", pa.int64())
+    offsets: Numbers = column.to_numpy(zero_copy_only=False)
+    if column.null_count or (len(offsets) and (offsets[0] < 0 or (np.diff(offsets) <= 0).any())):
+        msg = "offsets of records are 0 or more and strictly increase (SEG-REC-013)"
+        raise UsageError(msg)
+    return offsets
+
+
+def _timestamps(table: pa.Table) -> Numbers:
+    if "timestamp" in table.column_names and pa.types.is_temporal(table.schema.field("timestamp").type):
+        position, times = table.column_names.index("timestamp"), table.column("timestamp")
+        table = table.set_column(position, "timestamp", times.cast(pa.timestamp("ms", times.type.tz)))
+    column = _column(table, "timestamp", pa.int64()).fill_null(-1)
+    timestamps: Numbers = column.to_numpy(zero_copy_only=False)
+    if len(timestamps) and (timestamps.min() < -1 or timestamps.max() > MAX_TIMESTAMP):
+        msg = f"timestamps from {timestamps.min()} to {timestamps.max()}: they are 0 to {MAX_TIMESTAMP}, or null"
+        raise UsageError(msg)
+    return timestamps
+
+
+def encode(
+    table: pa.Table,
+    fields: BatchFields,
+    *,
+    base_offset: int = 0,
+    batch_size: int = DEFAULT_BATCH_SIZE,
+    counts: Numbers | None = None,
+    compress: Callable[[bytes], bytes] | None = None,
+) -> Iterator[Bytes | bytes]:
+    """Encode rows as batches.
+
+    Args:
+        table: of ``offset``, ``timestamp``, ``key``, ``value`` and ``headers``, any of which may be missing.
+        fields: of each batch.
+        base_offset: of the first row, where there are no offsets.
+        batch_size: bytes of a batch of several records at most, before compression.
+        counts: records of each batch, instead.
+        compress: what compresses the records of a batch; needed with a codec.
+
+    Yields:
+        Bytes of one or several whole batches, which the next ones overwrite.
+
+    Raises:
+        UsageError: rows that no batch can hold.
+    """
+    _check(table, fields, batch_size, counts, compress)
+    columns = _Columns(table, base_offset)
+    cuts = np.zeros(0, np.int64) if counts is None else np.ascontiguousarray(counts, np.int64)
+    columns.check_cuts(cuts)
+    state = np.zeros(names.STATE_SIZE, np.int64)
+    attributes = fields.codec | (TRANSACTIONAL if fields.is_transactional else 0)
+    given = (batch_size, attributes, fields.leader_epoch, fields.producer_id, fields.producer_epoch)
+    state[names.ROWS] = columns.rows
+    state[names.MAX_SIZE :] = (*given, fields.base_sequence, checksum_path())
+    out = np.empty(max(OUT_SIZE, 2 * min(batch_size, MAX_SIZE)), np.uint8)
+    while state[names.ROW] < columns.rows:
+        misses_room = names.encode_rows(columns.places, cuts, state, out)
+        if used := int(state[names.USED]):
+            yield from [out[:used]] if compress is None else _compressed(out[:used], compress)
+        elif misses_room and len(out) > MAX_SIZE:
+            msg = f"a batch of more than {MAX_SIZE} bytes"
+            raise UsageError(msg)
+        elif misses_room:
+            out = np.empty(2 * len(out), np.uint8)
+
+
+def _check(
+    table: pa.Table,
+    fields: BatchFields,
+    batch_size: int,
+    counts: Numbers | None,
+    compress: Callable[[bytes], bytes] | None,
+) -> None:
+    unknown = sorted(set(table.column_names) - COLUMNS)
+    if unknown:
+        msg = f"columns are of {', '.join(sorted(COLUMNS))}, not {', '.join(unknown)}"
+        raise UsageError(msg)
+    if not 1 <= batch_size <= MAX_SIZE or not 0 <= fields.codec <= CODEC_MASK:
+        msg = f"a batch size of 1 to {MAX_SIZE} and a codec that there is, not {batch_size} and {fields.codec}"
+        raise UsageError(msg)
+    if (fields.codec == 0) != (compress is None):
+        msg = "what compresses is given with a codec, and only then"
+        raise UsageError(msg)
+    if counts is not None and (counts.sum() != table.num_rows or (len(counts) and counts.min() < 1)):
+        msg = f"counts of batches are 1 or more and make {table.num_rows}"
+        raise UsageError(msg)
+
+
+def _compressed(batches: Bytes, compress: Callable[[bytes], bytes]) -> Iterator[bytes]:
+    """The batches with their records compressed, each with its size and checksum."""
+    data, position = batches.data, 0
+    while position < len(data):
+        end = position + PREFIX_SIZE + int(NUMBER.unpack_from(data, position + SIZE)[0])
+        stored = compress(bytes(data[position + BATCH_HEADER_SIZE : end]))
+        batch = bytearray(data[position : position + BATCH_HEADER_SIZE]) + stored
+        NUMBER.pack_into(batch, SIZE, len(batch) - PREFIX_SIZE)
+        whole = readable(bytes(batch))
+        crc = checksum(True, checksum_path(), whole, BATCH_ATTRIBUTES, len(batch) - BATCH_ATTRIBUTES)
+        CHECKSUM.pack_into(batch, BATCH_CRC, crc)
+        yield bytes(batch)
+        position = end

@@ -1,0 +1,223 @@
+"""The kernel that writes batches of magic 2 from columns: headers, records, and checksums."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from numba import uint64
+
+from seglog_format.columnar.checksum import crc32c
+from seglog_format.columnar.compiled import helper, inlined, kernel
+from seglog_format.columnar.copying import SLACK, copy_run
+from seglog_format.columnar.layout import (
+    BASE_SEQUENCE,
+    BASE_TIMESTAMP,
+    BATCH_ATTRIBUTES,
+    BATCH_CRC,
+    BATCH_HEADER_SIZE,
+    BATCH_MAGIC,
+    LAST_OFFSET_DELTA,
+    LEADER_EPOCH,
+    MAGIC,
+    MAX_TIMESTAMP,
+    OFFSET,
+    PREFIX_SIZE,
+    PRODUCER_EPOCH,
+    PRODUCER_ID,
+    RECORDS_COUNT,
+    SIZE,
+)
+from seglog_format.columnar.memory import load_64, load_u8, region, store_8
+
+if TYPE_CHECKING:
+    from seglog_format.columnar.arrays import Bytes, Numbers, Region
+
+# -- where columns stand: pairs of address and size -----------------------------------------------------------------
+OFFSETS, TIMESTAMPS, KEYS, VALUES, HEADER_ENDS, HEADER_KEYS, HEADER_VALUES = 0, 2, 4, 10, 16, 18, 24
+"""Each column of bytes takes three: where each value ends, behind a 0; the bytes; and one byte each, 0 for null."""
+PLACES: Final = 30
+
+# -- the state ------------------------------------------------------------------------------------------------------
+ROW: Final = 0
+"""Next one to write."""
+ROWS: Final = 1
+USED: Final = 2
+"""Bytes written by the last call."""
+BATCHES: Final = 3
+"""Batches written so far."""
+MAX_SIZE: Final = 4
+"""Of a batch of several records, where nobody says how many."""
+ATTRIBUTES, EPOCH, PRODUCER, PRODUCERS_EPOCH, SEQUENCE, CHECKSUM_PATH = range(5, 11)
+"""Fields of each batch; the sequence number goes on."""
+STATE_SIZE: Final = 11
+
+MAX_DELTA: Final = 2**31 - 1
+NUMBER_SIZE: Final = 10
+FIXED_SIZE: Final = 5 + 1 + 2 * NUMBER_SIZE + 3 * 5
+"""Of a record at most: length, attributes, deltas, sizes of key and value, count of headers."""
+COMPRESSED: Final = 0x07
+
+
+@inlined
+def zigzag(value: int) -> int:
+    """A signed number as an unsigned one."""
+    folded: int = uint64(value) << uint64(1) ^ uint64(value >> 63)
+    return folded
+
+
+@helper
+def number_size(value: int) -> int:
+    """Bytes of a signed number (SEG-REC-005)."""
+    left, size = zigzag(value), 1
+    while left >= uint64(128):
+        left >>= uint64(7)
+        size += 1
+    return size
+
+
+@helper
+def put_number(out: Region, at: int, value: int) -> int:
+    """Write a signed number; where it ends."""
+    left = zigzag(value)
+    while left >= uint64(128):
+        store_8(out, at, uint64(left & uint64(127) | uint64(128)))
+        left >>= uint64(7)
+        at += 1
+    store_8(out, at, left)
+    return at + 1
+
+
+@inlined
+def put_field(out: Region, at: int, value: int, size: int) -> None:
+    """Write a field of a header, its highest byte first."""
+    for byte in range(size):
+        store_8(out, at + byte, value >> 8 * (size - 1 - byte))
+
+
+@inlined
+def value_at(places: Numbers, column: int, row: int) -> tuple[int, int]:
+    """Where a value of a column of bytes starts, and its size; -1: null."""
+    ends = (places[column], places[column + 1])
+    start, end = load_64(ends, 8 * row), load_64(ends, 8 * row + 8)
+    is_there = load_u8((places[column + 4], places[column + 5]), row)
+    return start, end - start if is_there else -1
+
+
+@inlined
+def put_value(out: Region, at: int, places: Numbers, column: int, start: int, size: int) -> int:
+    """Write a size and as many bytes; where they end."""
+    at = put_number(out, at, size)
+    if size > 0:
+        copy_run(out, at, (places[column + 2], places[column + 3]), start, size)
+        at += size
+    return at
+
+
+@inlined
+def sized(size: int) -> int:
+    """Bytes of a size and of what it measures."""
+    return number_size(size) + max(size, 0)
+
+
+@helper
+def headers_size(places: Numbers, first: int, last: int) -> int:
+    """Bytes of some headers."""
+    size = 0
+    for header in range(first, last):
+        _, key_size = value_at(places, HEADER_KEYS, header)
+        _, value_size = value_at(places, HEADER_VALUES, header)
+        size += sized(key_size) + sized(value_size)
+    return size
+
+
+@helper
+def put_headers(out: Region, at: int, places: Numbers, first: int, last: int) -> int:
+    """Write headers; where they end."""
+    for header in range(first, last):
+        start, size = value_at(places, HEADER_KEYS, header)
+        at = put_value(out, at, places, HEADER_KEYS, start, size)
+        start, size = value_at(places, HEADER_VALUES, header)
+        at = put_value(out, at, places, HEADER_VALUES, start, size)
+    return at
+
+
+@kernel
+def encode_rows(places: Numbers, counts: Numbers, state: Numbers, out: Bytes) -> bool:
+    """Write rows as batches until all are written or there is no more room.
+
+    Of a compressed batch the records are written as they are: size and checksum are for whoever compresses them.
+
+    Args:
+        places: addresses and sizes of the columns, which the caller keeps.
+        counts: records of each batch; empty where they are cut by size.
+        state: what to write next, and how.
+        out: takes whole batches, one after the other.
+
+    Returns:
+        Whether it was room that was missing.
+    """
+    target, room_end = region(out), len(out) - SLACK
+    offsets, times = (places[OFFSETS], places[OFFSETS + 1]), (places[TIMESTAMPS], places[TIMESTAMPS + 1])
+    header_ends = (places[HEADER_ENDS], places[HEADER_ENDS + 1])
+    row, at = state[ROW], 0
+    state[USED] = 0
+    while row < state[ROWS]:
+        first, start = row, at
+        stop = min(row + counts[state[BATCHES]], state[ROWS]) if len(counts) else state[ROWS]
+        first_offset, first_time = load_64(offsets, 8 * row), load_64(times, 8 * row)
+        newest = first_time
+        at += BATCH_HEADER_SIZE
+        while row < stop:
+            offset_delta, timestamp = load_64(offsets, 8 * row) - first_offset, load_64(times, 8 * row)
+            key, key_size = value_at(places, KEYS, row)
+            value, value_size = value_at(places, VALUES, row)
+            header, last_header = load_64(header_ends, 8 * row), load_64(header_ends, 8 * row + 8)
+            size = 1 + number_size(timestamp - first_time) + number_size(offset_delta)
+            size += sized(key_size) + sized(value_size) + number_size(last_header - header)
+            size += headers_size(places, header, last_header)
+            is_first, whole = row == first, at - start + number_size(size) + size
+            if not is_first and len(counts) == 0 and (whole > state[MAX_SIZE] or offset_delta > MAX_DELTA):
+                break
+            if start + whole > room_end:
+                return True
+            at = put_number(target, at, size)
+            store_8(target, at, 0)
+            at = put_number(target, at + 1, timestamp - first_time)
+            at = put_number(target, at, offset_delta)
+            at = put_value(target, at, places, KEYS, key, key_size)
+            at = put_value(target, at, places, VALUES, value, value_size)
+            at = put_number(target, at, last_header - header)
+            at = put_headers(target, at, places, header, last_header)
+            newest, row = max(newest, timestamp), row + 1
+        put_field(target, start + OFFSET, first_offset, 8)
+        put_field(target, start + LAST_OFFSET_DELTA, load_64(offsets, 8 * row - 8) - first_offset, 4)
+        put_field(target, start + BASE_TIMESTAMP, first_time, 8)
+        put_field(target, start + MAX_TIMESTAMP, newest, 8)
+        put_field(target, start + RECORDS_COUNT, row - first, 4)
+        put_fixed(target, start, state)
+        seal(target, start, at, state)
+        if state[SEQUENCE] >= 0:
+            state[SEQUENCE] = (state[SEQUENCE] + row - first) & MAX_DELTA
+        state[ROW], state[USED], state[BATCHES] = row, at, state[BATCHES] + 1
+    return False
+
+
+@inlined
+def put_fixed(out: Region, start: int, state: Numbers) -> None:
+    """Write the fields that were given."""
+    put_field(out, start + LEADER_EPOCH, state[EPOCH], 4)
+    put_field(out, start + MAGIC, BATCH_MAGIC, 1)
+    put_field(out, start + BATCH_ATTRIBUTES, state[ATTRIBUTES], 2)
+    put_field(out, start + PRODUCER_ID, state[PRODUCER], 8)
+    put_field(out, start + PRODUCER_EPOCH, state[PRODUCERS_EPOCH], 2)
+    put_field(out, start + BASE_SEQUENCE, state[SEQUENCE], 4)
+
+
+@inlined
+def seal(out: Region, start: int, end: int, state: Numbers) -> None:
+    """Write size and checksum."""
+    put_field(out, start + SIZE, end - start - PREFIX_SIZE, 4)
+    crc = 0
+    if state[ATTRIBUTES] & COMPRESSED == 0:
+        crc = crc32c(state[CHECKSUM_PATH], out, start + BATCH_ATTRIBUTES, end - start - BATCH_ATTRIBUTES)
+    put_field(out, start + BATCH_CRC, crc, 4)

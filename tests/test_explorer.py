@@ -6,7 +6,9 @@ import contextlib
 import functools
 import json
 import os
+import random
 import re
+import shutil
 import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,7 @@ import explorer_page
 import node_tools
 import pytest
 from damage import Case, damaged_cases
-from node_support import need_browser, serving
+from node_support import need_browser, need_node, serving
 from support import REPOSITORY, bundled, bundled_cases
 
 from seglog_format.checks import verify
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     Ask: TypeAlias = Callable[..., Any]
 
 SCRIPT = REPOSITORY / "tests" / "node" / "explorer.cjs"
+OPENER = REPOSITORY / "tests" / "node" / "explorer_open.cjs"
 SUFFIXES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 TEXT_NAMES = ("-checkpoint", "partition.metadata")
 LARGEST_OPENED = 3_000_000
@@ -283,6 +286,48 @@ def test_damage_is_found_where_the_reference_finds_it(ask: Ask, tmp_path: Path) 
     assert differences == {}, "\n".join(map(repr, differences.items()))
     broken = {identifier for case, _ in cases for identifier in case.violates}
     assert known_there() - broken - NOT_FOUND_THERE.keys() == {"SEG-MSG-009"}, "each rule but that inside gzip"
+
+
+NAMES = {
+    "log": f"{0:020}.log",
+    "offset-index": f"{0:020}.index",
+    "time-index": f"{0:020}.timeindex",
+    "transaction-index": f"{0:020}.txnindex",
+    "producer-snapshot": f"{0:020}.snapshot",
+    "offset-checkpoint": "replication-offset-checkpoint",
+    "leader-epochs": "leader-epoch-checkpoint",
+    "partition-metadata": "partition.metadata",
+}
+
+
+def hostile_files(changes: random.Random) -> Iterator[dict[str, str]]:
+    """Small files of every kind, whole, cut, and with bytes changed."""
+    inputs = json.loads((REPOSITORY / "fixtures" / "hostile" / "inputs.json").read_text(encoding="utf-8"))
+    for one in inputs:
+        if one["kind"] not in NAMES:
+            continue
+        data = bytes.fromhex(one["hex"])
+        yield {"name": NAMES[one["kind"]], "hex": data.hex()}
+        for _ in range(60):
+            changed = bytearray(data[: changes.randrange(len(data) + 1)] if changes.random() < 0.3 else data)
+            for _ in range(changes.randrange(1, 4) if changed else 0):
+                changed[changes.randrange(len(changed))] = changes.choice(
+                    (0, 1, 0x7F, 0x80, 0xFF, changes.randrange(256))
+                )
+            yield {"name": NAMES[one["kind"]], "hex": changed.hex()}
+
+
+def test_hostile_files_are_shown_and_nothing_is_thrown(tmp_path: Path) -> None:
+    need_node("opening files without a browser")
+    for path in explorer_page.SOURCES.glob("*.js"):
+        shutil.copy(path, tmp_path)
+    (tmp_path / "package.json").write_text('{"type": "module"}', encoding="utf-8")
+    seed = random.SystemRandom().randrange(1 << 32)
+    files = list(hostile_files(random.Random(seed)))  # noqa: S311 - a seed that a failure names
+    answers = json.loads(node_tools.node(OPENER, str(tmp_path), text=json.dumps(files)))
+    wrong = [(file, answer) for file, answer in zip(files, answers, strict=True) if answer]
+    assert wrong == [], f"seed {seed}"
+    assert len({file["name"] for file in files}) == len(NAMES)
 
 
 # Lookups

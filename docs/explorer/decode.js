@@ -179,7 +179,7 @@ function unzigzag(raw) {
   return raw & 1 ? -(raw >>> 1) - 1 : raw >>> 1;
 }
 
-const TEXT = new TextDecoder("utf-8", { fatal: true });
+const TEXT = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const PRINTABLE = /^[^\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]*$/u;
 const SHOWN_BYTES = 48;
 

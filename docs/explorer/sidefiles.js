@@ -234,7 +234,8 @@ class Text {
     for (let at = 0; at <= bytes.length; at++) {
       const isEnd = bytes[at] === 10 || bytes[at] === 13;
       if (at < bytes.length && !isEnd) continue;
-      if (at > start || isEnd) this.lines.push({ start, end: at, text: new TextDecoder().decode(bytes.subarray(start, at)) });
+      const line = bytes.subarray(start, at);
+      if (at > start || isEnd) this.lines.push({ start, end: at, bytes: line, text: UTF8.decode(line) });
       if (bytes[at] === 13 && bytes[at + 1] === 10) at++;
       start = at + 1;
     }
@@ -265,12 +266,14 @@ class Text {
   }
 }
 
-/** The words of a line with their places; characters beyond ASCII are counted as the bytes they take. */
+const UTF8 = new TextDecoder("utf-8", { ignoreBOM: true });
+const BYTEWISE = new TextDecoder("latin1"); // a character for each byte, so that places in text are places in bytes
+
+/** The words of a line with their places. */
 function words(line) {
-  const size = (text) => new TextEncoder().encode(text).length;
-  return Array.from(line.text.matchAll(/[^ \t\v\f]+/g), (match) => {
-    const start = line.start + size(line.text.slice(0, match.index));
-    return { text: match[0], start, end: start + size(match[0]) };
+  return Array.from(BYTEWISE.decode(line.bytes).matchAll(/[^ \t\v\f]+/g), ({ 0: word, index }) => {
+    const end = index + word.length;
+    return { text: UTF8.decode(line.bytes.subarray(index, end)), start: line.start + index, end: line.start + end };
   });
 }
 
@@ -332,10 +335,12 @@ function offsetCheckpointRules(rows, lines, text) {
   });
 }
 
+const NO_LINE = { text: "", start: 0, end: 0 };
+
 function metadata(text) {
   const patterns = { version: /^version:[ \t]+(\d+)$/, topic_id: /^topic_id:[ \t]+(?!A{21}[A-P]$)([\w-]{22})$/ };
   return Object.entries(patterns).map(([name, pattern], index) => {
-    const line = text.lines[index] || { text: "", start: 0, end: 0 };
+    const line = text.lines[index] || NO_LINE;
     const match = pattern.exec(line.text);
     text.add("PartitionMetadata", name, line, 0, match && match[1]);
     if (!match) text.tell("SEG-CKP-009", line.start, name, `'${name}: ' and its value`, line.text || "nothing");

@@ -99,6 +99,9 @@ class _Columns:
             raise UsageError(msg)
 
     def _place_headers(self, table: pa.Table) -> None:
+        if "headers" not in table.column_names:
+            self._place(names.HEADER_ENDS, np.zeros(self.rows + 1, np.int64))
+            return
         pair = pa.struct([("key", pa.large_binary()), ("value", pa.large_binary())])
         column = _column(table, "headers", pa.large_list(pair))
         pairs = column.flatten()

@@ -65,9 +65,16 @@ def zigzag(value: int) -> int:
     return folded
 
 
-@helper
+@inlined
 def number_size(value: int) -> int:
     """Bytes of a signed number (SEG-REC-005)."""
+    if -64 <= value < 64:
+        return 1
+    return 2 if -8192 <= value < 8192 else _long_size(value)
+
+
+@helper
+def _long_size(value: int) -> int:
     left, size = zigzag(value), 1
     while left >= uint64(128):
         left >>= uint64(7)
@@ -75,9 +82,22 @@ def number_size(value: int) -> int:
     return size
 
 
-@helper
+@inlined
 def put_number(out: Region, at: int, value: int) -> int:
     """Write a signed number; where it ends."""
+    folded = value << 1 ^ value >> 63
+    if -64 <= value < 64:
+        store_8(out, at, folded)
+        return at + 1
+    if -8192 <= value < 8192:
+        store_8(out, at, folded & 127 | 128)
+        store_8(out, at + 1, folded >> 7)
+        return at + 2
+    return _put_long(out, at, value)
+
+
+@helper
+def _put_long(out: Region, at: int, value: int) -> int:
     left = zigzag(value)
     while left >= uint64(128):
         store_8(out, at, uint64(left & uint64(127) | uint64(128)))
@@ -174,7 +194,8 @@ def encode_rows(places: Numbers, counts: Numbers, state: Numbers, out: Bytes) ->
             header, last_header = load_64(header_ends, 8 * row), load_64(header_ends, 8 * row + 8)
             size = 1 + number_size(timestamp - first_time) + number_size(offset_delta)
             size += sized(key_size) + sized(value_size) + number_size(last_header - header)
-            size += headers_size(places, header, last_header)
+            if last_header > header:
+                size += headers_size(places, header, last_header)
             is_first, whole = row == first, at - start + number_size(size) + size
             if not is_first and len(counts) == 0 and (whole > state[MAX_SIZE] or offset_delta > MAX_DELTA):
                 break
@@ -187,7 +208,8 @@ def encode_rows(places: Numbers, counts: Numbers, state: Numbers, out: Bytes) ->
             at = put_value(target, at, places, KEYS, key, key_size)
             at = put_value(target, at, places, VALUES, value, value_size)
             at = put_number(target, at, last_header - header)
-            at = put_headers(target, at, places, header, last_header)
+            if last_header > header:
+                at = put_headers(target, at, places, header, last_header)
             newest, row = max(newest, timestamp), row + 1
         put_field(target, start + OFFSET, first_offset, 8)
         put_field(target, start + LAST_OFFSET_DELTA, load_64(offsets, 8 * row - 8) - first_offset, 4)

@@ -259,6 +259,33 @@ def ends_of(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return np.where(whole.is_null().to_numpy(zero_copy_only=False), -1, sizes), first | last << 8
 
 
+# -- batches, written ------------------------------------------------------------------------------------------------
+
+
+def encoding(request: Request) -> Callable[[], Iterator[Any]]:
+    """Batches of a log from its columns, with as many records each as they had."""
+    encode, fields = engine("encode", "encode"), engine("encode", "BatchFields")()
+    partition = partition_of(request)
+    rows = partition.scan(("offset", "timestamp", "key", "value"), layout="large_binary").read_all().combine_chunks()
+    counts = np.concatenate([part.column("records_count").copy() for part in table(request, checksums=False)])
+    return lambda: encode(rows, fields, counts=counts)
+
+
+def encode_all(request: Request) -> Callable[[], int]:
+    """Make the batches again; none is kept."""
+    batches = kept(request["path"], lambda _: encoding(request), "encoding")
+    return lambda: sum(len(some) for some in batches())
+
+
+def encoded_parts(request: Request, _: object) -> Iterable[Part]:
+    """The CRCs of what was made."""
+    total = Part()
+    for some in encoding(request)():
+        made = engine("batch_table", "batch_table")(some.tobytes(), checksums=False)
+        total = total.then(made.column("crc").astype(np.uint64))
+    return [total]
+
+
 # -- lookups ---------------------------------------------------------------------------------------------------------
 
 
@@ -372,6 +399,7 @@ serve(
         "visit": Work(visit, visit_parts),
         "objects": Work(objects, visit_parts),
         "columns": Work(columns, columns_parts),
+        "encode": Work(encode_all, encoded_parts),
         "lookup-warm": Work(lookup_warm, lookup_parts),
         "lookup-cold": Work(lookup_cold, lookup_parts),
         "recover": Work(recover, recover_parts),

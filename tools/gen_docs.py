@@ -21,6 +21,7 @@ import machine_readable
 import performance_page
 import pictures
 import report_pages
+import serve_pages
 import structure_pages
 import transcripts
 from requirement_trace import Trace, join
@@ -57,6 +58,7 @@ def generated() -> dict[str, str]:
         **machine_readable.pages(),
         explorer_page.TABLES: explorer_page.tables(),
         **performance_page.pages(NOTICE),
+        **serve_pages.pages(NOTICE),
         **structure_pages.pages(NOTICE),
     }
     return pages | {"docs/reference/index.md": index_page(pages)}

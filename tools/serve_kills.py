@@ -30,8 +30,8 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 TOPIC: Final = "orders"
 START_SECONDS: Final = 30
 PATIENCE_SECONDS: Final = 300
-PAUSE_SECONDS: Final = 0.005
-"""Of a producer between two records."""
+PAUSE_SECONDS: Final = 0.05
+"""Of a producer between two records: so few that a server is not behind for longer than a client has patience."""
 
 
 class Killed:

@@ -111,7 +111,7 @@ def steady(port: int, task: dict) -> dict:
             "acks": "all",
             "enable.idempotence": True,
             "linger.ms": 5,
-            "message.timeout.ms": 300_000,
+            "message.timeout.ms": 1_200_000,
             "reconnect.backoff.max.ms": 500,
             "log_level": 2,
         }

@@ -143,7 +143,7 @@ final class Client {
         settings.put("acks", "all");
         settings.put("enable.idempotence", "true");
         settings.put("linger.ms", "5");
-        settings.put("delivery.timeout.ms", "300000");
+        settings.put("delivery.timeout.ms", "1200000");
         settings.put("reconnect.backoff.max.ms", "500");
         List<Integer> acknowledged = Collections.synchronizedList(new ArrayList<>());
         List<Integer> failed = Collections.synchronizedList(new ArrayList<>());

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from ipaddress import ip_address
 from threading import Event
 from typing import TYPE_CHECKING, Final, Literal
@@ -138,8 +139,13 @@ def command(  # noqa: PLR0913 - options of a command
         diagnose(_counted(catalog.topics) + (", open for writing" if writable else ""))
         _offer_metrics(server, metrics_port, closing)
         diagnose(f"listening on {_endpoint(server.address.host, server.address.port)}")
-        show.until(told, server, end_after)
+        show.until(told, partial(_figures, server), end_after)
     return 0
+
+
+def _figures(server: Server) -> tuple[int, int, int]:
+    load = server.load
+    return load.connections, server.metrics.request_count, load.sent
 
 
 def _writers(acknowledge: Literal["flushed", "written"]) -> Writers:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seglog_format.cli.output import diagnose
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from threading import Event
 
     from rich.status import Status
 
-    from seglog_format.serve.server import Server
-
 INTERVAL_SECONDS: Final = 1.0
 MEGA: Final = 1_000_000
+
+Figures: TypeAlias = tuple[int, int, int]
 
 
 class StatusLine:
@@ -33,27 +34,29 @@ class StatusLine:
         else:
             self._status.console.print(f"seglog: {message}", markup=False, highlight=False, soft_wrap=True)
 
-    def until(self, told: Event, server: Server, seconds: float | None) -> None:
-        """Show it until somebody says so, or so many seconds are over."""
+    def until(self, told: Event, figures: Callable[[], Figures], seconds: float | None) -> None:
+        """Show it until somebody says so, or so many seconds are over.
+
+        Args:
+            told: set by somebody.
+            figures: connections now, requests and bytes sent since the start.
+            seconds: None for any number.
+        """
         if not self._is_shown:
             told.wait(seconds)
             return
         from rich.console import Console
 
         deadline = None if seconds is None else time.monotonic() + seconds
-        requests, sent, at = server.metrics.request_count, server.load.sent, time.monotonic()
+        _, *known = figures()
+        before = (*known, time.monotonic())
         with Console(stderr=True).status("") as self._status:
             while not told.wait(_wait(deadline)) and (deadline is None or time.monotonic() < deadline):
-                before, (requests, sent, at) = (
-                    (requests, sent, at),
-                    (_count(server), server.load.sent, time.monotonic()),
-                )
-                self._status.update(status_text(server.load.connections, before, (requests, sent, at)))
+                connections, *known = figures()
+                now = (*known, time.monotonic())
+                self._status.update(status_text(connections, before, now))
+                before = now
         self._status = None
-
-
-def _count(server: Server) -> int:
-    return server.metrics.request_count
 
 
 def _wait(deadline: float | None) -> float:
@@ -61,7 +64,7 @@ def _wait(deadline: float | None) -> float:
     return max(0.0, min(INTERVAL_SECONDS, left))
 
 
-def status_text(connections: int, before: tuple[int, int, float], now: tuple[int, int, float]) -> str:
+def status_text(connections: int, before: tuple[float, ...], now: tuple[float, ...]) -> str:
     """What the line says, from requests, bytes sent and time before and now."""
     seconds = max(now[2] - before[2], 1e-6)
     requests, megabytes = (now[0] - before[0]) / seconds, (now[1] - before[1]) / seconds / MEGA

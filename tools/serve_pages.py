@@ -70,9 +70,8 @@ rounds, in turns. A client fetches a mebibyte at a time and throws it away; seve
 
 MEASURED: Final = """\
 
-With `sendfile`, one client gets {gain:.1f} times what it gets when the server reads and sends. Batches count for more:
-fetched one by one, it gets 1/{single:.0f} of what it gets a mebibyte at a time. A request costs the same whatever it
-brings.
+With `sendfile`, one client got {gain:.1f} times what it got where the server reads and sends. Fetched one by one,
+batches came at 1/{single:.0f} of the speed of a mebibyte at a time: a request costs the same whatever it brings.
 
 The server's own memory was {memory[own_mib]:.0f} MiB then, {memory[peak_mib_with_mapped_files]:.0f} MiB at most with
 the pages of the log that it had mapped. With {first_byte_ms[partitions]:,} partitions in the directory, the first byte

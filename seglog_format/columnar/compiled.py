@@ -28,7 +28,7 @@ HELPER_OPTIONS: Final = {**OPTIONS, "no_cpython_wrapper": True, "pipeline_class"
 
 STAMP: Final = "_source_stamp"
 HERE: Final = Path(__file__).parent
-IMPORTED: Final = re.compile(r"^\s*from seglog_format\.columnar(?:\.(\w+))? import (\w+(?:, \w+)*)", re.MULTILINE)
+IMPORTED: Final = re.compile(r"^\s*from seglog_format\.columnar(?:\.(\w+))? import (\w+(?:, \w+)*|\()", re.MULTILINE)
 
 KERNELS: Final[list[Any]] = []
 """Every kernel, so that somebody can compile them ahead."""

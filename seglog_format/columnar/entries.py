@@ -33,6 +33,7 @@ from seglog_format.columnar.layout import (
     SIZE,
 )
 from seglog_format.columnar.memory import load_be16, load_be32, load_be64, load_i8, load_u8, region, store_64
+from seglog_format.model import INT64_MAX
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region, Table
@@ -92,10 +93,10 @@ def entry_offsets(data: Region, position: int) -> tuple[int, int]:
         codec = load_u8(data, position + MESSAGE_ATTRIBUTES) & CODEC_MASK
         return (UNKNOWN_OFFSET if codec else offset), offset
     delta = load_be32(data, position + LAST_OFFSET_DELTA)
-    last = offset + delta
-    if offset < 0 or delta < 0 or last < offset:
+    # The sum is not looked at: a compiler may take for granted that sums of signed numbers do not overflow.
+    if offset < 0 or delta < 0 or offset > INT64_MAX - delta:
         return offset, DOUBT
-    return offset, last
+    return offset, offset + delta
 
 
 @inlined

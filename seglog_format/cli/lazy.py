@@ -22,6 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "index": "Compare indexes with their logs, or build them anew.",
     "diff": "Compare the records of two files or directories.",
     "serve": "Let Kafka clients read log directories.",
+    "spark": "Verify, convert, compare and restore with Spark, however much it is.",
     "generate": "Make a log directory from a recipe and a seed.",
     "convert": "Make files from the JSON lines that dump prints.",
     "conform": "Judge implementations against the conformance suite.",

@@ -12,12 +12,20 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from seglog_format.spark.columns import projection
+    from seglog_format.spark.committing import finish_commits
     from seglog_format.spark.sessions import session
     from seglog_format.spark.source import SeglogDataSource
+    from seglog_format.spark.writing import prepared
 
-__all__ = ["SeglogDataSource", "projection", "session"]
+__all__ = ["SeglogDataSource", "finish_commits", "prepared", "projection", "session"]
 
-_MODULES: Final = {"SeglogDataSource": "source", "projection": "columns", "session": "sessions"}
+_MODULES: Final = {
+    "SeglogDataSource": "source",
+    "finish_commits": "committing",
+    "prepared": "writing",
+    "projection": "columns",
+    "session": "sessions",
+}
 
 
 def __getattr__(name: str) -> object:

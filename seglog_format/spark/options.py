@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
@@ -64,6 +64,10 @@ OPTIONS: Final = (
 )
 """Every option of a batch read."""
 
+OF_STREAMS: Final = ("maxOffsetsPerTrigger", "maxBytesPerTrigger")
+"""What only streams take."""
+NOT_OF_STREAMS: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
+
 OF_A_BROKER: Final = ("groupidprefix", "kafkaconsumer.polltimeoutms", "fetchoffset.numretries")
 """Options of the connector that mean nothing without a broker, beside all that start with ``kafka.``."""
 
@@ -94,6 +98,7 @@ class ReadOptions:
         recreated: what to do where directories of one partition have several topic ids.
         log_start: whether what lies below the checkpointed log start offset is hidden.
         limit: bytes that decompressing one entry may produce at most.
+        rows_per_trigger, size_per_trigger: what a step of a stream reads at most; None for all there is.
     """
 
     paths: tuple[str, ...]
@@ -113,6 +118,8 @@ class ReadOptions:
     recreated: str = REFUSE
     log_start: str = HONOUR
     limit: int = DEFAULT_OUTPUT_LIMIT
+    rows_per_trigger: int | None = None
+    size_per_trigger: int | None = None
 
     @property
     def is_committed_only(self) -> bool:
@@ -148,17 +155,36 @@ def parse_options(raw: Mapping[str, str], *, more: tuple[str, ...] = ()) -> Read
         "ending": _offsets(given, "ending", LATEST),
         "mode": _chosen(given, "mode", MODES),
         "isolation": _isolation(given),
-        "fail_on_data_loss": _parsed(given, "failOnDataLoss", parse_bool),
-        "include_headers": _parsed(given, "includeHeaders", parse_bool),
-        "split_size": _parsed(given, "splitBytes", parse_size) or _parsed(given, "maxBytesPerPartition", parse_size),
-        "min_partitions": _parsed(given, "minPartitions", parse_count),
+        "fail_on_data_loss": parsed(given, "failOnDataLoss", parse_bool),
+        "include_headers": parsed(given, "includeHeaders", parse_bool),
+        "split_size": parsed(given, "splitBytes", parse_size) or parsed(given, "maxBytesPerPartition", parse_size),
+        "min_partitions": parsed(given, "minPartitions", parse_count),
         "replicas": _chosen(given, "replicas", REPLICAS),
         "recreated": _chosen(given, "recreatedTopics", RECREATED),
         "log_start": _chosen(given, "logStartOffset", LOG_START),
-        "limit": _parsed(given, "outputLimit", parse_size),
+        "limit": parsed(given, "outputLimit", parse_size),
+        "rows_per_trigger": parsed(given, "maxOffsetsPerTrigger", parse_count),
+        "size_per_trigger": parsed(given, "maxBytesPerTrigger", parse_size),
     }
     assert set(values) == {field.name for field in fields(ReadOptions)}
     return ReadOptions(**{name: value for name, value in values.items() if value is not None})  # type: ignore[arg-type]
+
+
+def parse_stream_options(raw: Mapping[str, str]) -> ReadOptions:
+    """Read the options of a stream; where nothing else is said it starts at the end, as the connector's does.
+
+    Raises:
+        UsageError: as `parse_options`; also an end, a table, or both limits for a step.
+    """
+    given = {name.lower() for name in raw}
+    ends = [name for name in NOT_OF_STREAMS if name.lower() in given]
+    options = parse_options(raw, more=OF_STREAMS)
+    if ends or options.table != "records" or (options.rows_per_trigger and options.size_per_trigger):
+        what = ends[0] if ends else "a table but records" if options.table != "records" else " and ".join(OF_STREAMS)
+        msg = f"seglog: a stream cannot have {what}"
+        raise UsageError(msg)
+    starts = {"startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp"}
+    return options if starts & given else replace(options, starting=LATEST)
 
 
 def _check_names(given: Mapping[str, str], more: tuple[str, ...]) -> None:
@@ -173,7 +199,7 @@ def _check_names(given: Mapping[str, str], more: tuple[str, ...]) -> None:
 
 def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     """``load(a)`` gives an option ``path``, ``load([a, b])`` gives ``paths``: an array in JSON."""
-    several = _parsed(given, "paths", _parse_strings) or ()
+    several = parsed(given, "paths", _parse_strings) or ()
     paths = tuple(filter(None, (given.get("path"), *several)))
     if not paths:
         msg = "seglog: no path: give one to load(), a log directory or a partition directory"
@@ -195,9 +221,9 @@ def _subscription(given: Mapping[str, str]) -> dict[str, object]:
         msg = f"seglog: give one of {' and '.join(names)}"
         raise UsageError(msg)
     return {
-        "topics": _parsed(given, "subscribe", _parse_topics),
-        "pattern": _parsed(given, "subscribePattern", _parse_pattern),
-        "assigned": _parsed(given, "assign", _parse_assignment),
+        "topics": parsed(given, "subscribe", _parse_topics),
+        "pattern": parsed(given, "subscribePattern", _parse_pattern),
+        "assigned": parsed(given, "assign", _parse_assignment),
     }
 
 
@@ -220,13 +246,13 @@ def _parse_assignment(text: str) -> frozenset[tuple[str, int]]:
 def _offsets(given: Mapping[str, str], which: str, default: OffsetChoice) -> OffsetChoice:
     """Where to start or end; of several options the connector takes the first of these, too."""
     strategy = _chosen(given, "startingOffsetsByTimestampStrategy", STRATEGIES) or STRATEGIES[0]
-    timestamp_ms = _parsed(given, f"{which}Timestamp", int)
+    timestamp_ms = parsed(given, f"{which}Timestamp", int)
     if timestamp_ms is not None:
         return OffsetChoice("timestamp", timestamp_ms=timestamp_ms, strategy=strategy)
-    timestamps = _parsed(given, f"{which}OffsetsByTimestamp", parse_numbers)
+    timestamps = parsed(given, f"{which}OffsetsByTimestamp", parse_numbers)
     if timestamps is not None:
         return OffsetChoice("timestamps", timestamps, strategy=strategy)
-    return _parsed(given, f"{which}Offsets", parse_offsets) or default
+    return parsed(given, f"{which}Offsets", parse_offsets) or default
 
 
 def _isolation(given: Mapping[str, str]) -> str | None:
@@ -239,7 +265,12 @@ def _chosen(given: Mapping[str, str], name: str, values: tuple[str, ...]) -> str
     return None if value is None else one_of(name, value, values)
 
 
-def _parsed(given: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T | None:
+def parsed(given: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T | None:
+    """The value of an option, by its name in lower case; None where it is not given.
+
+    Raises:
+        UsageError: it makes no sense; the text says what would.
+    """
     text = given.get(name.lower())
     if text is None:
         return None

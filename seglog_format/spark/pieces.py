@@ -30,6 +30,7 @@ class Piece:
         to_offset: records from here on are left out.
         topic_id: of the topic; None where it has none.
         is_last: whether the log goes on in no other segment.
+        has_to_reach: the log was seen to reach ``to_offset``: if it ends before, it was cut back meanwhile.
         copy: read the file whole instead of mapping it.
         limit: bytes that decompressing one entry may produce at most.
     """
@@ -46,6 +47,7 @@ class Piece:
     to_offset: int = INT64_MAX
     topic_id: str | None = None
     is_last: bool = False
+    has_to_reach: bool = False
     copy: bool = False
     limit: int = 0
 

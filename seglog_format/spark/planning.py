@@ -115,7 +115,7 @@ def _present(what: str, offset: int, partition: Partition, options: ReadOptions)
 
 
 def pieces_of(
-    partition: Partition, replica: Replica, bounds: Bounds, options: ReadOptions, narrowed: Narrowed
+    partition: Partition, replica: Replica, bounds: Bounds, options: ReadOptions, narrowed: Narrowed = EVERYTHING
 ) -> list[Piece]:
     """One piece for each segment of a partition that may hold what is wanted."""
     first = max(bounds.start, narrowed.from_offset, partition.log_start_offset)
@@ -202,7 +202,7 @@ def shared_out(pieces: Sequence[Piece], options: ReadOptions) -> list[Task]:
     if options.min_partitions is not None:
         target = min(target, total // (2 * options.min_partitions))  # tasks are up to twice as large
     target = max(target, 1)
-    parts = [part for piece, size in zip(pieces, sizes, strict=True) for part in _cut(piece, size, target)]
+    parts = [part for piece, size in zip(pieces, sizes, strict=True) for part in _sized(piece, size, target)]
     return [Task(tuple(each)) for each in _packed(parts, target)]
 
 
@@ -210,6 +210,13 @@ def size_of(piece: Piece) -> int:
     """Bytes of a piece."""
     end = piece.segment().size if piece.end is None else piece.end
     return max(end - piece.start, 0)
+
+
+def _sized(piece: Piece, size: int, target: int) -> Iterator[tuple[Piece, int]]:
+    """The parts of a piece, with their sizes."""
+    end = piece.start + size
+    for part in _cut(piece, size, target):
+        yield part, (end if part.end is None else part.end) - part.start
 
 
 def _cut(piece: Piece, size: int, target: int) -> Iterator[Piece]:
@@ -244,11 +251,10 @@ def _indexed(piece: Piece, index: str) -> LogSegment:
     return LogSegment(files, limit=piece.limit, copy=piece.copy)
 
 
-def _packed(pieces: Iterable[Piece], target: int) -> Iterator[list[Piece]]:
+def _packed(parts: Iterable[tuple[Piece, int]], target: int) -> Iterator[list[Piece]]:
     packed: list[Piece] = []
     size = 0
-    for piece in pieces:
-        this = size_of(piece)
+    for piece, this in parts:
         if packed and size + this > target + target // 2:
             yield packed
             packed, size = [], 0

@@ -13,7 +13,7 @@ from seglog_format.columnar.pool import Pool
 from seglog_format.columnar.run import Request, Run, Start
 from seglog_format.columnar.schema import Shape
 from seglog_format.columnar.transactions import aborted_numbers
-from seglog_format.errors import FormatError
+from seglog_format.errors import FormatError, UsageError
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition
 from seglog_format.model import Frame, RecordBatchHeader
@@ -112,8 +112,12 @@ class TaskReader:
             yield self.columns.of(batch, piece)
             yield from self._told_all(piece, damaged)
         yield from self._told_all(piece, damaged)
-        if source.end_of_log is not None and self.mode == FAIL_FAST:
-            refuse_unexpected_end(piece, segment, source.end_of_log)
+        if source.end_of_log is not None:
+            if piece.has_to_reach and run.floor < piece.to_offset:
+                msg = f"{piece.log} was cut back: it ends at offset {run.floor}, and had reached {piece.to_offset}"
+                raise UsageError(msg)
+            if self.mode == FAIL_FAST:
+                refuse_unexpected_end(piece, segment, source.end_of_log)
 
     @cached_property
     def _shape(self) -> Shape:

@@ -18,10 +18,9 @@ SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.authenticate.socketTimeout": "120s",
 }
-"""Filters reach the source, data comes from Python through a quick kind of socket, and a busy machine is no error."""
+"""Filters reach the source, and a busy machine is no error."""
 
 
 def session(

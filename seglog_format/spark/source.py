@@ -5,18 +5,23 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader
 
 from seglog_format.spark.columns import check_schema, default_schema
 from seglog_format.spark.filters import EVERYTHING, Narrowed, take_over
-from seglog_format.spark.options import ReadOptions, parse_options
+from seglog_format.spark.options import OF_STREAMS, ReadOptions, parse_options, parse_stream_options
 from seglog_format.spark.planning import plan
+from seglog_format.spark.source_parts import Part, rows_of
+from seglog_format.spark.streaming import stream_reader
+from seglog_format.spark.write_options import parse_write_options
+from seglog_format.spark.writing import SeglogWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import FrameType
 
     import pyarrow as pa
+    from pyspark.sql.datasource import DataSourceStreamReader, DataSourceWriter, InputPartition
     from pyspark.sql.types import StructType
 
 PUSHING: Final = "pyspark.sql.worker.data_source_pushdown_filters"
@@ -33,7 +38,7 @@ class SeglogDataSource(DataSource):
 
     def schema(self) -> str:
         """The schema of a query that states none."""
-        return default_schema(parse_options(self.options))
+        return default_schema(parse_options(self.options, more=OF_STREAMS))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of a batch query.
@@ -44,6 +49,24 @@ class SeglogDataSource(DataSource):
         options = parse_options(self.options)
         check_schema(schema, options)
         return (FilteringReader if is_pushing() else SeglogReader)(options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
+        """A writer of segments.
+
+        Raises:
+            UsageError: options or columns that make no sense, or the mode ``overwrite``.
+        """
+        return SeglogWriter(parse_write_options(self.options), schema, overwrite=overwrite)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """A reader of a stream.
+
+        Raises:
+            UsageError: options or schema that make no sense.
+        """
+        options = parse_stream_options(self.options)
+        check_schema(schema, options)
+        return stream_reader(options, schema)
 
 
 def is_pushing() -> bool:
@@ -90,29 +113,3 @@ class FilteringReader(SeglogReader):
         """Take filters over; returned are those that Spark has to apply."""
         self.narrowed, left = take_over(filters)
         return left
-
-
-class Part(InputPartition):
-    """A task, and what filters have left: the reader has travelled before it was asked for tasks.
-
-    Attributes:
-        value: the task.
-        narrowed: what is left.
-    """
-
-    def __init__(self, value: Any, narrowed: Narrowed) -> None:  # noqa: ANN401 - as Spark has it
-        super().__init__(value)
-        self.narrowed = narrowed
-
-
-def rows_of(part: Part, schema: StructType, options: ReadOptions) -> Iterator[pa.RecordBatch]:
-    """The rows of a task.
-
-    Raises:
-        ReadError: with one line that says what went wrong, and which option helps.
-    """
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - on executors only
-
-    from seglog_format.spark.executing import batches_of  # noqa: PLC0415 - brings the compiled engine
-
-    return batches_of(part.value, to_arrow_schema(schema, timezone="UTC"), options, part.narrowed)

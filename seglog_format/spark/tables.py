@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -19,7 +20,6 @@ from seglog_format.spark.options import FAIL_FAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from seglog_format.columnar.batch_table import BatchTable
     from seglog_format.log.listing import SegmentFiles
@@ -168,7 +168,7 @@ def finding_rows(task: DirectoryTask, schema: pa.Schema) -> Iterator[pa.RecordBa
         row = {
             "topic": task.topic,
             "partition": task.partition,
-            "file": at.path,
+            "file": str(Path(task.path) / at.path),
             "position": at.position,
             "field": at.field,
             "severity": finding.severity.value,

@@ -23,6 +23,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         "spark.sql.session.timeZone": "UTC",
         "spark.log.level": "OFF",
+        "spark.python.authenticate.socketTimeout": "600s",  # machines that run tests are busy
         "spark.ui.showConsoleProgress": "false",
     }
     logging.getLogger("py4j").setLevel(logging.ERROR)

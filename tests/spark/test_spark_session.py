@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -13,20 +14,23 @@ import pytest
 pytest.importorskip("numba")
 
 from made import partition
-from pyspark.errors import AnalysisException, PythonException
+from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
 from readers import REFERENCE, reference_rows, rows_by_directory
 from support import REPOSITORY, authentic, authentic_names
 
+from seglog_format.cli.main import run
 from seglog_format.errors import FormatError
-from seglog_format.spark import projection
+from seglog_format.spark import prepared, projection
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.xdist_group("spark")
 
+ATTEMPTS = 6
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
@@ -45,6 +49,18 @@ def load(spark: SparkSession, path: Path, **options: str) -> DataFrame:
 
 def plan_of(frame: DataFrame) -> str:
     return str(frame._jdf.queryExecution().executedPlan().toString())  # type: ignore[operator]
+
+
+def in_time(stream: Callable[[], object]) -> None:
+    """Run a stream, and again if this machine is too busy: Spark gives its Python worker ten seconds to start."""
+    for attempt in range(ATTEMPTS):
+        try:
+            stream()
+        except StreamingQueryException as error:
+            if "failed to connect back" not in str(error) or attempt == ATTEMPTS - 1:
+                raise
+        else:
+            return
 
 
 def test_it_registers_by_itself_with_the_schema_of_the_connector(spark: SparkSession, logs: Path) -> None:
@@ -147,5 +163,67 @@ def test_the_page_is_what_happens(spark: SparkSession, tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     scope: dict[str, Any] = {}
     for block in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
-        exec(compile(block, "query-with-spark.md", "exec"), scope)  # noqa: S102 - that is what is tested
+        code = compile(block, "query-with-spark.md", "exec")
+        in_time(lambda code=code: exec(code, scope))  # noqa: S102 - that is what is tested
     assert scope["spark"] is spark
+
+
+def test_a_stream_delivers_every_record_once_across_restarts(spark: SparkSession, tmp_path: Path) -> None:
+    logs, out = tmp_path / "logs", tmp_path / "out"
+    for count in (30, 75):
+        partition(logs / "orders-0", count)
+        frame = spark.readStream.format("seglog").schema("partition int, offset long").option(
+            "startingOffsets", "earliest"
+        ).option("maxOffsetsPerTrigger", "25").load(str(logs))  # fmt: skip
+        writer = frame.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        in_time(lambda writer=writer: writer.trigger(availableNow=True).start(str(out)).awaitTermination(300))
+        found = [(row.partition, row.offset) for row in spark.read.parquet(str(out)).collect()]
+        assert sorted(found) == [(0, offset) for offset in range(count)]
+        shutil.rmtree(logs)
+
+
+def test_what_is_written_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    frame = spark.range(500).selectExpr(
+        "cast(id as string) as value", "int(id % 3) as partition", "timestamp_millis(1700000000000 + id) as timestamp"
+    )
+    writer = prepared(frame).write.format("seglog").option("topic", "numbers").option("codec", "zstd")
+    with pytest.raises(AnalysisException, match='use either the "Append"'):
+        writer.save(str(tmp_path))
+    for _ in range(2):
+        writer.mode("append").save(str(tmp_path))
+    found = load(spark, tmp_path).groupBy("partition").agg({"offset": "max", "value": "count"}).orderBy("partition")
+    assert [tuple(row) for row in found.collect()] == [(0, 333, 334), (1, 333, 334), (2, 331, 332)]
+    assert load(spark, tmp_path, table="findings").where("severity != 'note'").count() == 0
+    copy = load(spark, tmp_path).drop("timestampType")
+    prepared(copy).write.format("seglog").mode("append").save(str(tmp_path / "copy"))
+    assert load(spark, tmp_path / "copy").drop("timestampType").exceptAll(copy).count() == 0
+
+
+def test_jobs_as_commands(spark: SparkSession, logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def job(*arguments: str) -> tuple[int, list[dict[str, Any]]]:
+        status = run(["spark", arguments[0], "--json", *arguments[1:]])
+        return status, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert spark is not None
+    assert job("verify", str(logs))[0] == 0
+    status, found = job("stats", str(logs))
+    assert [(row["partition"], row["records"], row["codecs"], row["damaged"]) for row in found] == [
+        (0, 300, ["none"], 0),
+        (1, 40, ["none"], 0),
+    ]
+    assert found[0]["from"].startswith("2023-11-14 22:13:20")
+    status, found = job("to-parquet", str(logs), "-o", str(tmp_path / "parquet"))
+    assert found[0]["records"] == 340
+    assert sorted(path.name for path in (tmp_path / "parquet").glob("*/*")) == ["date=2023-11-14"]
+    ends = '--option=endingOffsets={"orders":{"0":7,"1":40}}'
+    status, found = job("restore", str(logs), "-o", str(tmp_path / "restored"), ends)
+    assert found[0]["records"] == 47
+    status, found = job("diff", str(logs / "orders-0"), str(tmp_path / "restored"), "--option=subscribe=orders")
+    assert status == 1
+    assert [(row["partition"], row["difference"]) for row in found].count((0, "left")) == 293
+    assert [row["partition"] for row in found if row["difference"] == "right"] == [1] * 40
+    assert job("diff", str(logs / "orders-1"), str(tmp_path / "restored" / "orders-1")) == (0, [])
+    assert run(["spark", "stats", str(logs), "--option", "mode"]) == 2
+    assert run(["spark", "stats", str(logs), "--option", "moode=x"]) == 2
+    assert "did you mean mode" in capsys.readouterr().err
+    assert run(["spark", "stats", str(tmp_path / "absent")]) == 2

@@ -1,0 +1,215 @@
+"""Following logs that grow: from which offset to which one each step of a stream reads.
+
+Offsets are those of Spark's Kafka connector: for each partition the next one to read. A step ends where a whole entry
+with a right checksum does, so that what a broker is writing at this moment is left for the next one.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from seglog_format.codec.decode import checksum_is_valid
+from seglog_format.errors import FormatError, UsageError
+from seglog_format.spark.offsets import Bounds, resolve_start
+from seglog_format.spark.pieces import Task
+from seglog_format.spark.planning import pieces_of, shared_out, wanted_replicas
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from seglog_format.log.partition import Partition
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.spark.offsets import TopicPartition
+    from seglog_format.spark.options import ReadOptions
+    from seglog_format.spark.pieces import Piece
+
+LOGGER: Final = logging.getLogger(__name__)
+
+Offsets: TypeAlias = "dict[TopicPartition, int]"
+
+
+class DataLossError(UsageError):
+    """Offsets that a stream has to read next are not there any more."""
+
+
+class Follower:
+    """Says what there is to read, and what was lost.
+
+    Attributes:
+        options: of the stream.
+    """
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.options = options
+
+    def initial(self) -> Offsets:
+        """Where a new stream starts.
+
+        Raises:
+            UsageError: as for a batch query.
+        """
+        found = {}
+        for replica in wanted_replicas(self.options):
+            with replica.open(self.options) as partition:
+                if self.options.starting.kind == "latest":
+                    found[replica.key] = self._end(partition)
+                else:
+                    found[replica.key] = resolve_start(self.options.starting, partition, replica.key)
+        return found
+
+    def latest(self) -> Offsets:
+        """Where each log ends by now."""
+        found = {}
+        for replica in wanted_replicas(self._unbounded):
+            with replica.open(self.options) as partition:
+                found[replica.key] = self._end(partition)
+        return found
+
+    @property
+    def _unbounded(self) -> ReadOptions:
+        """The options without a start, which has to name every partition: later ones are new."""
+        return replace(self.options, starting=type(self.options.starting)("earliest"))
+
+    def _end(self, partition: Partition) -> int:
+        if self.options.is_committed_only:
+            return partition.last_stable_offset
+        return max(written_up_to(partition), partition.log_start_offset)
+
+    def next(
+        self, start: Mapping[TopicPartition, int], latest: Offsets, *, rows: int | None = None, size: int | None = None
+    ) -> Offsets:
+        """Where the next step ends.
+
+        Args:
+            start: where it starts; a partition that is not among these is new, and read from its beginning.
+            latest: where the logs end.
+            rows: offsets to read at most, shared in proportion to what is left of each partition.
+            size: the same in bytes.
+
+        Raises:
+            DataLossError: a log ends before its start, or is gone, and that is an error.
+        """
+        self._check(start, latest)
+        ends = {**start, **latest}
+        lowest = self._lowest(start, latest)
+        lag = {key: max(ends[key] - lowest[key], 0) for key in ends}
+        if rows is not None and (total := sum(lag.values())) > rows:
+            return {key: lowest[key] + -(-each * rows // total) if each else ends[key] for key, each in lag.items()}
+        if size is not None:
+            return self._within(size, lowest, ends, lag)
+        return ends
+
+    def _lowest(self, start: Mapping[TopicPartition, int], latest: Offsets) -> Offsets:
+        """Where each partition is read from."""
+        new = latest.keys() - start.keys()
+        lowest = dict(start)
+        for replica in wanted_replicas(self._unbounded) if new else ():
+            if replica.key in new:
+                with replica.open(self.options) as partition:
+                    lowest[replica.key] = partition.log_start_offset
+        return lowest
+
+    def _check(self, start: Mapping[TopicPartition, int], latest: Offsets) -> None:
+        for (topic, number), offset in sorted(start.items()):
+            end = latest.get((topic, number))
+            if end is None:
+                self._lost(f"{topic}-{number} is gone")
+            elif end < offset:
+                self._lost(f"{topic}-{number} was cut back: it ends at offset {end}, and {offset} was to be read next")
+
+    def _lost(self, what: str) -> None:
+        if self.options.fail_on_data_loss:
+            msg = f"seglog: {what}; failOnDataLoss false goes on with what there is"
+            raise DataLossError(msg)
+        LOGGER.warning("seglog: %s: records may be lost", what)
+
+    def _within(self, size: int, lowest: Offsets, ends: Offsets, lag: Offsets) -> Offsets:
+        """Ends of a step of so many bytes, shared in proportion to offsets."""
+        total, found = sum(lag.values()), dict(ends)
+        for replica in wanted_replicas(self._unbounded):
+            key = replica.key
+            if lag.get(key):
+                with replica.open(self.options) as partition:
+                    share = max(size * lag[key] // total, 1)
+                    found[key] = min(ends[key], offset_after(partition, lowest[key], share))
+        return found
+
+    def tasks(self, start: Mapping[TopicPartition, int], end: Offsets) -> list[Task]:
+        """What is read in a step; the same for the same offsets, also after a restart.
+
+        Raises:
+            DataLossError: some of it is not there any more, and that is an error.
+        """
+        planned: list[tuple[str, list[Piece]]] = []
+        replicas = {replica.key: replica for replica in wanted_replicas(self._unbounded)}
+        for key, stop in sorted(end.items()):
+            replica = replicas.get(key)
+            if replica is None:
+                if stop > start.get(key, 0):
+                    self._lost(f"{key[0]}-{key[1]} is gone")
+                continue
+            with replica.open(self.options) as partition:
+                lowest = partition.log_start_offset
+                if start.get(key, lowest) < min(lowest, stop):
+                    self._lost(f"{key[0]}-{key[1]} starts at offset {lowest}, and {start[key]} was to be read next")
+                bounds = Bounds(max(start.get(key, lowest), lowest), stop)
+                pieces = pieces_of(partition, replica, bounds, self.options)
+                planned.append((str(replica.path), _that_reach(pieces)))
+        if self.options.is_committed_only:
+            return [Task(tuple(pieces), directory) for directory, pieces in planned if pieces]
+        return shared_out([piece for _, pieces in planned for piece in pieces], self.options)
+
+
+def _that_reach(pieces: Iterable[Piece]) -> list[Piece]:
+    """Pieces whose end was seen: a log that was cut back meanwhile is noticed when it is read."""
+    return [replace(piece, has_to_reach=piece.is_last) for piece in pieces]
+
+
+def written_up_to(partition: Partition) -> int:
+    """The offset after the last entry that is there whole, with a right checksum."""
+    for segment in reversed(partition.segments):
+        found = _written_in(segment)
+        if found is not None:
+            return found
+        if segment is not partition.segments[0]:
+            continue
+    return partition.segments[0].base_offset if partition.segments else 0
+
+
+def _written_in(segment: LogSegment) -> int | None:
+    """The same in one segment; None where there is none. Walks from the last entry of the index."""
+    index = segment.offset_index
+    positions = [index.entries[-1].position] if index is not None and index.entries else []
+    for position in (*positions, 0):
+        reached: int | None = None
+        try:
+            for frame in segment.ordered_frames(position):
+                if frame.end == segment.data.nbytes and not checksum_is_valid(frame):
+                    break
+                reached = frame.header.next_offset
+        except FormatError:
+            pass  # up to the damage
+        if reached is not None:
+            return reached
+    return None
+
+
+def offset_after(partition: Partition, start: int, size: int) -> int:
+    """The first offset behind so many bytes from an offset on, as the offset indexes tell; always above the start."""
+    left = size
+    for segment in partition.segments:
+        if segment.allowed.last < start:
+            continue
+        entries = segment.offset_index.entries if segment.offset_index is not None else ()
+        first = bisect_left(entries, start, key=lambda entry: entry.offset)
+        position = entries[first - 1].position if first else 0
+        if segment.size - position > left:
+            stop = bisect_left(entries, position + left, lo=first, key=lambda entry: entry.position)
+            if stop < len(entries):
+                return max(entries[stop].offset + 1, start + 1)
+            return segment.allowed.last + 1
+        left -= segment.size - position
+    return partition.log_end_offset

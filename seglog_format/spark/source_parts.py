@@ -1,0 +1,42 @@
+"""What travels from Spark's driver to its executors, and what becomes of it there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import InputPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from seglog_format.spark.filters import Narrowed
+    from seglog_format.spark.options import ReadOptions
+
+
+class Part(InputPartition):
+    """A task, and what filters have left: the reader has travelled before it was asked for tasks.
+
+    Attributes:
+        value: the task.
+        narrowed: what is left.
+    """
+
+    def __init__(self, value: Any, narrowed: Narrowed) -> None:  # noqa: ANN401 - as Spark has it
+        super().__init__(value)
+        self.narrowed = narrowed
+
+
+def rows_of(part: Part, schema: StructType, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+    """The rows of a task.
+
+    Raises:
+        ReadError: with one line that says what went wrong, and which option helps.
+    """
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - on executors only
+
+    from seglog_format.spark.executing import batches_of  # noqa: PLC0415 - brings the compiled engine
+
+    return batches_of(part.value, to_arrow_schema(schema, timezone="UTC"), options, part.narrowed)

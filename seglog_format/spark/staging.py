@@ -1,0 +1,225 @@
+"""On an executor: rows become batches in staged files, with offsets that the driver makes true when it commits."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict
+from dataclasses import astuple, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+from seglog_format.codec.build import build_batch, new_record
+from seglog_format.codec.checksum import crc32c
+from seglog_format.codec.compress import compress
+from seglog_format.codec.encode import codec_named
+from seglog_format.errors import UsageError
+from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX, NO_TIMESTAMP, Record, RecordBatchHeader
+from seglog_format.schema.record_batch import RECORD_BATCH_HEADER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from seglog_format.model import RecordBatch
+    from seglog_format.spark.write_options import WriteOptions
+
+CRC_END: Final = 21
+"""What a batch's checksum covers begins here; offset and leader epoch stand before, and can be set afterwards."""
+RECORD_OVERHEAD: Final = 10
+"""Bytes of a record beside key, value and headers, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A file of batches that is to become a segment.
+
+    Attributes:
+        topic, partition: where.
+        path: of the file.
+        first, last: offsets of the first and the last record: true ones where rows bring theirs, else from 0 on.
+    """
+
+    topic: str
+    partition: int
+    path: str
+    first: int
+    last: int
+
+
+@dataclass
+class _Open:
+    """A staged file that is being written, and records that are not in it yet."""
+
+    path: Path | None = None
+    file: BinaryIO | None = None
+    size: int = 0
+    first: int = 0
+    next_offset: int = 0
+    records: list[Record] = field(default_factory=list)
+    waiting: int = 0
+
+
+class Stager:
+    """Writes the rows of one attempt of one task into a directory of its own.
+
+    Args:
+        directory: of the attempt; made when it is needed.
+        options: of the write.
+    """
+
+    def __init__(self, directory: Path, options: WriteOptions) -> None:
+        self._directory = directory
+        self._options = options
+        self._open: defaultdict[tuple[str, int], _Open] = defaultdict(_Open)
+        self._staged: list[Staged] = []
+        self._has_offsets = False
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take rows.
+
+        Raises:
+            UsageError: a row without topic, or with an offset that is not above the one before it.
+        """
+        self._has_offsets = "offset" in batch.schema.names
+        for (topic, partition), offset, record in _rows(batch, self._options):
+            if topic is None:
+                msg = "seglog: a row has no topic: add a column topic, or give the option topic"
+                raise UsageError(msg)
+            self._add(topic, partition, record if offset is None else replace(record, offset=offset))
+
+    def _add(self, topic: str, partition: int, record: Record) -> None:
+        of = self._open[topic, partition]
+        if not self._has_offsets:
+            record = replace(record, offset=of.next_offset)
+        elif record.offset < of.next_offset or record.offset < 0:
+            msg = (
+                f"seglog: {topic}-{partition}: offset {record.offset} comes after {of.next_offset - 1}: write"
+                " seglog_format.spark.prepared(frame), which brings rows into the order of their offsets"
+            )
+            raise UsageError(msg)
+        size = _size_of(record)
+        starts_anew = of.records and record.offset - of.records[0].offset > INT32_MAX
+        if of.records and (of.waiting + size > self._options.batch_size or starts_anew):
+            self._write(topic, partition, of)
+        of.records.append(record)
+        of.waiting += size
+        of.next_offset = record.offset + 1
+
+    def _write(self, topic: str, partition: int, of: _Open) -> None:
+        """Write what is waiting as a batch; into a new file where a segment would become too large."""
+        first, last = of.records[0].offset, of.records[-1].offset
+        codec = self._options.codec
+        batch = build_batch(
+            of.records, base_offset=first, codec=codec, partition_leader_epoch=0, keeps_offsets=True
+        )  # fmt: skip
+        data = encoded(batch)
+        if of.file is not None and (of.size + len(data) > self._options.segment_size or last - of.first > INT32_MAX):
+            self._finish(topic, partition, of, first)
+        if of.file is None:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            of.path = self._directory / f"{len(self._staged) + len(self._open)}.{first}.batches"
+            of.file, of.size, of.first = of.path.open("xb"), 0, first
+        of.file.write(data)
+        of.size += len(data)
+        of.records, of.waiting = [], 0
+
+    def _finish(self, topic: str, partition: int, of: _Open, next_offset: int) -> None:
+        assert of.file is not None
+        assert of.path is not None
+        of.file.flush()
+        os.fsync(of.file.fileno())
+        of.file.close()
+        self._staged.append(Staged(topic, partition, str(of.path), of.first, next_offset - 1))
+        of.file, of.path = None, None
+
+    def finish(self) -> tuple[Staged, ...]:
+        """Write what is waiting, and see that all is on disk."""
+        for (topic, partition), of in self._open.items():
+            if of.records:
+                self._write(topic, partition, of)
+            if of.file is not None:
+                self._finish(topic, partition, of, of.next_offset)
+        return tuple(self._staged)
+
+
+def _size_of(record: Record) -> int:
+    headers = sum(len(header.key) + len(header.value or b"") + 2 for header in record.headers)
+    return len(record.key or b"") + len(record.value or b"") + headers + RECORD_OVERHEAD
+
+
+def _rows(batch: pa.RecordBatch, options: WriteOptions) -> Iterator[tuple[tuple[Any, int], int | None, Record]]:
+    """Partition, offset where rows bring one, and record of each row."""
+    count, names = len(batch), batch.schema.names
+    columns = {name: batch.column(name).to_pylist() for name in names if name != "timestamp"}
+    now_ms = int(time.time() * 1000)
+    missing_ms = NO_TIMESTAMP if "offset" in names else now_ms  # a record that is copied gets no time that it had not
+    times = _milliseconds(batch.column("timestamp"), missing_ms) if "timestamp" in names else [now_ms] * count
+    nothing: list[Any] = [None] * count
+    topics = columns.get("topic", [options.topic] * count)
+    numbers = columns.get("partition", [0] * count)
+    offsets = columns.get("offset", nothing)
+    keys, headers = columns.get("key", nothing), columns.get("headers", nothing)
+    for row, value in enumerate(columns["value"]):
+        pairs = [((each["key"] or "").encode(), each["value"]) for each in headers[row] or ()]
+        record = new_record(_bytes(value), _bytes(keys[row]), timestamp_ms=times[row], headers=pairs)
+        topic = topics[row] if topics[row] is not None else options.topic
+        yield (topic, numbers[row] or 0), offsets[row], record
+
+
+def _bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value
+
+
+def _milliseconds(times: pa.Array, missing_ms: int) -> list[int]:
+    micro = times.cast("int64").to_pylist()  # Spark counts microseconds
+    return [missing_ms if each is None else each // 1000 for each in micro]
+
+
+def encoded(batch: RecordBatch) -> bytes:
+    """The bytes of a batch of magic 2; the same as `encode_batch`, which takes each record to the schema."""
+    section = bytearray()
+    for record in batch.records:
+        assert isinstance(record, Record)
+        put_record(section, record)
+    assert isinstance(batch.header, RecordBatchHeader)
+    stored = compress(codec_named(batch.header.codec_id), bytes(section), magic=batch.header.magic)
+    size = RECORD_BATCH_HEADER.size + len(stored) - ENTRY_PREFIX_SIZE
+    header = replace(batch.header, batch_length=size)
+    unsealed: bytes = RECORD_BATCH_HEADER.pack(*astuple(header)) + stored
+    sealed: bytes = RECORD_BATCH_HEADER.pack(*astuple(replace(header, crc=crc32c(unsealed[CRC_END:])))) + stored
+    return sealed
+
+
+def put_record(section: bytearray, record: Record) -> None:
+    """Append one record."""
+    body = bytearray(b"\0")
+    put_varint(body, record.timestamp_delta)
+    put_varint(body, record.offset_delta)
+    put_bytes(body, record.key)
+    put_bytes(body, record.value)
+    put_varint(body, len(record.headers))
+    for header in record.headers:
+        put_bytes(body, header.key)
+        put_bytes(body, header.value)
+    put_varint(section, len(body))
+    section += body
+
+
+def put_bytes(target: bytearray, data: bytes | None) -> None:
+    """Append a size and bytes; -1 for null."""
+    if data is None:
+        target.append(1)
+        return
+    put_varint(target, len(data))
+    target += data
+
+
+def put_varint(target: bytearray, value: int) -> None:
+    """Append a number in zigzag form, as short as it gets."""
+    zigzag = value << 1 if value >= 0 else (-value << 1) - 1
+    while zigzag > 0x7F:  # noqa: PLR2004 - seven bits to a byte
+        target.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    target.append(zigzag)

@@ -1,0 +1,104 @@
+"""The options of a write, and the columns that it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.errors import UsageError
+from seglog_format.lifecycle.index_build import INDEX_INTERVAL_BYTES
+from seglog_format.model import CompressionCodec
+from seglog_format.names import is_legal_topic
+from seglog_format.spark.names import one_of, refuse
+from seglog_format.spark.options import parse_size, parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql.types import StructType
+
+OPTIONS: Final = ("path", "topic", "codec", "segmentBytes", "batchBytes", "indexInterval")
+
+COLUMNS: Final = {
+    "key": ("binary", "string"),
+    "value": ("binary", "string"),
+    "topic": ("string",),
+    "partition": ("int",),
+    "offset": ("bigint",),
+    "timestamp": ("timestamp",),
+    "headers": ("array<struct<key:string,value:binary>>",),
+}
+"""Columns and the types that each may have; only the value has to be there."""
+
+SEGMENT_SIZE: Final = 2**30
+BATCH_SIZE: Final = 2**16
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How to write.
+
+    Attributes:
+        path: of the log directory.
+        topic: of rows that name none.
+        codec: of the batches.
+        segment_size: bytes of a segment at most, unless one batch alone has more.
+        batch_size: bytes of a batch before compression, about.
+        interval_bytes: between index entries.
+    """
+
+    path: Path
+    topic: str | None = None
+    codec: CompressionCodec = CompressionCodec.NONE
+    segment_size: int = SEGMENT_SIZE
+    batch_size: int = BATCH_SIZE
+    interval_bytes: int = INDEX_INTERVAL_BYTES
+
+
+def parse_write_options(raw: Mapping[str, str]) -> WriteOptions:
+    """Read the options of a write.
+
+    Raises:
+        UsageError: no path, an option that nobody knows, or a value that makes no sense.
+    """
+    given = {name.lower(): value for name, value in raw.items()}
+    known = {name.lower() for name in OPTIONS}
+    for name in given:
+        if name not in known:
+            refuse("option", name, OPTIONS)
+    path, topic = given.get("path"), given.get("topic")
+    if not path:
+        msg = "seglog: no path: give one to save(), of a log directory"
+        raise UsageError(msg)
+    if topic is not None and not is_legal_topic(topic):
+        msg = f"seglog: {topic!r} is no name of a topic"
+        raise UsageError(msg)
+    labels = {codec.label: codec for codec in CompressionCodec}
+    return WriteOptions(
+        Path(path.removeprefix("file://")).absolute(),
+        topic,
+        labels[one_of("codec", given.get("codec", "none"), labels)],
+        parsed(given, "segmentBytes", parse_size) or SEGMENT_SIZE,
+        parsed(given, "batchBytes", parse_size) or BATCH_SIZE,
+        parsed(given, "indexInterval", parse_size) or INDEX_INTERVAL_BYTES,
+    )
+
+
+def check_written_schema(schema: StructType, options: WriteOptions) -> None:
+    """Refuse rows that cannot be written as they are.
+
+    Raises:
+        UsageError: an unknown column, another type, no value or no topic.
+    """
+    for field in schema.fields:
+        if field.name not in COLUMNS:
+            refuse("column", field.name, COLUMNS)
+        found = field.dataType.simpleString()
+        if found not in COLUMNS[field.name]:
+            msg = f"seglog: column {field.name} is to be {' or '.join(COLUMNS[field.name])}, not {found}: cast it"
+            raise UsageError(msg)
+    names = schema.fieldNames()
+    if "value" not in names or ("topic" not in names and options.topic is None):
+        msg = "seglog: a column value has to be there, and a column topic or the option topic"
+        raise UsageError(msg)

@@ -1,0 +1,87 @@
+"""The writer: ``frame.write.format("seglog").mode("append").save(path)``."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from seglog_format.errors import UsageError
+from seglog_format.spark.write_options import WriteOptions, check_written_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from seglog_format.spark.staging import Staged
+
+
+@dataclass
+class StagedMessage(WriterCommitMessage):
+    """What a task has staged."""
+
+    staged: tuple[Staged, ...]
+
+
+class SeglogWriter(DataSourceArrowWriter):
+    """Writes rows as segments. Each attempt of a task stages files of its own, and the driver takes those of one.
+
+    Attributes:
+        options: of the write.
+        job: its name.
+    """
+
+    def __init__(self, options: WriteOptions, schema: StructType, *, overwrite: bool) -> None:
+        if overwrite:
+            msg = 'seglog: logs are appended to, never replaced: .mode("append")'
+            raise UsageError(msg)
+        check_written_schema(schema, options)
+        self.options = options
+        self.job = uuid.uuid4().hex
+        self._keeps_offsets = "offset" in schema.fieldNames()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Stage the rows of a task."""
+        from pyspark import TaskContext  # noqa: PLC0415 - on executors
+
+        from seglog_format.spark.committing import STAGING  # noqa: PLC0415
+        from seglog_format.spark.staging import Stager  # noqa: PLC0415
+
+        context = TaskContext.get()
+        task = "0" if context is None else f"{context.partitionId()}_{context.taskAttemptId()}"
+        stager = Stager(self.options.path / STAGING / self.job / f"task_{task}", self.options)
+        for batch in iterator:
+            stager.add(batch)
+        return StagedMessage(stager.finish())
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Make segments of what the tasks have staged."""
+        from seglog_format.spark.committing import commit  # noqa: PLC0415
+
+        staged = [each for message in messages if isinstance(message, StagedMessage) for each in message.staged]
+        root, interval = self.options.path, self.options.interval_bytes
+        commit(root, self.job, staged, keeps_offsets=self._keeps_offsets, interval_bytes=interval)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - Spark's signature
+        """Remove what was staged."""
+        from seglog_format.spark.committing import abort  # noqa: PLC0415
+
+        abort(self.options.path, self.job)
+
+
+def prepared(frame: DataFrame) -> DataFrame:
+    """Rows in the order in which they are best written: each partition in one task, by its offsets if it has some.
+
+    Spark cannot be told by a source how it wants its rows.
+
+    Args:
+        frame: with the columns that a write takes.
+    """
+    keys = [name for name in ("topic", "partition") if name in frame.columns]
+    grouped = frame.repartition(*keys) if keys else frame.coalesce(1)
+    return grouped.sortWithinPartitions(*keys, "offset") if "offset" in frame.columns else grouped

@@ -1,0 +1,249 @@
+"""Staging and committing, without Spark: rows come out once, and segments are as brokers write them."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import shutil
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("numba")
+
+import pyarrow as pa
+from made import partition
+from readers import read, rows, struct_type
+from support import authentic
+
+from seglog_format import encode_batch, verify
+from seglog_format.errors import UsageError
+from seglog_format.lifecycle.directory_lock import DirectoryLock
+from seglog_format.log.partition import open_partition
+from seglog_format.model import CompressionCodec
+from seglog_format.spark import committing, finish_commits
+from seglog_format.spark.committing import MANIFEST, STAGING, abort, commit
+from seglog_format.spark.staging import Stager, encoded
+from seglog_format.spark.write_options import WriteOptions, check_written_schema, parse_write_options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seglog_format.spark.staging import Staged
+
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def batch(topic: str, number: int, values: range, **more: Any) -> pa.RecordBatch:
+    columns = {
+        "key": pa.array([f"k{value}".encode() if value % 3 else None for value in values], pa.binary()),
+        "value": pa.array([str(value).encode() if value % 7 else None for value in values], pa.binary()),
+        "topic": pa.array([topic] * len(values)),
+        "partition": pa.array([number] * len(values), pa.int32()),
+        "timestamp": pa.array([START + timedelta(seconds=value) for value in values], pa.timestamp("us", "UTC")),
+        "headers": pa.array(
+            [[{"key": "h", "value": b"x"}, {"key": "n", "value": None}] if value % 2 else None for value in values],
+            HEADERS,
+        ),
+    }
+    return pa.RecordBatch.from_pydict({**columns, **more})
+
+
+def staged(root: Path, job: str, task: str, *batches: pa.RecordBatch, **options: Any) -> tuple[Staged, ...]:
+    stager = Stager(root / STAGING / job / f"task_{task}", WriteOptions(root, **options))
+    for each in batches:
+        stager.add(each)
+    return stager.finish()
+
+
+def committed(root: Path, job: str, *files: tuple[Staged, ...], keeps_offsets: bool = False) -> None:
+    flat = [each for task in files for each in task]
+    commit(root, job, flat, keeps_offsets=keeps_offsets, interval_bytes=200)
+
+
+def problems(root: Path) -> list[str]:
+    return [str(finding.message) for finding in verify(root) if finding.severity.value != "note"]
+
+
+def values(root: Path, **options: str) -> list[tuple[int, int, bytes | None]]:
+    return [(row["partition"], row["offset"], row["value"]) for row in rows(read(root, **options))]
+
+
+@pytest.mark.parametrize("codec", list(CompressionCodec))
+def test_rows_come_back_and_nothing_is_found_wrong(codec: CompressionCodec, tmp_path: Path) -> None:
+    files = staged(
+        tmp_path, "j", "0", batch("orders", 0, range(200)), batch("orders", 1, range(5)), codec=codec, batch_size=300
+    )
+    committed(tmp_path, "j", files)
+    found = rows(read(tmp_path, includeHeaders="true"))
+    assert len(found) == 205
+    assert found[1]["headers"] == [{"key": "h", "value": b"x"}, {"key": "n", "value": None}]
+    assert (found[3]["key"], found[7]["value"], found[2]["headers"]) == (None, None, None)
+    assert found[9]["timestamp"] == round((START + timedelta(seconds=9)).timestamp() * 1000)
+    assert problems(tmp_path) == []
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("_")] == []
+
+
+def test_writes_are_appended_and_rolled(tmp_path: Path) -> None:
+    partition(tmp_path / "orders-0", 30)
+    for job in ("a", "b"):
+        first = staged(tmp_path, job, "0", batch("orders", 0, range(100)), segment_size=1000, batch_size=300)
+        second = staged(tmp_path, job, "1", batch("orders", 0, range(100, 120)), batch("new", 3, range(2)))
+        committed(tmp_path, job, first, second)
+    found = values(tmp_path, subscribe="orders")
+    assert [offset for _, offset, _ in found] == list(range(270))
+    assert [value for _, _, value in found[30:40]] == [str(n).encode() if n % 7 else None for n in range(10)]
+    with open_partition(tmp_path / "orders-0") as opened:
+        assert len(opened.segments) > 6
+        assert opened.segments[-1].offset_index is not None
+    assert len(values(tmp_path, subscribe="new")) == 4
+    assert problems(tmp_path) == []
+
+
+def test_only_the_attempts_that_spark_names_appear(tmp_path: Path) -> None:
+    kept = staged(tmp_path, "j", "0_1", batch("orders", 0, range(10)))
+    staged(tmp_path, "j", "0_2", batch("orders", 0, range(10)))  # a second attempt of the same task
+    staged(tmp_path, "other", "0_1", batch("orders", 0, range(5)))  # a job that is still running
+    committed(tmp_path, "j", kept)
+    assert len(values(tmp_path)) == 10
+    assert (tmp_path / STAGING / "other").is_dir()
+    assert not (tmp_path / STAGING / "j").exists()
+    abort(tmp_path, "other")
+    assert not (tmp_path / STAGING).exists()
+
+
+def test_offsets_that_rows_bring_are_kept(tmp_path: Path) -> None:
+    def with_offsets(offsets: list[int]) -> pa.RecordBatch:
+        return batch("orders", 0, range(len(offsets)), offset=pa.array(offsets, pa.int64()))
+
+    later = staged(tmp_path, "j", "1", with_offsets([700, 5_000_000_000, 5_000_000_001]))
+    earlier = staged(tmp_path, "j", "0", with_offsets([7, 8, 12]))
+    committed(tmp_path, "j", later, earlier, keeps_offsets=True)
+    assert [offset for _, offset, _ in values(tmp_path)] == [7, 8, 12, 700, 5_000_000_000, 5_000_000_001]
+    assert problems(tmp_path) == []
+    again = staged(tmp_path, "k", "0", with_offsets([9]))
+    with pytest.raises(UsageError, match="has offsets up to 5000000001, and rows bring 9 again"):
+        committed(tmp_path, "k", again, keeps_offsets=True)
+    with pytest.raises(UsageError, match="offset 5 comes after 6"):
+        staged(tmp_path, "k", "1", with_offsets([6, 5]))
+
+
+def test_a_driver_that_dies_anywhere_leaves_what_can_be_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The n-th change of the directory fails; the next write finishes what was begun, or finds nothing begun."""
+    outcomes = set()
+    for n in range(1, 60):
+        root = tmp_path / str(n)
+        partition(root / "orders-0", 10)
+        files = [staged(root, "j", str(task), batch("orders", task % 2, range(20))) for task in range(3)]
+        steps = itertools.count(1)
+
+        def dying(path: Path, steps: Any = steps, n: int = n) -> None:
+            if next(steps) == n:
+                raise OSError(path)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(committing, "_sync_directory", dying)
+            try:
+                committed(root, "j", *files)
+                died = False
+            except OSError:
+                died = True
+        has_manifest = any(root.glob(f"{MANIFEST}*.json"))
+        finished = finish_commits(root)
+        assert finished == has_manifest
+        count = len(values(root))
+        outcomes.add((died, count))
+        assert count in {10, 70}
+        assert count == 70 or not has_manifest
+        assert finish_commits(root) == 0
+        assert problems(root) == []
+        if not died:
+            break
+    assert {(True, 70), (False, 70)} <= outcomes
+
+
+def test_the_next_write_finishes_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = staged(tmp_path, "j", "0", batch("orders", 0, range(20)))
+    with monkeypatch.context() as patch:
+        patch.setattr(committing, "_apply", lambda *_: (_ for _ in ()).throw(OSError("gone")))
+        with pytest.raises(OSError, match="gone"):
+            committed(tmp_path, "j", files)
+    committed(tmp_path, "k", staged(tmp_path, "k", "0", batch("orders", 0, range(5))))
+    assert [offset for _, offset, _ in values(tmp_path)] == list(range(25))
+
+
+def test_a_directory_in_use_is_left_alone(tmp_path: Path) -> None:
+    files = staged(tmp_path, "j", "0", batch("orders", 0, range(20)))
+    lock = DirectoryLock(tmp_path)
+    with pytest.raises(UsageError, match="is in use"):
+        committed(tmp_path, "j", files)
+    lock.close()
+    assert not (tmp_path / "orders-0").exists()
+
+
+def test_batches_continue_in_the_leader_epoch_that_the_partition_has(tmp_path: Path) -> None:
+    shutil.copytree(next(path for path in authentic("4.3.0/segs").rglob("segs-0")), tmp_path / "segs-0")
+    (tmp_path / "segs-0" / "leader-epoch-checkpoint").write_text("0\n1\n6 0\n", encoding="utf-8")
+    committed(tmp_path, "j", staged(tmp_path, "j", "0", batch("segs", 0, range(3))))
+    assert read(tmp_path, ("leaderEpoch",)).column(0).to_pylist()[-3:] == [6, 6, 6]
+    assert read(tmp_path).num_rows > 3, "the checksums are still right"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_quick_encoder_writes_what_the_schema_says(seed: int) -> None:
+    from seglog_format import build_batch, new_record
+
+    chance = random.Random(seed)  # noqa: S311
+    records = [
+        new_record(
+            chance.choice([None, b"", chance.randbytes(chance.randrange(300))]),
+            chance.choice([None, b"", b"key"]),
+            timestamp_ms=chance.choice([-1, 0, 1 << 40, 1700000000000 + chance.randrange(10**6)]),
+            headers=[(b"h" * chance.randrange(90), chance.choice([None, b"", b"v"]))] * chance.randrange(3),
+        )
+        for _ in range(chance.randrange(1, 150))
+    ]
+    made = build_batch(records, base_offset=chance.randrange(1 << 40), codec=chance.choice(list(CompressionCodec)))
+    assert encoded(made) == encode_batch(made)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"path": "x", "compression": "zstd"}, "unknown option"),
+        ({"path": "x", "codec": "zstandard"}, "did you mean zstd"),
+        ({"path": "x", "topic": "no/topic"}, "no name of a topic"),
+        ({"path": "x", "segmentBytes": "big"}, "a number of bytes"),
+        ({}, "no path"),
+    ],
+)
+def test_options_that_make_no_sense(options: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_write_options(options)
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ("`value` binary", "the option topic"),
+        ("`topic` string", "column value"),
+        ("`value` int, `topic` string", "binary or string, not int: cast it"),
+        ("`values` binary", "did you mean value"),
+    ],
+)
+def test_columns_that_cannot_be_written(schema: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message):
+        check_written_schema(struct_type(schema), WriteOptions(tmp_path))
+
+
+def test_text_is_written_and_a_topic_by_option(tmp_path: Path) -> None:
+    made = pa.RecordBatch.from_pydict({"value": ["é", None], "key": ["k", None]})
+    committed(tmp_path, "j", staged(tmp_path, "j", "0", made, topic="words"))
+    assert [(row["topic"], row["partition"], row["value"]) for row in rows(read(tmp_path))] == [
+        ("words", 0, "é".encode()),
+        ("words", 0, None),
+    ]

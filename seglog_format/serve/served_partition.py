@@ -12,12 +12,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING
 
 from seglog_format.errors import FormatError, Location, OffsetOutOfRangeError, TruncatedError, UsageError
 from seglog_format.model import INT64_MAX, CompressionCodec, TailKind
-from seglog_format.serve.slices import Chunk, FileSlice
+from seglog_format.serve.file_state import FileState, last_state, state_of
+from seglog_format.serve.slices import Chunk, taken
 from seglog_format.serve.transactions import ServedTransactions
+from seglog_format.serve.verified_entries import VerifiedEntries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,12 +28,7 @@ if TYPE_CHECKING:
     from seglog_format.log.partition import Partition
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
-    from seglog_format.model import AbortedTxn, Frame, TimestampOffset
-
-MIN_SLICE_SIZE: Final = 1 << 14
-"""Fewer bytes than this are copied: sending them from the file costs more, and an open file."""
-
-FileState: TypeAlias = tuple[int, ...]
+    from seglog_format.model import AbortedTxn, TimestampOffset
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +100,7 @@ class ServedPartition:
         self._lock = Lock()
         self._opened: Partition | None = None
         self._state: FileState = ()
-        self._checked: dict[int, bytearray] = {}
+        self._verified = VerifiedEntries()
         self._transactions = ServedTransactions()
         self._told: set[str] = set()
 
@@ -115,9 +112,9 @@ class ServedPartition:
         return self._opened
 
     def _listed(self) -> Partition:
-        before = _state_of(self.source.path)
+        before = state_of(self.source.path)
         partition = self.source.opener()
-        self._state = before + _last_state(partition)
+        self._state = before + last_state(partition)
         return partition
 
     def rest(self) -> None:
@@ -135,7 +132,7 @@ class ServedPartition:
             if self._opened is not None:
                 self._opened.close()
             self._opened, self._transactions = None, ServedTransactions()
-            self._checked.clear()
+            self._verified.clear()
 
     def look_again(self) -> bool:
         """List the directory anew if it has changed, or its last file has; whether it may have."""
@@ -144,14 +141,14 @@ class ServedPartition:
                 return self._look_again()
             except UsageError:  # a file is gone, which whoever reads next will hear of
                 self._opened, self._transactions = None, ServedTransactions()
-                self._checked.clear()
+                self._verified.clear()
                 return True
 
     def _look_again(self) -> bool:
         known = self._opened
         if known is None:
             return False
-        if _state_of(self.source.path) + _last_state(known) == self._state:
+        if state_of(self.source.path) + last_state(known) == self._state:
             return False
         known.close()
         self._opened = None
@@ -167,7 +164,7 @@ class ServedPartition:
         known = next((each for each in before.segments if each.base_offset == segment.base_offset), None)
         if known is not None and segment.go_on_from(known):
             return True
-        self._checked.pop(segment.base_offset, None)
+        self._verified.forget(segment)
         return known is None
 
     def log_range(self, *, is_committed_only: bool) -> LogRange:
@@ -248,7 +245,7 @@ class ServedPartition:
             if segment.allowed.last >= offset and rest:
                 first = rest if number is None else len(segment.entry(number).data)
                 size = min(rest, max(max_bytes, first if is_first else 0))
-                return Fetched(log, _taken(segment, start, size) if size else None, aborted)
+                return Fetched(log, taken(segment, start, size) if size else None, aborted)
         return Fetched(log, None, aborted)
 
     def _answer(
@@ -256,11 +253,11 @@ class ServedPartition:
     ) -> Fetched:
         """The entries of these numbers, as far as their checksums are right."""
         first, wanted = numbers
-        frame = self._verified_first(segment, first, offset)
-        stop = self._verified_stop(segment, first + 1, wanted)
+        frame = self._verified.first(segment, first, offset)
+        stop = self._verified.stop(segment, first + 1, wanted, self._tell)
         table = segment.entries
         end = table.positions[stop] if stop < len(table.positions) else table.position
-        records = _taken(segment, table.positions[first], end - table.positions[first])
+        records = taken(segment, table.positions[first], end - table.positions[first])
         aborted = self._aborted(offset, table.last_offsets[stop - 1] + 1) if is_committed_only else None
         return Fetched(log, records, aborted, frame.header.codec_id == CompressionCodec.ZSTD)
 
@@ -291,39 +288,6 @@ class ServedPartition:
         else:
             fits = bisect_left(table.positions, start + max_bytes + 1, first) - 1
         return min(fits, bisect_left(table.last_offsets, limit, first))
-
-    def _verified_first(self, segment: LogSegment, number: int, offset: int) -> Frame:
-        frame = segment.entry(number)
-        first = frame.header.base_offset
-        before = number - 1 if first is not None and first > offset and number else number
-        self._verify(segment, before)  # only the one before a gap can tell that nothing is missing (SEG-LKP-017)
-        self._verify(segment, number)
-        return frame
-
-    def _verified_stop(self, segment: LogSegment, start: int, stop: int) -> int:
-        """Number of the first entry that is not right, or ``stop``."""
-        checked = self._marks(segment)
-        number = checked.find(0, start, stop)
-        while number >= 0:
-            try:
-                self._verify(segment, number)
-            except FormatError as error:
-                self._tell(error)
-                return number
-            number = checked.find(0, number + 1, stop)
-        return stop
-
-    def _verify(self, segment: LogSegment, number: int) -> None:
-        marks = self._marks(segment)
-        if not marks[number]:
-            segment.verify_entry(number)
-            marks[number] = 1
-
-    def _marks(self, segment: LogSegment) -> bytearray:
-        """One byte for each entry: whether it was right."""
-        marks = self._checked.setdefault(segment.base_offset, bytearray())
-        marks.extend(bytes(len(segment.entries.positions) - len(marks)))
-        return marks
 
     def _range(self, *, is_committed_only: bool) -> LogRange:
         partition = self._partition
@@ -365,13 +329,6 @@ class ServedPartition:
             self._on_finding(text)
 
 
-def _taken(segment: LogSegment, position: int, size: int) -> Chunk:
-    """Bytes of a log: a few are copied, many stay in their file."""
-    if size < MIN_SLICE_SIZE:
-        return bytes(segment.data[position : position + size])
-    return FileSlice(segment.path, position, size)
-
-
 def _raise_lost_end(segment: LogSegment) -> None:
     """Refuse to pass over bytes at the end of a closed segment that were entries once.
 
@@ -383,21 +340,3 @@ def _raise_lost_end(segment: LogSegment) -> None:
     if is_closed and tail is not None and tail.size and segment.next_offset <= segment.allowed.last:
         expected, found = f"entries up to offset {segment.allowed.last}", f"{tail.size} bytes ({tail.kind.value})"
         raise TruncatedError(Location(segment.path, tail.position), "SEG-LOG-004", expected=expected, found=found)
-
-
-def _state_of(path: Path) -> FileState:
-    """What changes whenever a file does, or a directory.
-
-    Raises:
-        UsageError: it is gone.
-    """
-    try:
-        status = path.stat()
-    except OSError as error:
-        msg = f"{path}: {error.strerror}"
-        raise UsageError(msg) from error
-    return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _last_state(partition: Partition) -> FileState:
-    return _state_of(partition.segments[-1].paths.log) if partition.segments else ()

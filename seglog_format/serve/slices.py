@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Iterable
 
+    from seglog_format.log.segment import LogSegment
+
+MIN_SLICE_SIZE: Final = 1 << 14
+"""Fewer bytes than this are copied: sending them from the file costs more, and an open file."""
+
 COPY_SIZE: Final = 1 << 18
 """Bytes that are read at a time where the system cannot send from a file."""
 
@@ -98,3 +103,10 @@ def close_all(chunks: Iterable[Chunk]) -> None:
     for chunk in chunks:
         if isinstance(chunk, FileSlice):
             chunk.close()
+
+
+def taken(segment: LogSegment, position: int, size: int) -> Chunk:
+    """Bytes of a log: a few are copied, many stay in their file."""
+    if size < MIN_SLICE_SIZE:
+        return bytes(segment.data[position : position + size])
+    return FileSlice(segment.path, position, size)

@@ -288,9 +288,9 @@ class LogSegment:
         Raises:
             UsageError: the file is gone, or may not be read.
         """
-        self._table.go_on_from(other._table)  # noqa: SLF001 - of the same class
+        self._table.go_on_from(other._table)
         if not self._table.positions:
-            return not other._table.positions  # noqa: SLF001 - of the same class
+            return not other._table.positions
         try:
             last = self.entry(len(self._table.positions) - 1)
             is_same = (last.header.last_offset, last.end) == (self._table.last_offsets[-1], self._table.position)

@@ -7,15 +7,18 @@ from typing import Final
 
 import click
 
-from seglog_format.cli.output import write_text
+from seglog_format.cli.options import json_option
+from seglog_format.cli.output import write_json, write_text
 
 EPILOG: Final = """\b
 Examples:
-  seglog warm"""
+  seglog warm --json
+  NUMBA_CACHE_DIR=/var/cache/seglog seglog warm"""
 
 
 @click.command(epilog=EPILOG)
-def command() -> None:
+@json_option
+def command(*, as_json: bool) -> None:
     """Compile the columnar engine for this machine, so that no other command has to.
 
     What is compiled is kept beside the package, or in the user's cache directory where that is read-only, or where
@@ -25,6 +28,9 @@ def command() -> None:
 
     started = time.monotonic()
     kernels = list(engine("warm").warm())
+    seconds = round(time.monotonic() - started, 1)
     count = sum(is_new for _, is_new in kernels)
-    what = f"{count} compiled in {time.monotonic() - started:.1f} s" if count else "all compiled before"
-    write_text(f"{len(kernels)} kernels: {what}")
+    if as_json:
+        write_json({"kernels": len(kernels), "compiled": count, "seconds": seconds})
+    else:
+        write_text(f"{len(kernels)} kernels: {f'{count} compiled in {seconds} s' if count else 'all compiled before'}")

@@ -32,7 +32,9 @@ REPLICAS: Final = (LONGEST, "first", "all")
 REFUSE: Final = "refuse"
 RECREATED: Final = (REFUSE, "keep")
 HONOUR: Final = "honour"
-LOG_START: Final = (HONOUR, "ignore")
+IGNORE: Final = "ignore"
+LOG_START: Final = (HONOUR, IGNORE)
+TIME_INDEX: Final = ("trust", IGNORE)
 STRATEGIES: Final = ("error", "latest")
 
 OPTIONS: Final = (
@@ -60,6 +62,7 @@ OPTIONS: Final = (
     "replicas",
     "recreatedTopics",
     "logStartOffset",
+    "timeIndex",
     "outputLimit",
 )
 """Every option of a batch read."""
@@ -97,6 +100,7 @@ class ReadOptions:
         replicas: which one is read of a partition that is found more than once.
         recreated: what to do where directories of one partition have several topic ids.
         log_start: whether what lies below the checkpointed log start offset is hidden.
+        time_index: whether a time index may say that older records need not be looked at.
         limit: bytes that decompressing one entry may produce at most.
         rows_per_trigger, size_per_trigger: what a step of a stream reads at most; None for all there is.
     """
@@ -117,6 +121,7 @@ class ReadOptions:
     replicas: str = LONGEST
     recreated: str = REFUSE
     log_start: str = HONOUR
+    time_index: str = TIME_INDEX[0]
     limit: int = DEFAULT_OUTPUT_LIMIT
     rows_per_trigger: int | None = None
     size_per_trigger: int | None = None
@@ -162,6 +167,7 @@ def parse_options(raw: Mapping[str, str], *, more: tuple[str, ...] = ()) -> Read
         "replicas": _chosen(given, "replicas", REPLICAS),
         "recreated": _chosen(given, "recreatedTopics", RECREATED),
         "log_start": _chosen(given, "logStartOffset", LOG_START),
+        "time_index": _chosen(given, "timeIndex", TIME_INDEX),
         "limit": parsed(given, "outputLimit", parse_size),
         "rows_per_trigger": parsed(given, "maxOffsetsPerTrigger", parse_count),
         "size_per_trigger": parsed(given, "maxBytesPerTrigger", parse_size),

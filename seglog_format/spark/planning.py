@@ -16,8 +16,9 @@ from seglog_format.log.listing import SegmentFiles
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import INT64_MAX, Frame
 from seglog_format.spark.discovery import choose, find_replicas
-from seglog_format.spark.filters import EVERYTHING, Narrowed
+from seglog_format.spark.filters import EVERYTHING, INT64_MIN, Narrowed
 from seglog_format.spark.offsets import Bounds, resolve_end, resolve_start
+from seglog_format.spark.options import IGNORE
 from seglog_format.spark.pieces import DirectoryTask, Piece, Task
 
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ def pieces_of(
     first = max(bounds.start, narrowed.from_offset, partition.log_start_offset)
     end = min(INT64_MAX if bounds.end is None else bounds.end, narrowed.to_offset)
     last = partition.segments[-1] if partition.segments else None
+    if options.time_index == IGNORE:
+        narrowed = replace(narrowed, from_timestamp_ms=INT64_MIN)
     pieces = []
     for segment in partition.segments:
         may_hold = segment.base_offset < end and segment.allowed.last >= first and first < end

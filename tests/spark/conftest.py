@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from typing import TYPE_CHECKING
 
@@ -9,12 +10,19 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory that the programs of Spark are started in, and to which relative paths of a query belong."""
+    return tmp_path_factory.mktemp("spark")
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, place: Path) -> Iterator[SparkSession]:
     """A session on two cores, as users get it from us."""
     from seglog_format.spark import session
 
@@ -27,6 +35,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.ui.showConsoleProgress": "false",
     }
     logging.getLogger("py4j").setLevel(logging.ERROR)
-    made = session("seglog tests", master="local[2]", settings=settings)
+    with contextlib.chdir(place):
+        made = session("seglog tests", master="local[2]", settings=settings)
     yield made
     made.stop()

@@ -127,6 +127,16 @@ def test_a_time_range_skips_segments(orders: Path) -> None:
     assert [row["offset"] for row in rows(read(orders / "orders-0", ("offset",), narrowed))] == [350, 351, 352]
 
 
+def test_a_time_index_that_lies_is_not_believed_where_it_is_said(orders: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(orders / "orders-0", tmp_path / "orders-0")
+    for index in copy.glob("*.timeindex"):
+        index.write_bytes(b"\0" * 7 + b"\1" + b"\0\0\0\1")  # nothing up to offset 1 is younger than 1 ms after 1970
+    narrowed = replace(EVERYTHING, from_timestamp_ms=START_MS + 350_000, to_timestamp_ms=START_MS + 352_000)
+    assert len(pieces(copy, narrowed)) == 1
+    found = rows(read(copy, ("offset",), narrowed, timeIndex="ignore"))
+    assert [row["offset"] for row in found] == [350, 351, 352]
+
+
 class TestOffsets:
     """Start and end by options."""
 

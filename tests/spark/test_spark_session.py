@@ -155,12 +155,12 @@ def test_what_spark_imports_in_every_program_is_light_and_never_fails() -> None:
     assert alone.stdout == "False\n"
 
 
-def test_the_page_is_what_happens(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_is_what_happens(spark: SparkSession, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import demo_data
 
     page = (REPOSITORY / "docs" / "how-to" / "query-with-spark.md").read_text(encoding="utf-8")
-    demo_data.unpack(tmp_path / "demo")
-    monkeypatch.chdir(tmp_path)
+    demo_data.unpack(place / "demo")
+    monkeypatch.chdir(place)
     scope: dict[str, Any] = {}
     for block in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
         code = compile(block, "query-with-spark.md", "exec")

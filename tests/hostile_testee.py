@@ -12,6 +12,7 @@ from pathlib import Path
 
 MODE = sys.argv[1]
 STATE = Path(sys.argv[2]) if len(sys.argv) > 2 else None
+ASKED: list[int] = []
 RIGHT = {"ok": True, "batches": [], "consumed": 0, "tail": None}
 FEATURES = {"magic": [0, 1, 2], "codec": ["none"], "batchMeta": True, "partialTail": True, "control": "surfaced"}
 HELLO = {
@@ -118,6 +119,9 @@ def misbehave(seq: int) -> None:  # noqa: C901, PLR0912, PLR0915 - a list of bad
                 STATE.touch()
                 os.abort()
             answer(seq, RIGHT)
+        case "tired":
+            answer(seq, {**RIGHT, "consumed": 1} if ASKED else RIGHT)
+            ASKED.append(seq)
         case "shape":
             answer(seq, {"ok": True, "batches": [3], "consumed": 0, "tail": None})
         case "error":

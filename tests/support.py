@@ -6,7 +6,6 @@ import atexit
 import gzip
 import json
 import os
-import tarfile
 import tempfile
 import tomllib
 from functools import cache
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from unpacking import unpack_archive
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 FIXTURES = REPOSITORY / "fixtures"
@@ -66,8 +66,7 @@ def bundled_description(name: str) -> dict[str, Any]:
 @cache
 def _unpacked(archive: Path, name: str) -> Path:
     target = Path(_unpacked_root().name) / name
-    with tarfile.open(archive) as files:
-        files.extractall(target, filter="data")
+    unpack_archive(archive, target)
     return target
 
 

@@ -106,7 +106,20 @@ def test_answers_out_of_order_show_at_the_next_case() -> None:
 def test_what_happens_once_does_not_count(tmp_path: Path) -> None:
     result = examined("once", tmp_path / "state")
     assert result.verdict is Verdict.PASS
-    assert result.notes == ("crash at first (ended by SIGABRT), not in a fresh process",)
+    assert result.notes == ("CRASH at first (ended by SIGABRT), not in a fresh process",)
+
+
+def test_what_only_earlier_cases_bring_about_does_not_count() -> None:
+    examiner = Examiner(hostile("tired"), seconds=20 * SECONDS)
+    try:
+        results = [examiner.examine(EMPTY, Verdict.PASS) for _ in range(3)]
+        unlisted = examiner.examine(EMPTY)
+    finally:
+        examiner.close()
+    assert [result.verdict for result in results] == [Verdict.PASS] * 3
+    note = "DIFFER at first (consumed: expected 0, found 1), not in a fresh process"
+    assert [result.notes for result in results] == [(), (note,), (note,)]
+    assert unlisted.verdict is Verdict.DIFFER
 
 
 def test_what_is_known_need_not_happen_twice(tmp_path: Path) -> None:

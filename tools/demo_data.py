@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import tarfile
 from pathlib import Path
+
+from unpacking import unpack_archive
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 FIXTURES = REPOSITORY / "fixtures"
@@ -36,13 +37,7 @@ def _unpack_all(target: Path) -> None:
     for case in sorted(FIXTURES.glob("kafka-*/*/files.tar.gz")):
         version, name = case.parent.parent.name, case.parent.name
         if not name.startswith(LEFT_OUT):
-            _extract(case, target / version)
-    _extract(FIXTURES / BROKEN / "files.tar.gz", target / "unpacking")
+            unpack_archive(case, target / version)
+    unpack_archive(FIXTURES / BROKEN / "files.tar.gz", target / "unpacking")
     (target / "unpacking" / "before").rename(target / "broken")
     shutil.rmtree(target / "unpacking")
-
-
-def _extract(archive: Path, target: Path) -> None:
-    target.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(archive) as files:
-        files.extractall(target, filter="data")

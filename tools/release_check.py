@@ -12,11 +12,12 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import venv
 from pathlib import Path
 from typing import Final
+
+from unpacking import unpack_archive
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 DIST: Final = REPOSITORY / "dist"
@@ -77,8 +78,7 @@ def try_wheel(wheel: Path, programs: Path, place: Path) -> None:
 
 def take_tour(source: Path, programs: Path, place: Path) -> None:
     """The tour of ``make demo``, with the tools of the sdist and the package of the wheel."""
-    with tarfile.open(source) as archive:
-        archive.extractall(place, filter="data")
+    unpack_archive(source, place)
     (unpacked,) = (path for path in place.iterdir() if path.name == source.name.removesuffix(".tar.gz"))
     run([str(programs / "python"), "-P", "tools/demo.py"], unpacked, quiet=True, path=unpacked / "tools")
 

@@ -57,6 +57,11 @@ class KnownFailures:
     version: str = ""
     entries: Mapping[str, Known] = field(default_factory=dict)
 
+    def expected(self, case: str) -> Verdict | None:
+        """What the list makes of a case: its failure, or that it passes; None where the list is empty."""
+        entry = self.entries.get(case)
+        return entry.verdict if entry is not None else Verdict.PASS if self.entries else None
+
     def applied(self, result: Result) -> Result:
         """A result as the list makes it: XFAIL where it fails as listed, XPASS where it passes against the list."""
         known = self.entries.get(result.case)

@@ -182,9 +182,8 @@ class Runner:
             if self._is_interrupted:
                 return
             key = (outcome.name, outcome.version, case.id, case.digest)
-            entry = outcome.known.entries.get(case.id)
             asked = self.options.earlier.get(key) or smoked.get(case.id)
-            result = asked or examiner.examine(case, entry.verdict if entry else None)
+            result = asked or examiner.examine(case, outcome.known.expected(case.id))
             result = outcome.known.applied(result)
             outcome.results.append(result)
             self._tell(outcome, result)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import conformance_pages
 import demo_data
 import explorer_page
 import machine_readable
@@ -24,6 +25,7 @@ import report_pages
 import serve_pages
 import structure_pages
 import transcripts
+import verdicts
 from requirement_trace import Trace, join
 
 from seglog_format import errors
@@ -59,6 +61,7 @@ def generated() -> dict[str, str]:
         explorer_page.TABLES: explorer_page.tables(),
         **performance_page.pages(NOTICE),
         **serve_pages.pages(NOTICE),
+        **conformance_pages.pages(NOTICE),
         **structure_pages.pages(NOTICE),
     }
     return pages | {"docs/reference/index.md": index_page(pages)}
@@ -109,6 +112,8 @@ def _requirement(trace: Trace) -> Iterator[str]:
         ("Broken in", trace.damaged),
     )
     yield from (f"- {label}: {_some(values)}" for label, values in rows if values)
+    if kept := verdicts.told(entry.id, "../"):
+        yield f"- Kept by: {kept}"
     yield ""
 
 
@@ -155,12 +160,18 @@ def command_line_page() -> str:
     return "\n".join(lines)
 
 
-def with_transcripts(directory: Path) -> Iterator[tuple[str, str]]:
-    """Every page with commands or Python in it, run anew."""
+def with_transcripts(made: dict[str, str], directory: Path) -> Iterator[tuple[str, str]]:
+    """Every page with commands or Python in it, run anew.
+
+    Args:
+        made: the generated pages; of all others, what is committed counts.
+        directory: to run in.
+    """
     for path in sorted([REPOSITORY / "README.md", *REPOSITORY.glob("docs/**/*.md")]):
-        shown = path.read_text(encoding="utf-8")
+        name = path.relative_to(REPOSITORY).as_posix()
+        shown = made.get(name) or path.read_text(encoding="utf-8")
         if transcripts.BLOCK.search(shown):
-            yield path.relative_to(REPOSITORY).as_posix(), transcripts.refreshed(shown, directory)
+            yield name, transcripts.refreshed(shown, directory)
 
 
 def out_of_date(pages: dict[str, str]) -> list[str]:
@@ -183,7 +194,7 @@ def main() -> int:
     pages = generated()
     with tempfile.TemporaryDirectory() as name:
         demo_data.unpack(Path(name) / "demo")
-        pages |= dict(with_transcripts(Path(name)))
+        pages |= dict(with_transcripts(pages, Path(name)))
     for path in out_of_date(pages):
         print(f"{path}: out of date" if check else f"writing {path}")
         if not check and path in pages:

@@ -44,12 +44,16 @@ LINKABLE = re.compile(r"(?<![\w\[#/>-])(`?)(SEG-[A-Z]{3}-\d{3})\1(?![\w\]-])")
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the chapters and the generated pages into the navigation, in chapter order."""
+    pages = _conformance_pages()
+    config.nav = [section for section in config.nav or [] if pages or "Conformance" not in section]
     chapters = [f"spec/{path.name}" for path in sorted((REPOSITORY / "spec").glob("*.md"))]
-    for section in config.nav or []:
+    for section in config.nav:
         if "Specification" in section:
             section["Specification"] = ["spec/index.md", *chapters]
         if "Reference" in section:
             section["Reference"] = ["reference/index.md", *_reference_pages(chapters)]
+        if "Conformance" in section:
+            section["Conformance"] = pages
         if "Explanation" in section and (REPOSITORY / "docs" / PERFORMANCE).exists():
             section["Explanation"].append(PERFORMANCE)
     return config
@@ -60,6 +64,11 @@ def _reference_pages(chapters: list[str]) -> list[str]:
     stems = [Path(chapter).stem.partition("-")[2] for chapter in chapters]
     structures = [stem for stem in stems if stem in pages]
     return [f"reference/{stem}.md" for stem in [*structures, *sorted(pages - set(structures))]]
+
+
+def _conformance_pages() -> list[str]:
+    names = sorted(path.name for path in (REPOSITORY / "docs" / "conformance").glob("*.md"))
+    return [f"conformance/{name}" for name in sorted(names, key=lambda name: name != "index.md")]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

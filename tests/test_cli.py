@@ -413,6 +413,11 @@ def test_verify_of_a_sound_directory(cli: Seglog, segments: Path) -> None:
     assert cli("verify", "--json", segments) == ""
 
 
+def test_verify_takes_several_paths(cli: Seglog, segments: Path, crashed: Path) -> None:
+    assert cli("verify", segments, crashed, segments, status=FINDINGS) == cli("verify", crashed, status=FINDINGS)
+    assert cli("verify", *sorted(segments.glob("*.*index"))).startswith("nothing found")
+
+
 def test_verify_names_file_position_and_requirement(cli: Seglog, crashed: Path) -> None:
     findings = cli.lines("verify", crashed, status=FINDINGS)
     (error,) = [finding for finding in findings if finding["severity"] == "error"]

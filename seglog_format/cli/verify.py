@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from seglog_format.cli.main import FINDINGS
-from seglog_format.cli.options import engine_option, json_option, limit_option, path_argument
+from seglog_format.cli.options import PATH, engine_option, json_option, limit_option
 from seglog_format.cli.output import is_busy, progress, write_json, write_text
 
 if TYPE_CHECKING:
@@ -21,13 +21,14 @@ EPILOG: Final = """\b
 Examples:
   seglog verify my-topic-0
   seglog verify --severity error /var/lib/kafka/data
+  seglog verify topic-0/*.log topic-0/*.index
   seglog verify --json my-topic-0 | jq -r .requirement | sort | uniq -c"""
 
 SEVERITIES: Final = ("error", "warning", "note")
 
 
 @click.command(epilog=EPILOG)
-@path_argument
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
 @json_option
 @click.option(
     "--severity",
@@ -38,8 +39,8 @@ SEVERITIES: Final = ("error", "warning", "note")
 )
 @limit_option
 @engine_option
-def command(path: Path, *, as_json: bool, severity: str, limit: int, engine: str) -> int:
-    """Check the files at PATH against the numbered requirements of the specification.
+def command(paths: tuple[Path, ...], *, as_json: bool, severity: str, limit: int, engine: str) -> int:
+    """Check the files at each PATH against the numbered requirements of the specification.
 
     A broken MUST is an error, a broken SHOULD a warning; a note tells of something legal that is worth knowing. Only
     errors make the exit status 1. 'seglog explain' prints a requirement.
@@ -49,13 +50,15 @@ def command(path: Path, *, as_json: bool, severity: str, limit: int, engine: str
 
     counts: Counter[str] = Counter()
     shown = SEVERITIES[: SEVERITIES.index(severity) + 1]
-    size = size_of_logs(path)
+    size = sum(map(size_of_logs, paths))
     clearer = clearer_for(engine, size)
     with progress("Verifying", size) as advance:
-        for finding in verify(path, limit=limit, copy=is_busy(path), advance=_total(advance), clearer=clearer):
-            counts[finding.severity.value] += 1
-            if finding.severity.value in shown:
-                _write(finding, as_json=as_json)
+        add = _total(advance)
+        for path in paths:
+            for finding in verify(path, limit=limit, copy=is_busy(path), advance=add, clearer=clearer):
+                counts[finding.severity.value] += 1
+                if finding.severity.value in shown:
+                    _write(finding, as_json=as_json)
     if not as_json:
         from seglog_format.cli.render_findings import summary
 

@@ -56,6 +56,7 @@ def modules() -> Path:
 
 def _install(packages: list[str]) -> None:
     options = ["--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    options += ["--fetch-retries=1", "--fetch-timeout=60000"]  # who cannot reach the registry hears of it soon
     command = ["npm", "install", "--prefix", str(HOME), *options, *packages]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)

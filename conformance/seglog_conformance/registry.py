@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,8 +21,13 @@ from seglog_conformance.process import Command, ProcessTestee
 from seglog_conformance.protocol import schema_errors
 from seglog_conformance.testee import MEBIBYTE
 
+try:
+    import fcntl
+except ImportError:  # not everywhere are there locks of this kind
+    fcntl = None  # type: ignore[assignment]
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
     from seglog_conformance.protocol import Json
@@ -36,6 +42,7 @@ DIRECT: Final = (REFERENCE, COLUMNAR)
 """Testees that live in this process."""
 STAMP: Final = ".built"
 LOG: Final = "build.log"
+LOCK: Final = ".lock"
 SHARED: Final = "_shared"
 """What several adapters use stands in a directory of this name beside them."""
 CLAIMS: Final = "bugs.toml"
@@ -237,17 +244,29 @@ class Builder:
             msg = f"{adapter.name} needs {', '.join(missing)}"
             raise UnavailableError(msg)
         place, mark = self.place(adapter, version), _source_digest(adapter)
-        stamp = place / STAMP
-        if not self.rebuild and stamp.is_file() and stamp.read_text(encoding="utf-8") == mark:
-            return
         place.mkdir(parents=True, exist_ok=True)
-        stamp.unlink(missing_ok=True)
+        with _alone_in(place):
+            stamp = place / STAMP
+            if self.rebuild or not stamp.is_file() or stamp.read_text(encoding="utf-8") != mark:
+                self._run_steps(adapter, version, place)
+                stamp.write_text(mark, encoding="utf-8")
+
+    def _run_steps(self, adapter: Adapter, version: str, place: Path) -> None:
+        (place / STAMP).unlink(missing_ok=True)
         words = self._words(adapter, version)
         environment = {**os.environ, **{name: _filled(value, words) for name, value in adapter.environment.items()}}
         with (place / LOG).open("wb") as log:
             for command in adapter.build:
                 _run_step([_filled(argument, words) for argument in command], place, environment, log)
-        stamp.write_text(mark, encoding="utf-8")
+
+
+@contextmanager
+def _alone_in(place: Path) -> Iterator[None]:
+    """Wait until no other process builds there; where the system has no such locks, do not."""
+    with (place / LOCK).open("w") as lock:
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _run_step(command: list[str], place: Path, environment: dict[str, str], log: BinaryIO) -> None:

@@ -7,12 +7,33 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seglog_format.columnar.arrays import readable
-from seglog_format.columnar.compiled import kernel
-from seglog_format.columnar.entries import UNKNOWN_OFFSET, entry_offsets, entry_size
+from seglog_format.columnar.compiled import inlined, kernel
+from seglog_format.columnar.entries import DOUBT, UNKNOWN_OFFSET, entry_offsets, entry_size
 from seglog_format.columnar.memory import region
 
 if TYPE_CHECKING:
-    from seglog_format.columnar.arrays import Bytes, Numbers
+    from seglog_format.columnar.arrays import Bytes, Numbers, Region
+
+
+@inlined
+def _regular(data: Region, position: int, end: int, previous: int, lowest: int, highest: int) -> tuple[int, int, int]:
+    """Size, first and last offset of the entry at a position; a negative size where it is not one that may stand there.
+
+    Args:
+        data: bytes of the log.
+        position: where the entry begins.
+        end: of the log.
+        previous: last offset of the entry before.
+        lowest: offset that the log can hold.
+        highest: offset that the log can hold.
+    """
+    entry = entry_size(data, position, end)
+    if entry < 0:
+        return entry, 0, 0
+    first, last = entry_offsets(data, position)
+    if last <= previous or last > highest or (first != UNKNOWN_OFFSET and first < lowest):
+        return DOUBT, 0, 0
+    return entry, first, last
 
 
 @kernel
@@ -32,11 +53,8 @@ def next_range(log: Bytes, state: Numbers, size: int) -> bool:
     position, previous = state[0], state[1]
     stop = position + size
     while 0 <= position < stop:
-        entry = entry_size(data, position, end)
+        entry, _, last = _regular(data, position, end, previous, state[2], state[3])
         if entry < 0:
-            break
-        first, last = entry_offsets(data, position)
-        if last <= previous or last > state[3] or (first != UNKNOWN_OFFSET and first < state[2]):
             break
         position, previous = position + entry, last
     state[0], state[1] = position, previous
@@ -60,11 +78,8 @@ def seek(log: Bytes, state: Numbers, offset: int) -> bool:
     position, previous = state[0], state[1]
     is_found = False
     while position >= 0:
-        entry = entry_size(data, position, end)
+        entry, first, last = _regular(data, position, end, previous, state[2], state[3])
         if entry < 0:
-            break
-        first, last = entry_offsets(data, position)
-        if last <= previous or last > state[3] or (first != UNKNOWN_OFFSET and first < state[2]):
             break
         if last >= offset:
             is_found = first != UNKNOWN_OFFSET and first <= offset

@@ -20,6 +20,10 @@ PACKAGES: Final = {
     "playwright-core": "1.65.1",
 }
 INSTALL_SECONDS: Final = 300
+INSTALL_OPTIONS: Final = (
+    *("--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"),
+    *("--fetch-retries=1", "--fetch-timeout=60000"),  # who cannot reach the registry hears of it soon
+)
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -55,9 +59,7 @@ def modules() -> Path:
 
 
 def _install(packages: list[str]) -> None:
-    options = ["--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    options += ["--fetch-retries=1", "--fetch-timeout=60000"]  # who cannot reach the registry hears of it soon
-    command = ["npm", "install", "--prefix", str(HOME), *options, *packages]
+    command = ["npm", "install", "--prefix", str(HOME), *INSTALL_OPTIONS, *packages]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
     except subprocess.TimeoutExpired as error:

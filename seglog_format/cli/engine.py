@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.cli.options import ENGINES
 
@@ -32,10 +32,11 @@ def is_columnar(choice: str, size: int) -> bool:
     return choice == columnar
 
 
-def clearer_for(choice: str, size: int) -> Clearer | None:
-    """What passes over entries that no check has anything to say about; None for the reference.
+def _module(name: str, choice: str, size: int) -> Any:  # noqa: ANN401 - whichever it is, imported only here
+    """A module of the columnar engine; None where the reference is to read.
 
     Args:
+        name: of the module.
         choice: what the user said.
         size: bytes of the logs to be read.
 
@@ -46,44 +47,34 @@ def clearer_for(choice: str, size: int) -> Clearer | None:
         return None
     from seglog_format.log.scanning import engine
 
-    found: Clearer = engine("clear").Clearing
-    return found
+    return engine(name)
+
+
+def clearer_for(choice: str, size: int) -> Clearer | None:
+    """What passes over entries that no check has anything to say about; None for the reference.
+
+    Arguments and errors are those of `_module`.
+    """
+    module = _module("clear", choice, size)
+    return None if module is None else module.Clearing
 
 
 def volume_for(choice: str, size: int) -> Volume | None:
     """What recovers and indexes what is regular; None for the reference.
 
-    Args:
-        choice: what the user said.
-        size: bytes of the logs to be read.
-
-    Raises:
-        UsageError: the columnar engine was asked for, and is not installed.
+    Arguments and errors are those of `_module`.
     """
-    if not is_columnar(choice, size):
-        return None
-    from seglog_format.log.scanning import engine
-
-    found: Volume = engine("index_volume").ColumnarVolume()
-    return found
+    module = _module("index_volume", choice, size)
+    return None if module is None else module.ColumnarVolume()
 
 
 def tables_for(choice: str, size: int) -> TableParts | None:
     """What walks over the headers of regular entries; None for the reference.
 
-    Args:
-        choice: what the user said.
-        size: bytes of the logs to be read.
-
-    Raises:
-        UsageError: the columnar engine was asked for, and is not installed.
+    Arguments and errors are those of `_module`.
     """
-    if not is_columnar(choice, size):
-        return None
-    from seglog_format.log.scanning import engine
-
-    found: TableParts = engine("batch_table").table_parts
-    return found
+    module = _module("batch_table", choice, size)
+    return None if module is None else module.table_parts
 
 
 def size_of_logs(path: Path) -> int:

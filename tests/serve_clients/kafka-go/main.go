@@ -48,19 +48,9 @@ func lookups(ctx context.Context, address string, task Task) (any, error) {
 		return nil, err
 	}
 	defer conn.Close()
-	found := []any{}
-	for _, timestamp := range task.Timestamps {
-		offset, err := conn.ReadOffset(time.UnixMilli(timestamp))
-		if err != nil {
-			return nil, err
-		}
-		if offset < 0 {
-			found = append(found, nil)
-		} else {
-			found = append(found, []any{nil, offset})
-		}
-	}
-	return found, nil
+	return offsetsAt(task.Timestamps, func(timestamp int64) (int64, error) {
+		return conn.ReadOffset(time.UnixMilli(timestamp))
+	})
 }
 
 func group(ctx context.Context, address string, task Task) (any, error) {

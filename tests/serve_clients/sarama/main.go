@@ -63,19 +63,9 @@ func lookups(_ context.Context, address string, task Task) (any, error) {
 		return nil, err
 	}
 	defer client.Close()
-	found := []any{}
-	for _, timestamp := range task.Timestamps {
-		offset, err := client.GetOffset(task.Topic, 0, timestamp)
-		if err != nil {
-			return nil, err
-		}
-		if offset < 0 {
-			found = append(found, nil)
-		} else {
-			found = append(found, []any{nil, offset})
-		}
-	}
-	return found, nil
+	return offsetsAt(task.Timestamps, func(timestamp int64) (int64, error) {
+		return client.GetOffset(task.Topic, 0, timestamp)
+	})
 }
 
 type member struct {

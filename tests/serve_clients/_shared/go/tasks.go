@@ -39,6 +39,23 @@ func millis(at time.Time) int64 {
 	return at.UnixMilli()
 }
 
+// Some libraries tell the offset of a timestamp, and not which timestamp stands there; nothing is below 0.
+func offsetsAt(timestamps []int64, ask func(int64) (int64, error)) (any, error) {
+	found := []any{}
+	for _, timestamp := range timestamps {
+		offset, err := ask(timestamp)
+		if err != nil {
+			return nil, err
+		}
+		if offset < 0 {
+			found = append(found, nil)
+		} else {
+			found = append(found, []any{nil, offset})
+		}
+	}
+	return found, nil
+}
+
 func run(carryOut map[string]func(context.Context, string, Task) (any, error)) {
 	var told struct {
 		Port  int

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A machine with no Java, and a directory for temporary files."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("JAVA_HOME", "")  # noted even where there is none, so that what a test sets does not outlive it
+    monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setattr(java.tempfile, "gettempdir", lambda: str(tmp_path))
     return tmp_path
 

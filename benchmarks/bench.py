@@ -1,7 +1,8 @@
 """``make bench``: the columnar engine against every implementation that is there, in one session.
 
 Data comes from seeds and is kept, peers are built once. All take turns, all have to find the same contents, and what
-counts are ratios: to the best of the others, and to what this machine allows.
+counts are ratios: to the best of the others, and to what this machine allows. Each piece is kept as soon as it is
+measured: one that fails loses no other, and `--resume` goes on where a run ended.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +20,7 @@ from datasets import BUILD, DataSet, data_set
 from harness import machine
 from limits import Limit, codec_limit, memory_limits
 from peers import OURS, PROGRAMS
-from pipe import NotBuiltError, PeerError
+from pieces import Pieces
 from ratios import ratios
 from recipes import RECIPES
 from session import Session
@@ -28,6 +30,8 @@ from works import TEXT, WORKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from works import Work
 
 PARTS: Final = ("works", "limits", "verify", "memory", "articles")
 MEMORY_DATA: Final = ("u100", "jlz4")
@@ -58,6 +62,8 @@ class Bench:
             "rounds": given.rounds,
             "machine": {**machine(), "processor": processor()},
         }
+        terms = {name: self.report[name] for name in ("seed", "scale", "rounds")}
+        self.pieces = Pieces(given.json.with_suffix(".partial"), terms, say, resume=given.resume)
         recipes = [recipe for recipe in RECIPES if not given.data or recipe.name in given.data]
         self.data: dict[str, DataSet] = {}
         for recipe in recipes:
@@ -91,28 +97,34 @@ class Bench:
             if name in self.given.parts:
                 part()
         self.report["ratios"] = ratios(self.report["results"], self.report["limits"])
+        self.report["failed"] = self.pieces.failed
         say_ratios(self.report["ratios"], say)
         self.report["loadAverageAtEnd"] = round(os.getloadavg()[0], 1)
         return self.report
 
     def _limits(self) -> None:
         """Of memory and checksums over one log; a log a second for each set that they bound."""
+        found = self.pieces.measured("limits", self._limits_found)
+        if found is not None:
+            self.report["limits"] = found
+            say_limits(found, say)
+
+    def _limits_found(self) -> dict[str, Any]:
         speeds: dict[str, Limit] = {}
         if "u100" in self.data:
             speeds = memory_limits(self.data["u100"], self.given.rounds)
-        logs = {
+        logs: dict[str, dict[str, float]] = {
             kind: {name: limit.best * 1e6 / self.data[name].size for name in LIMITED if name in self.data}
             for kind, limit in speeds.items()
         }
         compressed = [self.data[name] for name in (*TEXT, "m1lz4") if name in self.data]
         codecs = {each.name: codec_limit(each, self.given.rounds) for each in compressed}
         logs["codec"] = {name: limit.best * 1e6 / self.data[name].size for name, limit in codecs.items()}
-        self.report["limits"] = {
+        return {
             "megabytesPerSecond": {kind: {"best": limit.best, **limit.ways} for kind, limit in speeds.items()},
             "codecs": {name: {"best": limit.best, **limit.ways} for name, limit in codecs.items()},
             "logsPerSecond": logs,
         }
-        say_limits(self.report["limits"], say)
 
     def _works(self) -> None:
         with Session(self.given.programs, say) as session:
@@ -121,25 +133,27 @@ class Bench:
             for name, reason in session.missing.items():
                 say(f"passed over: {name}: {reason}")
             for work in WORKS:
-                if self.given.works and work.name not in self.given.works:
-                    continue
-                rows = [
-                    row
-                    for name in work.data
-                    if name in self.data
-                    for row in session.measured(work, self.data[name], self.given.rounds)
-                ]
-                self.failed |= any(row.agrees is False for row in rows)
-                told = [row.told() for row in rows]
-                self.report["results"] += told
-                say_rows(work.title, told, say)
+                if not self.given.works or work.name in self.given.works:
+                    self._work(session, work)
+
+    def _work(self, session: Session, work: Work) -> None:
+        told: list[dict[str, Any]] = []
+        for data in (self.data[name] for name in work.data if name in self.data):
+            told += self.pieces.measured(f"{work.key} {data.name}", partial(self._rows, session, work, data)) or []
+        self.failed |= any(row.get("agrees") is False for row in told)
+        self.report["results"] += told
+        say_rows(work.title, told, say)
+
+    def _rows(self, session: Session, work: Work, data: DataSet) -> list[dict[str, Any]]:
+        return [row.told() for row in session.measured(work, data, self.given.rounds)]
 
     def _verify(self) -> None:
         java = next(program for program in PROGRAMS if program.name == "java")
         has_java = not java.missing() and (java.home / "built").exists() and "java" in (self.given.programs or ["java"])
         for name in VERIFIED:
             if name in self.data:
-                told = verify_rows(self.data[name], min(self.given.rounds, 3), java=has_java)
+                rows = partial(verify_rows, self.data[name], min(self.given.rounds, 3), java=has_java)
+                told = self.pieces.measured(f"verify {name}", rows) or []
                 self.report["results"] += told
                 say_rows("whole process, verify", told, say)
 
@@ -147,17 +161,18 @@ class Bench:
         found: list[dict[str, Any]] = []
         for name in MEMORY_DATA:
             if name in self.data:
-                try:
-                    with OURS.start() as fresh:
-                        found += memory_growth(fresh, self.data[name], self.given.scale)
-                except (NotBuiltError, PeerError) as error:
-                    found.append({"data": name, "note": str(error)})
+                found += self.pieces.measured(f"memory {name}", partial(self._growth, name)) or []
         self.report["memory"] = found
         say_memory(found, say)
 
+    def _growth(self, name: str) -> list[dict[str, Any]]:
+        with OURS.start() as fresh:
+            return memory_growth(fresh, self.data[name], self.given.scale)
+
     def _articles(self) -> None:
         if ARTICLES_DATA in self.data:
-            self.report["articles"] = articles.measured(self.data[ARTICLES_DATA], self.given.rounds)
+            claims = partial(articles.measured, self.data[ARTICLES_DATA], self.given.rounds)
+            self.report["articles"] = self.pieces.measured("articles", claims) or []
             say_articles(self.report["articles"], say)
 
 
@@ -173,7 +188,7 @@ def processor() -> str:
 def is_full(given: argparse.Namespace, report: dict[str, Any]) -> bool:
     """Whether everything was measured, at full size."""
     chosen = given.data or given.works or given.programs or given.parts != list(PARTS)
-    return given.scale == 1 and not chosen and not report.get("missing")
+    return given.scale == 1 and not chosen and not report.get("missing") and not report["failed"]
 
 
 def options(arguments: Sequence[str]) -> argparse.Namespace:
@@ -187,6 +202,7 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--programs", nargs="*", default=[], choices=[program.name for program in PROGRAMS])
     parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=PARTS)
     parser.add_argument("--json", type=Path, default=BUILD / "bench.json", help="where any run is written")
+    parser.add_argument("--resume", action="store_true", help="go on with what the last run with these terms has kept")
     parser.add_argument("--report", type=Path, help="where a full run is written besides")
     return parser.parse_args(arguments)
 

@@ -6,14 +6,19 @@ import json
 import os
 import subprocess
 import tempfile
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from contents import Part, joined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
+
+PATIENCE_SECONDS: Final = 300
+"""A peer that gives no answer for so long is ended."""
 
 
 class PeerError(Exception):
@@ -61,6 +66,11 @@ class Process:
         )
         self.version: str = self._asked(work="hello")["version"]
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether there is no process any more."""
+        return self._process.poll() is not None
+
     def run(self, work: str, /, **fields: object) -> Answer:
         """Have some passes of a work done.
 
@@ -84,13 +94,19 @@ class Process:
     def _asked(self, **request: object) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        watch = threading.Timer(PATIENCE_SECONDS, self._process.kill)
+        watch.start()
         try:
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
             line = self._process.stdout.readline()
         except BrokenPipeError:
             line = ""
+        finally:
+            watch.cancel()
         if not line:
+            self._process.kill()
+            self._process.wait()
             self._errors.seek(0)
             msg = f"{self.name} does not answer: {self._errors.read()[-2000:]}"
             raise PeerError(msg)
@@ -101,7 +117,8 @@ class Process:
         """End the process."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
         try:
             self._process.wait(timeout=20)
         except subprocess.TimeoutExpired:

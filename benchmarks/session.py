@@ -147,7 +147,11 @@ class Session:
         return row.data.checksums[row.work.arrives_at] if row.work.arrives_at else None
 
     def _turn(self, row: Row, passes: int) -> None:
-        answer = self._asked(row, passes=passes, check=False)
+        try:
+            answer = self._asked(row, passes=passes, check=False)
+        except (NotBuiltError, PeerError) as error:
+            self._say(f"  {row.contender.name}: a turn is missing: {error}")
+            return
         row.seconds += answer.seconds
         wanted = self._expected(row)
         if wanted is not None and answer.contents.count and answer.contents.number != wanted:
@@ -157,4 +161,11 @@ class Session:
         offsets = [number * STRIDE % row.data.records for number in range(LOOKUPS)]
         more = {"offsets": offsets} if row.work.per_lookup else {}
         fields = {"how": row.contender.how, "threads": row.work.threads, "passes": passes, "check": check, **more}
-        return self.processes[row.contender.program].run(row.work.name, path=str(row.data.path), **fields)
+        return self._process(row.contender.program).run(row.work.name, path=str(row.data.path), **fields)
+
+    def _process(self, name: str) -> Process:
+        """That of a program; another one where it has ended."""
+        if self.processes[name].has_ended:
+            program = next(each for each in PROGRAMS if each.name == name)
+            self.processes[name] = self._stack.enter_context(program.start())
+        return self.processes[name]

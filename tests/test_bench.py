@@ -72,3 +72,34 @@ def test_a_target_beyond_the_limit_becomes_a_part_of_it(limit: float, ratio_need
     assert row["ratio"] == 2.0
     assert row.get("limited", row["atLeast"]) == ratio_needed
     assert row["met"] is (ratio_needed <= 2.0)
+
+
+@pytest.mark.usefixtures("scripts")
+def test_one_failure_loses_no_other_piece_and_a_run_can_go_on(tmp_path: Path) -> None:
+    from pieces import Pieces
+
+    def fails() -> None:
+        msg = "no such peer"
+        raise OSError(msg)
+
+    said: list[str] = []
+    pieces = Pieces(tmp_path / "pieces", {"scale": 1}, said.append)
+    assert pieces.measured("good", lambda: [1.5]) == [1.5]
+    assert pieces.measured("bad", fails) is None
+    assert pieces.failed == {"bad": "OSError: no such peer"}
+    again = Pieces(tmp_path / "pieces", {"scale": 1}, said.append, resume=True)
+    assert again.measured("good", fails) == [1.5]
+    assert again.measured("bad", lambda: 2) == 2
+    assert Pieces(tmp_path / "pieces", {"scale": 0.1}, said.append, resume=True).measured("good", lambda: 3) == 3
+
+
+@pytest.mark.usefixtures("scripts")
+def test_a_peer_that_ends_is_told_of_and_known_to_have_ended() -> None:
+    from pipe import PeerError, Process
+
+    program = 'import sys; sys.stdin.readline(); print(\'{"version": "1"}\', flush=True); sys.stdin.readline()'
+    with Process("short", [sys.executable, "-c", program], {}) as process:
+        assert not process.has_ended
+        with pytest.raises(PeerError, match="short does not answer"):
+            process.run("scan")
+        assert process.has_ended

@@ -1,0 +1,60 @@
+"""Pieces of a run, kept as soon as they are measured: a run that ends can go on, one failure loses no other piece."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+
+class Pieces:
+    """What was measured so far.
+
+    Args:
+        path: where it is kept.
+        terms: of the run; what was kept under others is not used.
+        say: told of failures, and of what is used again.
+        resume: use what is there already.
+
+    Attributes:
+        failed: why pieces could not be measured, by name.
+    """
+
+    def __init__(
+        self, path: Path, terms: Mapping[str, object], say: Callable[[str], None], *, resume: bool = False
+    ) -> None:
+        self.failed: dict[str, str] = {}
+        self._path = path
+        self._terms = dict(terms)
+        self._say = say
+        self._kept: dict[str, Any] = self._read() if resume else {}
+        if self._kept:
+            say(f"going on: {len(self._kept)} pieces are measured already")
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            told = json.loads(self._path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        pieces: dict[str, Any] = told["pieces"] if told["terms"] == self._terms else {}
+        return pieces
+
+    def measured(self, name: str, measure: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever is measured
+        """A piece: the one that was kept, or measured now; None where that fails.
+
+        Args:
+            name: of the piece.
+            measure: gives what JSON can hold.
+        """
+        if name not in self._kept:
+            try:
+                self._kept[name] = measure()
+            except Exception as error:  # noqa: BLE001 - the others are still wanted
+                self.failed[name] = f"{type(error).__name__}: {error}"
+                self._say(f"  {name}: {self.failed[name]}")
+                return None
+            self._path.write_text(json.dumps({"terms": self._terms, "pieces": self._kept}), encoding="utf-8")
+        return self._kept[name]

@@ -30,8 +30,30 @@ def _entry(entry: Untyped) -> dict[str, Any]:
         message = entry.message.v1 if entry.magic else entry.message.v0
         pair = message.content.fields
         return {"header": _fields(message.header), "key": _nullable(pair.key), "value": _nullable(pair.value)}
-    records = None if entry.batch.codec else [_record(record) for record in entry.batch.content.records]
-    return {"header": _fields(entry.batch.header), "records": records}
+    if entry.batch.codec:
+        return {"header": _fields(entry.batch.header), "records": None}
+    records = [_record(record) for record in entry.batch.content.records]
+    control = [_control(record) for record in entry.batch.content.control_records] if entry.batch.is_control else None
+    return {"header": _fields(entry.batch.header), "records": records, "control": control}
+
+
+def _control(record: Untyped) -> dict[str, Any]:
+    value = record.value
+    value = getattr(value, "v1", None) or getattr(value, "v0", None) or value
+    return {**_fields(record.key), "fields": {} if isinstance(value, bytes) else _message(value)}
+
+
+def _message(value: Untyped) -> Untyped:
+    """Fields of Kafka's protocol, without counts and what may be skipped."""
+    if isinstance(value, list):
+        return [_message(each) for each in value]
+    fields = _fields(value) if hasattr(value, "_io") else None
+    if fields is None:
+        return value
+    single = fields.get("text", fields.get("content"))
+    if single is not None:
+        return single.hex() if isinstance(single, bytes) else single
+    return {name: _message(each) for name, each in fields.items() if not name.endswith(("_plus_one", "tagged_fields"))}
 
 
 def _record(record: Untyped) -> dict[str, Any]:

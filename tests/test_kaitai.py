@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
+import struct
 import subprocess
 import sys
 from functools import cache
@@ -11,10 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import node_tools
 import pytest
+from batches import batch, record
 from node_support import need_node
 from support import REPOSITORY, bundled, bundled_cases, handbook, vector
 
 from seglog_format.cli.kaitai_set import kaitai_set
+from seglog_format.cli.render_ksy import snake
+from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
 from seglog_format.codec.message_set import decode_message_entry
@@ -23,11 +28,14 @@ from seglog_format.log.file_bytes import open_bytes
 from seglog_format.model import Frame, RecordBatchHeader
 from seglog_format.schema.offset_index import OFFSET_INDEX_ENTRY, OffsetIndexEntry
 from seglog_format.schema.producer_snapshot import PRODUCER_STATE_ENTRY, ProducerSnapshotHeader, ProducerStateEntry
+from seglog_format.schema.protocol import UNKNOWN_TAGGED_FIELDS
 from seglog_format.schema.time_index import TIME_INDEX_ENTRY, TimeIndexEntry
 from seglog_format.schema.transaction_index import TRANSACTION_INDEX_ENTRY, TransactionIndexEntry
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from seglog_format.model import Record
 
 DECLARATIONS = REPOSITORY / "docs" / "reference" / "kaitai"
 SCRIPTS = REPOSITORY / "tests" / "node"
@@ -44,6 +52,10 @@ SLOTS = {
     "time_index": (TIME_INDEX_ENTRY, TimeIndexEntry),
     "transaction_index": (TRANSACTION_INDEX_ENTRY, TransactionIndexEntry),
 }
+VECTORS = ("V-01", "V-04", "V-06", "V-10", *(f"V-{number}" for number in range(13, 20)))
+"""The last seven are control records, one of each type."""
+IDS = {"voterDirectoryId"}
+"""Fields that hold 16 bytes, which the reference shows as Base64."""
 LARGEST_RECORDS = 60_000
 """Bytes of a log whose records are compared as well as its headers."""
 EXACT = 2**53
@@ -73,8 +85,31 @@ def files() -> dict[str, tuple[str, bytes]]:
             kind = KINDS.get(path.suffix)
             if kind and path.is_file():
                 found[f"{name}: {path.relative_to(root)}"] = kind, _content(path, kind)
-    found |= {name: ("log_segment", vector(name)) for name in ("V-01", "V-04", "V-06", "V-10")}
-    return found
+    found |= {name: ("log_segment", vector(name)) for name in VECTORS}
+    return found | {name: ("log_segment", data) for name, data in made_control_batches().items()}
+
+
+def made_control_batches() -> dict[str, bytes]:
+    """What no bundled file has: a voter's directory, a version and a type to come, text of several bytes a letter."""
+    voter = b"\0\0\0\7" + bytes(range(16)) + b"\0"
+    leader = b"\0\1" + b"\0\0\0\7" + b"\2" + voter + b"\3" + voter + voter + b"\0"
+    host = "Łódź".encode()
+    endpoint = b"\2C" + bytes([len(host) + 1]) + host + b"\xff\xff" + b"\0"
+    voters = b"\0\0" + b"\2" + b"\0\0\0\7" + bytes(range(16)) + b"\2" + endpoint + b"\0\0\0\1\0" + b"\0\0"
+    tagged = b"\0\0" + b"\0\1" + b"\1" + b"\x81\1" + b"\2xy"
+    rows = {"leader, version 1": (2, leader), "leader, version 9": (2, b"\0\x09" + leader[2:])}
+    rows |= {"voters": (6, voters), "a tag": (5, tagged), "type 99": (99, b"\1\2\3")}
+    return {name: _control_batch(kind, value) for name, (kind, value) in rows.items()}
+
+
+def _control_batch(kind: int, value: bytes) -> bytes:
+    return batch(record(0, 0, struct.pack(">hh", 0, kind), value), 1, attributes=32)
+
+
+@pytest.mark.parametrize("name", made_control_batches())
+def test_the_made_control_batches_are_read_by_the_reference(name: str) -> None:
+    (entry,) = _entries(made_control_batches()[name]) or ()
+    assert entry["control"][0]["fields"] or name == "type 99"
 
 
 def _content(path: Path, kind: str) -> bytes:
@@ -142,7 +177,27 @@ def _entry(frame: Frame, *, with_records: bool) -> dict[str, Any]:
         }
         for record in batch.records
     ]
-    return {"header": header, "records": records}
+    control = [_control(record) for record in batch.records] if frame.header.is_control else None
+    return {"header": header, "records": records} | ({} if control is None else {"control": control})
+
+
+def _control(record: Record) -> dict[str, Any]:
+    found = decode_control_record(record.key, record.value, Location())
+    return {"version": found.version, "type": found.type_id, "fields": _snake(found.fields)}
+
+
+def _snake(value: Untyped) -> Untyped:
+    """Fields under the names of the declarations; ids as the bytes that they stand for."""
+    if isinstance(value, list):
+        return [_snake(each) for each in value]
+    if isinstance(value, dict):
+        kept = {name: each for name, each in value.items() if name != UNKNOWN_TAGGED_FIELDS}
+        return {snake(name): _directory(each) if name in IDS else _snake(each) for name, each in kept.items()}
+    return value
+
+
+def _directory(text: str) -> str:
+    return base64.urlsafe_b64decode(f"{text}==").hex()
 
 
 def _key_and_value(frame: Frame) -> dict[str, str | None]:

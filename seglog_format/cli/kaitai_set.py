@@ -4,11 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.cli.kaitai_control import control_record
 from seglog_format.cli.render_ksy import BATCH, CONTENT, filled, head, nullable, type_of, varint
 from seglog_format.cli.structures import structures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+CONTROL: Final = """\
+  is_control:
+    value: (header.attributes & 32) != 0
+    doc: The records are of brokers and controllers, and no data.
+"""
+
+CONTROL_CONTENT: Final = """\
+      control_records:
+        pos: 0
+        type: control_record
+        repeat: expr
+        repeat-expr: _parent.header.records_count
+        if: _parent.codec == 0 and _parent.is_control
+        doc: The same records, with their keys and values read, too.
+"""
 
 MESSAGE: Final = """\
   message_v@MAGIC@:
@@ -134,7 +151,8 @@ MESSAGE_FIXED_SIZES: Final = {0: 6, 1: 14}
 def kaitai_set() -> dict[str, str]:
     """Content of every file, by name."""
     named = {f"varint{bits}.ksy": _varint(bits) for bits in (32, 64)}
-    named |= {"record_batch.ksy": _record_batch(), "message.ksy": _message(), "message_set.ksy": _set()}
+    named |= {"record_batch.ksy": _record_batch(), "control_record.ksy": control_record(structures())}
+    named |= {"message.ksy": _message(), "message_set.ksy": _set()}
     named |= {f"{name}.ksy": _index(name, *rest) for name, *rest in INDEXES}
     return named | {"log_segment.ksy": _log(), "producer_snapshot.ksy": _snapshot()}
 
@@ -162,9 +180,10 @@ def _varint(bits: int) -> str:
 
 def _record_batch() -> str:
     doc = "A record batch of magic 2: a header of 61 bytes, and records that may be compressed together."
-    opening = head("record_batch", _title("record batch (magic 2)"), doc, meta=_imports("varint32", "varint64"))
+    meta = _imports("varint32", "varint64", "control_record")
+    opening = head("record_batch", _title("record batch (magic 2)"), doc, meta=meta)
     types = _types(["RecordBatchHeader", "Record", "RecordHeader"])
-    return opening + BATCH + "types:\n" + CONTENT + nullable("varint32") + types
+    return opening + BATCH + CONTROL + "types:\n" + CONTENT + CONTROL_CONTENT + nullable("varint32") + types
 
 
 def _message() -> str:

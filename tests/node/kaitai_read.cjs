@@ -27,9 +27,27 @@ function record(one) {
   };
 }
 
+function controlRecord(one) {
+  const value = one.value.v1 || one.value.v0 || one.value;
+  return { ...fields(one.key), fields: value instanceof Uint8Array ? {} : message(value) };
+}
+
+/** Fields of Kafka's protocol, without counts and what may be skipped. */
+function message(value) {
+  if (Array.isArray(value)) return value.map(message);
+  if (value === null || typeof value !== "object") return value;
+  if (value.text !== undefined) return value.text;
+  if (value.content instanceof Uint8Array) return hex(value.content);
+  const kept = Object.entries(fields(value)).filter(([name]) => !/(_plus_one|tagged_fields)$/.test(name));
+  return Object.fromEntries(kept.map(([name, each]) => [name, message(each)]));
+}
+
 function entry(one) {
   if (one.batch) {
-    return { header: fields(one.batch.header), records: one.batch.codec ? null : one.batch.content.records.map(record) };
+    const { header, codec, content, isControl } = one.batch;
+    if (codec) return { header: fields(header), records: null };
+    const control = isControl ? content.controlRecords.map(controlRecord) : null;
+    return { header: fields(header), records: content.records.map(record), control };
   }
   const message = one.message.v0 || one.message.v1;
   const { key, value } = message.content.fields;

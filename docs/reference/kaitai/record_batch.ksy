@@ -4,6 +4,7 @@ meta:
   imports:
     - varint32
     - varint64
+    - control_record
   license: Apache-2.0
   endian: be
 doc: |
@@ -21,6 +22,9 @@ instances:
     doc: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
   last_offset:
     value: header.base_offset + header.last_offset_delta
+  is_control:
+    value: (header.attributes & 32) != 0
+    doc: The records are of brokers and controllers, and no data.
 types:
   record_batch_content:
     instances:
@@ -34,6 +38,13 @@ types:
         pos: 0
         size-eos: true
         if: _parent.codec != 0
+      control_records:
+        pos: 0
+        type: control_record
+        repeat: expr
+        repeat-expr: _parent.header.records_count
+        if: _parent.codec == 0 and _parent.is_control
+        doc: The same records, with their keys and values read, too.
   bytes_after_varint32:
     doc: A length and that many bytes; a negative length is null.
     seq:

@@ -61,12 +61,13 @@ class Client:
     def send_frame(self, frame: bytes) -> None:
         self.socket.sendall(struct.pack(">i", len(frame)) + frame)
 
-    def receive(self, api_key: int, version: int) -> Answer:
+    def receive(self, api_key: int, version: int, *, before_last: int = 0) -> Answer:
+        """The next answer, which is that to the last request, or to one so many before it."""
         frame = self.receive_frame()
         assert frame is not None
         kind = response_type(api_key, version)
         header, size = entity_reader(kind.__header_schema__)(frame, 0)
-        assert header.correlation_id == self._number
+        assert header.correlation_id == self._number - before_last
         body, body_size = entity_reader(kind)(frame, size)
         assert size + body_size == len(frame)
         return body

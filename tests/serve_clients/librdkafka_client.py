@@ -111,7 +111,7 @@ def steady(port: int, task: dict) -> dict:
             "acks": "all",
             "enable.idempotence": True,
             "linger.ms": 5,
-            "message.timeout.ms": 1_200_000,
+            "message.timeout.ms": 0,  # without end: who gives up sends again under a new epoch
             "reconnect.backoff.max.ms": 500,
             "log_level": 2,
         }
@@ -122,7 +122,7 @@ def steady(port: int, task: dict) -> dict:
         connected.produce(task["topic"], value, on_delivery=lambda error, _, one=number: delivered(one, error))
         number += 1
         connected.poll(task["pause"])
-    left = connected.flush(120)
+    left = connected.flush(500)
     return {"acknowledged": acknowledged, "failed": failed, "sent": number, "left": left}
 
 

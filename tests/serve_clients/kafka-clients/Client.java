@@ -143,7 +143,9 @@ final class Client {
         settings.put("acks", "all");
         settings.put("enable.idempotence", "true");
         settings.put("linger.ms", "5");
-        settings.put("delivery.timeout.ms", "1200000");
+        // Without end: who gives up sends again under a new epoch.
+        settings.put("delivery.timeout.ms", String.valueOf(Integer.MAX_VALUE));
+        settings.put("max.block.ms", "600000");
         settings.put("reconnect.backoff.max.ms", "500");
         List<Integer> acknowledged = Collections.synchronizedList(new ArrayList<>());
         List<Integer> failed = Collections.synchronizedList(new ArrayList<>());

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import click
 import conformance_pages
 import demo_data
+import design_pages
 import explorer_page
 import machine_readable
 import performance_page
@@ -59,6 +60,7 @@ def generated() -> dict[str, str]:
         "docs/reference/speed.md": report_pages.speed_page(NOTICE),
         **machine_readable.pages(),
         explorer_page.TABLES: explorer_page.tables(),
+        **design_pages.pages(NOTICE),
         **performance_page.pages(NOTICE),
         **serve_pages.pages(NOTICE),
         **conformance_pages.pages(NOTICE),

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-PERFORMANCE = "explanation/performance.md"
-"""There once `make bench` has run in full."""
-
 SEARCH = 'data-md-component="search" role="dialog"'
 """What the theme calls a dialog without saying which."""
 
@@ -54,8 +51,6 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
             section["Reference"] = ["reference/index.md", *_reference_pages(chapters)]
         if "Conformance" in section:
             section["Conformance"] = pages
-        if "Explanation" in section and (REPOSITORY / "docs" / PERFORMANCE).exists():
-            section["Explanation"].append(PERFORMANCE)
     return config
 
 

@@ -56,6 +56,22 @@ start and {loadAverageAtEnd} at the end, the benchmark itself included.
 - What is measured with the page cache emptied still comes from a virtual disk, which may have a cache of its own.
 """
 
+WITHOUT_A_RUN: Final = """\
+# Performance
+
+How quick the columnar engine is, in terms of the quickest other implementation of any language that does the same work
+on the same machine in the same session, and in terms of what the machine allows.
+
+There is no full run yet, and no figure stands here without one. `make bench` makes it; the table and the picture come
+from its report, `reports/bench.json`.
+
+What was measured so far:
+
+- [appending](../reference/speed.md), against Kafka's own classes;
+- [fetching](client-access-path.md), against a broker with the same files;
+- [what the design buys](why-segments.md): segments, sparse indexes, reading in order, zero copy.
+"""
+
 BAR, GAP, LEFT, RIGHT, TOP = 13, 14, 96, 110, 64
 WIDTH: Final = 900
 COLOURS: Final = {"ours": ACCENT, "columns": "#1d4ed8", "visit": "#93c5fd"}
@@ -67,13 +83,13 @@ LEGEND: Final = {
 
 
 def pages(notice: str) -> dict[str, str]:
-    """The generated files, by path; nothing where there was no full run yet.
+    """The generated files, by path; where there was no full run yet, a page that says so.
 
     Args:
         notice: that they are generated.
     """
     if not REPORT.exists():
-        return {}
+        return {PAGE: notice + WITHOUT_A_RUN}
     report = json.loads(REPORT.read_text(encoding="utf-8"))
     return {PAGE: page(report, notice), PICTURE: picture(report["results"])}
 

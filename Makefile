@@ -13,7 +13,7 @@ TESTEES ?= reference columnar kafka-python aiokafka aiokafka-pure
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types trace trace-kill mutants hostile columnar-diff kafka-reads authentic serve-fuzz serve-kills serve-bench docs docs-check docs-serve coverage bench conform matrix package release-check ci clean
+.PHONY: help demo test lint types trace trace-kill mutants hostile columnar-diff kafka-reads authentic serve-fuzz serve-kills serve-bench spark-equal docs docs-check docs-serve coverage bench conform matrix package release-check ci clean
 
 help: ## tell what there is
 	@echo 'usage: make TARGET'
@@ -94,6 +94,9 @@ serve-kills: $(VENV)/.dev ## kill a server while eight producers write to it: is
 
 serve-bench: $(VENV)/.dev ## how quick fetching is, against a real broker on the same files (Java 17, Maven)
 	@$(BIN)/python benchmarks/serve.py --report reports/serve.json $(ARGS)
+
+spark-equal: $(VENV)/.dev ## the data source for Spark and Spark's Kafka connector: the same rows (Java 17, Maven; minutes)
+	@$(BIN)/python tools/spark_equal.py --report reports/spark-equal.json $(ARGS)
 
 coverage: $(VENV)/.dev ## branch coverage of schema, codec, checks and log: 97 % or more
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --cov --cov-branch --cov-report= $(ARGS)

@@ -99,13 +99,16 @@ class Broker:
         return f"{HOST}:{self.port}"
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self, lifetime_seconds: int = LIFETIME_SECONDS) -> Iterator[None]:
         """Start the broker, and stop it cleanly in the end.
+
+        Args:
+            lifetime_seconds: after which it is stopped in any case.
 
         Raises:
             OracleError: it does not start, or does not stop.
         """
-        limit = ["timeout", "--kill-after=20", str(LIFETIME_SECONDS)] if shutil.which("timeout") else []
+        limit = ["timeout", "--kill-after=20", str(lifetime_seconds)] if shutil.which("timeout") else []
         with self.output.open("a") as output:
             process = subprocess.Popen(
                 [*limit, *self._java, "kafka.Kafka", str(self.settings)], stdout=output, stderr=output

@@ -20,6 +20,7 @@ import demo_data
 import design_pages
 import explorer_page
 import machine_readable
+import man_page
 import performance_page
 import pictures
 import report_pages
@@ -58,6 +59,7 @@ def generated() -> dict[str, str]:
         "docs/reference/errors.md": errors_page(),
         "docs/reference/command-line.md": command_line_page(),
         "docs/reference/speed.md": report_pages.speed_page(NOTICE),
+        man_page.PAGE: man_page.page(),
         **machine_readable.pages(),
         explorer_page.TABLES: explorer_page.tables(),
         **design_pages.pages(NOTICE),

@@ -43,7 +43,7 @@ def metadata(services: Services, call: Call) -> None:
 def _topics(catalog: Catalog, call: Call) -> Iterable[dict[str, object]]:
     asked = call.field("topics")
     if asked is None or (call.version == 0 and not asked):
-        return map(_topic_fields, catalog.topics.values())
+        return (_topic_fields(catalog, each) for each in catalog.topics.values())
     nameless = None if call.version >= NAMELESS_SINCE else ""
     return (_asked_topic(catalog, each, nameless) for each in asked)
 
@@ -53,13 +53,13 @@ def _asked_topic(catalog: Catalog, asked: Any, nameless: str | None) -> dict[str
     topic_id: UUID | None = getattr(asked, "topic_id", None)
     topic = catalog.topics.get(name) if name is not None else catalog.topic_of(topic_id)
     if topic is not None:
-        return _topic_fields(topic)
+        return _topic_fields(catalog, topic)
     error = ErrorCode.unknown_topic_id if name is None else ErrorCode.unknown_topic_or_partition
     return _fields(error, nameless if name is None else name, topic_id, ())
 
 
-def _topic_fields(topic: Topic) -> dict[str, object]:
-    fields = _fields(ErrorCode.none, topic.name, topic.topic_id, map(_partition_fields, topic.partitions))
+def _topic_fields(catalog: Catalog, topic: Topic) -> dict[str, object]:
+    fields = _fields(ErrorCode.none, topic.name, catalog.id_of(topic), map(_partition_fields, topic.partitions))
     return {**fields, "is_internal": topic.is_internal}
 
 

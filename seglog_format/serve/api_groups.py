@@ -34,20 +34,20 @@ def join_group(services: Services, call: Call) -> None:
         rebalance_seconds=(session_ms if rebalance is None else milliseconds(rebalance)) / 1000,
         has_to_know_its_id=call.version >= ID_FIRST_SINCE,
     )
-    services.coordinator.join(joining, call.respond)
+    services.coordinator().join(joining, call.respond)
 
 
 def sync_group(services: Services, call: Call) -> None:
     """Give or get the assignment."""
     body = call.body
     assignments = {each.member_id: bytes(each.assignment) for each in body.assignments}
-    services.coordinator.sync(body.group_id, body.member_id, body.generation_id, assignments, call.respond)
+    services.coordinator().sync(body.group_id, body.member_id, body.generation_id, assignments, call.respond)
 
 
 def heartbeat(services: Services, call: Call) -> None:
     """Stay in the group."""
     body = call.body
-    error = services.coordinator.heartbeat(body.group_id, body.member_id, body.generation_id)
+    error = services.coordinator().heartbeat(body.group_id, body.member_id, body.generation_id)
     call.respond({"throttle_time": 0, "error_code": error})
 
 
@@ -62,14 +62,14 @@ def leave_group(services: Services, call: Call) -> None:
 
 def _left(services: Services, group_id: str, leaving: Any) -> dict[str, object]:
     instance_id = getattr(leaving, "group_instance_id", None)
-    error = services.coordinator.leave(group_id, leaving.member_id, instance_id)
+    error = services.coordinator().leave(group_id, leaving.member_id, instance_id)
     return {"member_id": leaving.member_id, "group_instance_id": instance_id, "error_code": error}
 
 
 def offset_commit(services: Services, call: Call) -> None:
     """Keep offsets, until the server ends."""
     body = call.body
-    error = services.coordinator.commit_error(body.group_id, body.member_id, body.generation_id_or_member_epoch)
+    error = services.coordinator().commit_error(body.group_id, body.member_id, body.generation_id_or_member_epoch)
     topics = [
         {
             "name": topic.name,
@@ -91,7 +91,7 @@ def _commit(services: Services, group_id: str, topic: str, asked: Any) -> ErrorC
         return ErrorCode.unknown_topic_or_partition
     epoch = getattr(asked, "committed_leader_epoch", UNKNOWN_EPOCH)
     committed = Committed(asked.committed_offset, asked.committed_metadata or "", epoch)
-    return services.coordinator.commit(group_id, topic, asked.partition_index, committed)
+    return services.coordinator().commit(group_id, topic, asked.partition_index, committed)
 
 
 def offset_fetch(services: Services, call: Call) -> None:
@@ -108,7 +108,7 @@ def offset_fetch(services: Services, call: Call) -> None:
 
 
 def _offsets(services: Services, group_id: str, topics: Iterable[Any] | None) -> dict[str, object]:
-    committed = services.coordinator.committed(group_id)
+    committed = services.coordinator().committed(group_id)
     asked: dict[str, Iterable[int]]
     if topics is None:
         asked = {name: [number for topic, number in committed if topic == name] for name, _ in committed}

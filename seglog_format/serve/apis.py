@@ -1,20 +1,18 @@
-"""Which APIs there are, in which versions, and what answers them."""
+"""Which APIs there are, in which versions, and what answers them.
+
+Modules are loaded when the first request of theirs comes: who only fetches waits for no consumer groups.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from kio.schema.errors import ErrorCode
 
-from seglog_format.serve.api_cluster import describe_cluster, find_coordinator, metadata
-from seglog_format.serve.api_fetch import fetch
-from seglog_format.serve.api_groups import heartbeat, join_group, leave_group, offset_commit, offset_fetch, sync_group
-from seglog_format.serve.api_log import list_offsets, offset_for_leader_epoch
-from seglog_format.serve.api_produce import init_producer_id, produce
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from seglog_format.serve.calls import Call, Services
 
@@ -23,16 +21,16 @@ API_VERSIONS: Final = 18
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """An API: what answers it, and the lowest and the highest version of its messages."""
+    """An API: the module and the function that answer it, and the lowest and the highest version of its messages."""
 
-    answer: Callable[[Services, Call], None]
+    module: str
+    name: str
     lowest: int
     highest: int
 
-    @property
-    def name(self) -> str:
-        """For metrics."""
-        return self.answer.__name__
+    def answer(self, services: Services, call: Call) -> None:
+        """Answer a request of a version that there is."""
+        getattr(import_module(f"seglog_format.serve.{self.module}"), self.name)(services, call)
 
 
 def api_versions(_services: Services, call: Call) -> None:
@@ -49,20 +47,20 @@ def versions(error: ErrorCode) -> dict[str, object]:
 
 
 APIS: Final[Mapping[int, Api]] = {
-    0: Api(produce, 3, 12),
-    1: Api(fetch, 4, 17),
-    2: Api(list_offsets, 1, 11),
-    3: Api(metadata, 0, 13),
-    8: Api(offset_commit, 2, 9),
-    9: Api(offset_fetch, 1, 9),
-    10: Api(find_coordinator, 0, 6),
-    11: Api(join_group, 0, 9),
-    12: Api(heartbeat, 0, 4),
-    13: Api(leave_group, 0, 5),
-    14: Api(sync_group, 0, 5),
-    API_VERSIONS: Api(api_versions, 0, 4),
-    22: Api(init_producer_id, 0, 5),
-    23: Api(offset_for_leader_epoch, 2, 4),
-    60: Api(describe_cluster, 0, 2),
+    0: Api("api_produce", "produce", 3, 12),
+    1: Api("api_fetch", "fetch", 4, 17),
+    2: Api("api_log", "list_offsets", 1, 11),
+    3: Api("api_cluster", "metadata", 0, 13),
+    8: Api("api_groups", "offset_commit", 2, 9),
+    9: Api("api_groups", "offset_fetch", 1, 9),
+    10: Api("api_cluster", "find_coordinator", 0, 6),
+    11: Api("api_groups", "join_group", 0, 9),
+    12: Api("api_groups", "heartbeat", 0, 4),
+    13: Api("api_groups", "leave_group", 0, 5),
+    14: Api("api_groups", "sync_group", 0, 5),
+    API_VERSIONS: Api("apis", "api_versions", 0, 4),
+    22: Api("api_produce", "init_producer_id", 0, 5),
+    23: Api("api_log", "offset_for_leader_epoch", 2, 4),
+    60: Api("api_cluster", "describe_cluster", 0, 2),
 }
 """By API key. What a client asks for beyond these versions is no request here."""

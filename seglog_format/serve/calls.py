@@ -65,7 +65,7 @@ class Services:
 
     Attributes:
         catalog: what is served.
-        coordinator: of consumer groups.
+        coordinator: of consumer groups, made when somebody asks for it.
         delays: calls functions later.
         arrivals: tells who waits when something was written.
         submit: has an I/O thread call a function.
@@ -73,7 +73,7 @@ class Services:
     """
 
     catalog: Catalog
-    coordinator: Coordinator
+    coordinator: Callable[[], Coordinator]
     delays: Delays
     arrivals: Arrivals
     submit: Callable[[Callable[[], None]], None]

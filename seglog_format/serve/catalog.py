@@ -1,39 +1,35 @@
-"""What is served: topics and partitions of the directories given, opened when somebody asks for them."""
+"""What is served: topics and partitions of the directories given, opened when somebody asks for them.
+
+A start lists the directories and no more: a thousand partitions cost it as many names. What small files say is read,
+and the code that reads it loaded, when somebody asks.
+"""
 
 from __future__ import annotations
 
-import uuid
-from base64 import urlsafe_b64decode
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, decode_partition_metadata
-from seglog_format.codec.properties import decode_meta_properties
-from seglog_format.errors import Location, SeglogError, UsageError
-from seglog_format.log.directory import LogDirectory
-from seglog_format.log.file_bytes import read_whole
+from seglog_format.errors import UsageError
 from seglog_format.log.listing import PartitionEntry, is_log_directory, list_log_directory
 from seglog_format.log.partition import open_partition
-from seglog_format.names import FileKind, parse_partition_directory
+from seglog_format.names import parse_partition_directory
 from seglog_format.serve.served_partition import ServedPartition, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
+    from uuid import UUID
 
     from seglog_format.model import EpochStart
-
-NAMESPACE: Final = uuid.UUID("5f5b1a0e-8b1f-4f0e-9d8e-5e6c0d7a4b21")
-"""Of the ids that topics get here when their directories name none: the same name, the same id."""
+    from seglog_format.serve.side_files import TopicIds
 
 MAX_RESTING: Final = 64
 """So many partitions keep their files open; those that nobody has asked for longest close theirs."""
 
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-DEFAULT_CLUSTER_ID: Final = "seglog-serve"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +38,10 @@ class Topic:
 
     Attributes:
         name: of the topic.
-        topic_id: as its directories say, or made from the name.
         partitions: directories by number.
     """
 
     name: str
-    topic_id: uuid.UUID
     partitions: Mapping[int, Path]
 
     @property
@@ -76,7 +70,6 @@ class Catalog:
 
     Attributes:
         topics: by name.
-        cluster_id: as the directories say, or a name of our own.
     """
 
     def __init__(self, paths: Iterable[Path], options: CatalogOptions, on_finding: Callable[[str], None]) -> None:
@@ -95,20 +88,20 @@ class Catalog:
         self._sources: dict[tuple[str, int], Source] = {}
         self._served: OrderedDict[tuple[str, int], ServedPartition] = OrderedDict()
         self._lock = Lock()
-        self.cluster_id = DEFAULT_CLUSTER_ID
+        self._log_directories: list[Path] = []
+        self._known_cluster_id: str | None = None
+        self._known_topic_ids: TopicIds | None = None
         found: dict[str, dict[int, Path]] = {}
         for path in paths:
             for entry in self._entries(path):
                 self._add(entry, found)
-        self._names: dict[uuid.UUID, str] = {}
-        self.topics = {name: self._topic(name, numbers) for name, numbers in sorted(found.items())}
+        self.topics = {name: Topic(name, dict(sorted(numbers.items()))) for name, numbers in sorted(found.items())}
 
     def _entries(self, path: Path) -> list[PartitionEntry]:
         if not is_log_directory(path):
             return [PartitionEntry(path, parse_partition_directory(path.absolute().name))]
-        directory = LogDirectory(list_log_directory(path))
-        self.cluster_id = _cluster_id(directory) or self.cluster_id
-        return list(directory.partitions.values())
+        self._log_directories.append(path)
+        return [entry for entry in list_log_directory(path).partitions if not entry.name.state]
 
     def _add(self, entry: PartitionEntry, found: dict[str, dict[int, Path]]) -> None:
         topic, number = entry.name.topic_partition
@@ -122,17 +115,30 @@ class Catalog:
         opener = partial(open_partition, entry.path, trust_indexes=options.trust_indexes, copy=copy)
         self._sources[topic, number] = Source(topic, number, entry.path, opener, end_of, is_raw=options.is_raw)
 
-    def _topic(self, name: str, partitions: Mapping[int, Path]) -> Topic:
-        """A topic with the id that its directories say, unless another topic has that, as copies have."""
-        ids = (_topic_id(path) for _, path in sorted(partitions.items()))
-        topic_id = next((found for found in ids if found is not None and found not in self._names), None)
-        topic = Topic(name, topic_id or uuid.uuid5(NAMESPACE, name), dict(sorted(partitions.items())))
-        self._names[topic.topic_id] = name
-        return topic
+    @property
+    def cluster_id(self) -> str:
+        """As the directories say, or a name of our own."""
+        if self._known_cluster_id is None:
+            from seglog_format.serve.side_files import cluster_id  # noqa: PLC0415 - a start does without it
 
-    def topic_of(self, topic_id: uuid.UUID | None) -> Topic | None:
+            self._known_cluster_id = cluster_id(self._log_directories)
+        return self._known_cluster_id
+
+    @property
+    def _topic_ids(self) -> TopicIds:
+        if self._known_topic_ids is None:
+            from seglog_format.serve.side_files import TopicIds  # noqa: PLC0415 - as above
+
+            self._known_topic_ids = TopicIds(self.topics.values())
+        return self._known_topic_ids
+
+    def id_of(self, topic: Topic) -> UUID:
+        """The id of a topic, as its directories say, or made from its name."""
+        return self._topic_ids.by_name[topic.name]
+
+    def topic_of(self, topic_id: UUID | None) -> Topic | None:
         """The topic with an id; None where there is none."""
-        name = self._names.get(topic_id) if topic_id is not None else None
+        name = self._topic_ids.names.get(topic_id) if topic_id is not None else None
         return None if name is None else self.topics[name]
 
     def partition(self, topic: str, number: int) -> ServedPartition | None:
@@ -160,34 +166,15 @@ class Catalog:
 
     def leader_epochs(self, topic: str, number: int) -> tuple[EpochStart, ...]:
         """Leader epochs and their first offsets, ascending; none where the directory does not tell."""
-        path = self.topics[topic].partitions[number] / FileKind.LEADER_EPOCH_CHECKPOINT.value
-        try:
-            return decode_leader_epoch_checkpoint(read_whole(path), Location(str(path))).entries
-        except SeglogError:
-            return ()
+        from seglog_format.serve.side_files import leader_epochs  # noqa: PLC0415 - as above
+
+        return leader_epochs(self.topics[topic].partitions[number])
 
     def close(self) -> None:
         """Close all files that nobody is using."""
         with self._lock:
             for served in self._served.values():
                 served.rest()
-
-
-def _topic_id(path: Path) -> uuid.UUID | None:
-    file = path / FileKind.PARTITION_METADATA.value
-    try:
-        text = decode_partition_metadata(read_whole(file), Location(str(file))).topic_id
-    except SeglogError:
-        return None
-    return uuid.UUID(bytes=urlsafe_b64decode(text + "=="))
-
-
-def _cluster_id(directory: LogDirectory) -> str | None:
-    path = directory.path / FileKind.META_PROPERTIES.value
-    try:
-        return decode_meta_properties(read_whole(path), Location(str(path))).cluster_id
-    except SeglogError:
-        return None
 
 
 def open_catalog(

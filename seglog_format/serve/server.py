@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 from queue import Full, Queue
-from threading import Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, Self
 
 from kio.schema.errors import ErrorCode
@@ -15,7 +15,6 @@ from seglog_format.serve.apis import API_VERSIONS, APIS, versions
 from seglog_format.serve.arrivals import Arrivals
 from seglog_format.serve.calls import Call, Services
 from seglog_format.serve.delays import Delays
-from seglog_format.serve.groups import Coordinator
 from seglog_format.serve.metrics import Load, Metrics
 from seglog_format.serve.processor import HELD_SECONDS, Processor, Waiting
 from seglog_format.serve.schemas import UnreadableRequestError
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from seglog_format.serve.calls import Address
     from seglog_format.serve.catalog import Catalog
+    from seglog_format.serve.groups import Coordinator
     from seglog_format.serve.processor import Job
     from seglog_format.serve.settings import Settings
     from seglog_format.serve.slices import Chunk
@@ -72,7 +72,9 @@ class Server:
         self._tell_failure = on_failure
         self._delays = Delays()
         self.metrics = metrics or Metrics()
-        self._services = Services(catalog, Coordinator(self._delays), self._delays, Arrivals(), self._submit, writers)
+        self._coordinator: Coordinator | None = None
+        self._making = Lock()
+        self._services = Services(catalog, self._coordinate, self._delays, Arrivals(), self._submit, writers)
         self._requests: Queue[Job] = Queue(settings.queue_length)
         self._processors = [
             Processor(number, self._requests, settings.idle_seconds, self._acceptor.connection_closed)
@@ -82,6 +84,15 @@ class Server:
             Thread(target=self._answer_requests, name=f"seglog-io-{number}", daemon=True)
             for number in range(settings.io_threads)
         ]
+
+    def _coordinate(self) -> Coordinator:
+        """The one coordinator of groups; nothing of it is loaded before somebody has one."""
+        from seglog_format.serve.groups import Coordinator  # noqa: PLC0415 - a start does without it
+
+        with self._making:
+            if self._coordinator is None:
+                self._coordinator = Coordinator(self._delays)
+            return self._coordinator
 
     @property
     def load(self) -> Load:

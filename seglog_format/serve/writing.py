@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Self
 
-from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint
-from seglog_format.errors import Location, SeglogError, UsageError
+from seglog_format.errors import SeglogError, UsageError
 from seglog_format.lifecycle.config import UNLIMITED, LogConfig
 from seglog_format.lifecycle.log_writer import LogWriter
-from seglog_format.log.file_bytes import read_whole
-from seglog_format.names import FileKind, partition_directory_name
+from seglog_format.names import partition_directory_name
+from seglog_format.serve.side_files import leader_epochs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -122,9 +121,4 @@ class Writers:
 
 def _leader_epoch(path: Path) -> int:
     """The newest that the directory knows: what is appended may not seem older."""
-    file = path / FileKind.LEADER_EPOCH_CHECKPOINT.value
-    try:
-        entries = decode_leader_epoch_checkpoint(read_whole(file), Location(str(file))).entries
-    except SeglogError:
-        return 0
-    return max((each.epoch for each in entries), default=0)
+    return max((each.epoch for each in leader_epochs(path)), default=0)

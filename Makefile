@@ -31,7 +31,6 @@ $(BIN)/python:
 $(VENV)/.base: pyproject.toml | $(BIN)/python
 	@echo 'Installing seglog-format and what it needs into $(VENV) (once, about a minute)'
 	@$(PIP) --editable '.[fast]'
-	@$(BIN)/seglog warm
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python

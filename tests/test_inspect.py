@@ -234,6 +234,9 @@ def test_part_that_is_not_there(two_batches: Path, selection: Selection) -> None
 def test_directory_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="directory"):
         inspect_file(tmp_path, EVERYTHING)
+    (tmp_path / LOG).write_bytes(vector("V-06"))
+    with pytest.raises(UsageError, match=f"such as {LOG}$"):
+        inspect_file(tmp_path, Selection())
 
 
 def test_slots_of_an_index(tmp_path: Path) -> None:

@@ -61,7 +61,8 @@ def inspect_file(path: Path, selection: Selection, *, copy: bool = False) -> Ins
         FormatError: the log cannot be walked up to the part wanted.
     """
     if path.is_dir():
-        msg = f"{path}: a directory; name one of its files"
+        first = min((one.name for one in path.glob("*.log")), default="")
+        msg = f"{path}: a directory; name one of its files{f', such as {first}' if first else ''}"
         raise UsageError(msg)
     (source,) = sources_of(path)
     with open_bytes(path, copy=copy) as content:

@@ -3,6 +3,10 @@
 A filter on topic or partition is taken over whole: rows of other partitions never come up. One on offset or timestamp
 only narrows what is read, and Spark applies it again. All others are left to Spark. Filters are known by the names of
 their classes, so that PySpark 4.0, which has none, is fine.
+
+Spark, up to 4.3 at least, keeps the plan that a Python source has made for pushed filters with the frame that was
+loaded, and takes it for a later query of that frame that has no filters, too: rows are missing then, and nothing tells.
+A source cannot see it. So filters are taken where somebody has turned them on, and `session` does not turn them on.
 """
 
 from __future__ import annotations

@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "8",
-    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.authenticate.socketTimeout": "120s",
 }
-"""Filters reach the source, and a busy machine is no error."""
+"""A busy machine is no error. Filters do not reach the source: Spark would keep them for later queries (`filters`)."""
 
 
 def session(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import shutil
@@ -90,6 +91,38 @@ def test_every_record_comes_once_while_the_log_grows_and_rolls(limit: dict[str, 
         start = end
     assert sorted(seen) == [*((0, n) for n in range(total)), *((1, n) for n in range(9))]
     assert len(list((tmp_path / "orders-0").glob("*.log"))) > 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_query_killed_anywhere_delivers_every_record_once(seed: int, tmp_path: Path) -> None:
+    """What Spark does between two kills: it notes where a step ends, reads it, hands it to the sink, notes that."""
+    chance = random.Random(seed)  # noqa: S311
+    directory, limit = tmp_path / "orders-0", {"rows": chance.randrange(3, 30)}
+    sink: list[list[tuple[int, int]]] = []
+    start: Offsets = {}
+    noted: Offsets | None = None
+    deleted = 0
+    append(directory, 1)
+    while len(sink) < 25:
+        of = follower(tmp_path)  # after a kill, all that is left is what was noted
+        for _ in range(chance.randrange(5)):
+            append(directory, chance.randrange(1, 20))
+            noted = noted or of.next(start, of.latest(), **limit)
+            rows = step(of, start, noted)
+            if chance.random() < 0.3:
+                break  # killed, the step handed over or not
+            sink.append(rows)
+            start, noted = noted, None
+            closed = sorted(directory.glob("*.log"))[:-1]
+            for log, following in itertools.pairwise([*closed, max(directory.glob("*.log"))]):
+                if int(following.stem) <= start[ORDERS]:
+                    log.unlink()
+                    deleted += 1
+    while (end := of.next(start, of.latest())) != start:
+        sink.append(step(of, start, end))
+        start = end
+    assert [offset for rows in sink for _, offset in rows] == list(range(start[ORDERS]))
+    assert deleted > 0
 
 
 def test_limits_are_shared_and_kept(tmp_path: Path) -> None:

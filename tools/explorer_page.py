@@ -149,7 +149,7 @@ def _rows(table: dict[str, Any]) -> str:
 
 def _slim(structure: dict[str, Any]) -> dict[str, Any]:
     """Without what only people read who look at the layout."""
-    dropped = {"since", "size"}
+    dropped = {"since", "size", "default"}
     fields = [{key: value for key, value in field.items() if key not in dropped} for field in structure["fields"]]
     return {"size": structure["size"], "fields": fields}
 

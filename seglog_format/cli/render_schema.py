@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.cli.render_ksy import ksy
 from seglog_format.cli.render_svg import svg
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from seglog_format.cli.structures import Structure
 
 __all__ = ["ksy", "markdown", "svg"]
+
+
+HEADING: Final = "| offset | size | type | field | meaning | requirements | since | default |"
 
 
 def markdown(structures: Iterable[Structure]) -> str:
@@ -27,8 +30,8 @@ def _section(structure: Structure) -> str:
 
 
 def table(structure: Structure) -> str:
-    """Offset, size, type, field, meaning, requirements and first version of each field."""
-    rows = ["| offset | size | type | field | meaning | requirements | since |", "|---|---|---|---|---|---|---|"]
+    """Offset, size, type, field, meaning, requirements, first version and default of each field."""
+    rows = [HEADING, f"|{'---|' * HEADING.count(' | ')}---|"]
     for field in structure.fields:
         cells = (
             "" if field.offset is None else str(field.offset),
@@ -38,6 +41,7 @@ def table(structure: Structure) -> str:
             field.doc.replace("|", "\\|"),
             ", ".join(field.requirements),
             field.since,
+            field.default,
         )
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)

@@ -58,7 +58,7 @@ class Structure:
 
 
 def _field_object(field: FieldLayout) -> dict[str, Any]:
-    return {
+    return ({"default": field.default} if field.default else {}) | {
         "field": field.name,
         "offset": field.offset,
         "size": field.size,

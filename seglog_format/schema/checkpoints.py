@@ -57,7 +57,7 @@ def _is_topic_id_line(line: str) -> bool:
 
 
 CheckpointVersion = Struct(
-    "version" / AtEnd(_number(Line, 32), 0) * Doc("Version of the file: 0.", "SEG-CKP-001", "SEG-CKP-005"),
+    "version" / AtEnd(_number(Line, 32), 0) * Doc("Version of the file: 0.", "SEG-CKP-001", "SEG-CKP-005", default="0"),
 )
 
 CheckpointHeader = Struct(

@@ -85,12 +85,16 @@ GzipMemberHeader = Struct(
     "magic"
     / Checked(Bytes(2), _is(GZIP_MAGIC), "the magic number 1f 8b", "SEG-COD-002")
     * Doc("1f 8b.", "SEG-COD-002"),
-    "method" / Checked(Int8ub, _is(GZIP_DEFLATE), "8, deflate", "SEG-COD-002") * Doc("8: deflate.", "SEG-COD-002"),
+    "method"
+    / Checked(Int8ub, _is(GZIP_DEFLATE), "8, deflate", "SEG-COD-002")
+    * Doc("8: deflate.", "SEG-COD-002", default="8"),
     "flags"
     / Int8ub
-    * Doc("1 text, 2 header checksum, 4 extra field, 8 name, 16 comment follow; 0 from Kafka.", "SEG-COD-002"),
-    "modification_time" / Int32ul * Doc("Not looked at; 0 from Kafka.", "SEG-COD-002"),
-    "extra_flags" / Int8ub * Doc("Not looked at; 0 from Kafka.", "SEG-COD-002"),
+    * Doc(
+        "1 text, 2 header checksum, 4 extra field, 8 name, 16 comment follow; 0 from Kafka.", "SEG-COD-002", default="0"
+    ),
+    "modification_time" / Int32ul * Doc("Not looked at; 0 from Kafka.", "SEG-COD-002", default="0"),
+    "extra_flags" / Int8ub * Doc("Not looked at; 0 from Kafka.", "SEG-COD-002", default="0"),
     "operating_system" / Int8ub * Doc("Not looked at; ff or 00 from Kafka.", "SEG-COD-002"),
 )
 

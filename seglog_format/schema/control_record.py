@@ -36,7 +36,9 @@ def _not_negative(value: int) -> bool:
 ControlRecordKey = Struct(
     "version"
     / Checked(Int16sb, _not_negative, "a version of 0 or more", "SEG-CTL-001")
-    * Doc("Version of the key: 0; higher ones are read as 0.", "SEG-CTL-001", "SEG-CTL-002", since="0.11.0"),
+    * Doc(
+        "Version of the key: 0; higher ones are read as 0.", "SEG-CTL-001", "SEG-CTL-002", since="0.11.0", default="0"
+    ),
     "type"
     / Int16sb
     * Doc("0 ABORT, 1 COMMIT, 2 to 6 of KRaft; others are skipped.", "SEG-CTL-001", "SEG-CTL-003", since="0.11.0"),
@@ -45,7 +47,7 @@ ControlRecordKey = Struct(
 EndTransactionMarker = Struct(
     "version"
     / Checked(Int16sb, _not_negative, "a version of 0 or more", "SEG-CTL-004")
-    * Doc("Version of the value: 0; higher ones are read as 0.", "SEG-CTL-004", since="0.11.0"),
+    * Doc("Version of the value: 0; higher ones are read as 0.", "SEG-CTL-004", since="0.11.0", default="0"),
     "coordinatorEpoch"
     / Int32sb
     * Doc("Epoch of the transaction coordinator that ended the transaction.", "SEG-CTL-004", since="0.11.0"),

@@ -19,18 +19,21 @@ class Doc(str):  # noqa: SLOT000 - construct keeps it where a plain str goes
 
     requirements: tuple[str, ...]
     since: str
+    default: str
 
-    def __new__(cls, text: str, *requirements: str, since: str = "0.8.0") -> Self:
+    def __new__(cls, text: str, *requirements: str, since: str = "0.8.0", default: str = "") -> Self:
         """Make a documentation string.
 
         Args:
             text: one sentence: meaning, unit, sentinel values.
             requirements: ids; the first is the one that an error at this field names.
             since: first broker version that has the field.
+            default: what stands there where a writer has nothing to say; empty where there is always something.
         """
         doc = super().__new__(cls, text)
         doc.requirements = requirements
         doc.since = since
+        doc.default = default
         return doc
 
 
@@ -72,6 +75,7 @@ class FieldLayout:
         doc: one sentence.
         requirements: ids.
         since: first broker version.
+        default: what stands there where a writer has nothing to say; empty where there is always something.
     """
 
     name: str
@@ -81,6 +85,7 @@ class FieldLayout:
     doc: str
     requirements: tuple[str, ...]
     since: str
+    default: str
 
 
 FORMAT_TYPES = {"b": "int8", "h": "int16", "i": "int32", "l": "int32", "q": "int64"}
@@ -94,7 +99,8 @@ def layout(declaration: Struct) -> tuple[FieldLayout, ...]:
     for field in declaration.subcons:
         size = _size(field)
         doc = field.docs if isinstance(field.docs, Doc) else Doc(field.docs)
-        rows.append(FieldLayout(field.name, offset, size, type_name(field), str(doc), doc.requirements, doc.since))
+        told = (str(doc), doc.requirements, doc.since, doc.default)
+        rows.append(FieldLayout(field.name, offset, size, type_name(field), *told))
         offset = None if offset is None or size is None else offset + size
     return tuple(rows)
 

@@ -57,16 +57,18 @@ CleanShutdown = Struct(
     * Doc("0.", "SEG-LDR-004", since="3.7.0"),
     "broker_epoch"
     / Checked(Member("brokerEpoch", int), is_int64, "a number", "SEG-LDR-004")
-    * Doc("Epoch under which the broker was registered; -1 none.", "SEG-LDR-004", since="3.7.0"),
+    * Doc("Epoch under which the broker was registered; -1 none.", "SEG-LDR-004", since="3.7.0", default="-1"),
 )
 
 QuorumState = Struct(
     "data_version"
     / Checked(Member("data_version", int), is_int64, "a number", "SEG-LDR-006")
     * Doc("Version of the file: 0 or 1.", "SEG-LDR-006", since="2.7.0"),
-    "leader_id" / Member("leaderId", int) * Doc("Leader; -1 none.", "SEG-LDR-006", since="2.7.0"),
+    "leader_id" / Member("leaderId", int) * Doc("Leader; -1 none.", "SEG-LDR-006", since="2.7.0", default="-1"),
     "leader_epoch" / Member("leaderEpoch", int) * Doc("Its epoch.", "SEG-LDR-006", since="2.7.0"),
-    "voted_id" / Member("votedId", int) * Doc("Who got this node's vote; -1 none.", "SEG-LDR-006", since="2.7.0"),
+    "voted_id"
+    / Member("votedId", int)
+    * Doc("Who got this node's vote; -1 none.", "SEG-LDR-006", since="2.7.0", default="-1"),
     "current_voters"
     / Member("currentVoters", list)
     * Doc("Objects with a `voterId`; in version 1 missing.", "SEG-LDR-006", since="2.7.0"),

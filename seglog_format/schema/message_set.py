@@ -25,7 +25,7 @@ MessageV0Header = Struct(
     _MESSAGE_SIZE,
     _CRC,
     _MAGIC,
-    "attributes" / Int8sb * Doc("Bits 0-2 codec; the others mean nothing.", "SEG-MSG-020", "SEG-COD-001"),
+    "attributes" / Int8sb * Doc("Bits 0-2 codec; the others mean nothing.", "SEG-MSG-020", "SEG-COD-001", default="0"),
 )
 
 MessageV1Header = Struct(
@@ -35,8 +35,12 @@ MessageV1Header = Struct(
     _MAGIC,
     "attributes"
     / Int8sb
-    * Doc("Bits 0-2 codec, 3 timestamp type (1: LogAppendTime).", "SEG-MSG-020", "SEG-COD-001", "SEG-MSG-015"),
-    "timestamp_ms" / Int64sb * Doc("Milliseconds since 1970; -1 none.", "SEG-MSG-002", "SEG-MSG-021", since="0.10.0"),
+    * Doc(
+        "Bits 0-2 codec, 3 timestamp type (1: LogAppendTime).", "SEG-MSG-020", "SEG-COD-001", "SEG-MSG-015", default="0"
+    ),
+    "timestamp_ms"
+    / Int64sb
+    * Doc("Milliseconds since 1970; -1 none.", "SEG-MSG-002", "SEG-MSG-021", since="0.10.0", default="-1"),
 )
 
 BytesLength = Struct("length" / Int32sb * Doc("Bytes that follow; negative: null.", "SEG-MSG-007"))
@@ -45,7 +49,13 @@ BytesLength = Struct("length" / Int32sb * Doc("Bytes that follow; negative: null
 _KEY = (
     "key"
     / NullableBytes(Int32sb)
-    * Doc("Length (int32; negative: null) and bytes; null in a wrapper.", "SEG-MSG-005", "SEG-MSG-007", "SEG-MSG-023")
+    * Doc(
+        "Length (int32; negative: null) and bytes; null in a wrapper.",
+        "SEG-MSG-005",
+        "SEG-MSG-007",
+        "SEG-MSG-023",
+        default="null",
+    )
 )
 _VALUE = (
     "value"

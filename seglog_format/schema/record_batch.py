@@ -18,8 +18,12 @@ EntryPrefix = Struct(
 RecordBatchHeader = Struct(
     "base_offset" / Int64sb * _doc("Offset of the first record of the original batch.", "SEG-BAT-005"),
     "batch_length" / Int32sb * _doc("Bytes after this field: the whole batch less 12.", "SEG-BAT-002"),
-    "partition_leader_epoch" / Int32sb * _doc("Epoch of the leader that appended it; -1 unknown.", "SEG-BAT-021"),
-    "magic" / Int8sb * _doc("Version of this entry: 2. At the same position in every format.", "SEG-BAT-004"),
+    "partition_leader_epoch"
+    / Int32sb
+    * _doc("Epoch of the leader that appended it; -1 unknown.", "SEG-BAT-021", default="-1"),
+    "magic"
+    / Int8sb
+    * _doc("Version of this entry: 2. At the same position in every format.", "SEG-BAT-004", default="2"),
     "crc" / Int32ub * _doc("CRC-32C of everything from the attributes to the end of the batch.", "SEG-BAT-003"),
     "attributes"
     / Int16sb
@@ -29,17 +33,22 @@ RecordBatchHeader = Struct(
         "SEG-COD-001",
         "SEG-BAT-011",
         "SEG-BAT-013",
+        default="0",
     ),
     "last_offset_delta" / Int32sb * _doc("Last offset of the original batch less the base offset.", "SEG-BAT-006"),
     "base_timestamp_ms"
     / Int64sb
-    * _doc("What timestamp deltas count from; the delete horizon where bit 6 is set; -1 none.", "SEG-BAT-012"),
-    "max_timestamp_ms" / Int64sb * _doc("Largest record timestamp, or the append time; -1 none.", "SEG-BAT-015"),
-    "producer_id" / Int64sb * _doc("Idempotent or transactional producer; -1 none.", "SEG-BAT-020"),
-    "producer_epoch" / Int16sb * _doc("Epoch of that producer; -1 none.", "SEG-BAT-020"),
+    * _doc(
+        "What timestamp deltas count from; the delete horizon where bit 6 is set; -1 none.", "SEG-BAT-012", default="-1"
+    ),
+    "max_timestamp_ms"
+    / Int64sb
+    * _doc("Largest record timestamp, or the append time; -1 none.", "SEG-BAT-015", default="-1"),
+    "producer_id" / Int64sb * _doc("Idempotent or transactional producer; -1 none.", "SEG-BAT-020", default="-1"),
+    "producer_epoch" / Int16sb * _doc("Epoch of that producer; -1 none.", "SEG-BAT-020", default="-1"),
     "base_sequence"
     / Int32sb
-    * _doc("Sequence number of the first record of the original batch; -1 none.", "SEG-BAT-017"),
+    * _doc("Sequence number of the first record of the original batch; -1 none.", "SEG-BAT-017", default="-1"),
     "records_count" / Int32sb * _doc("Records that are stored; 0 in a batch that compaction emptied.", "SEG-BAT-007"),
 )
 

@@ -5,7 +5,7 @@ from construct import Int16sb, Int64sb, Struct
 from seglog_format.schema.fields import Doc, compiled
 
 TransactionIndexEntry = Struct(
-    "version" / Int16sb * Doc("Version of this entry: 0.", "SEG-TXN-002", since="0.11.0"),
+    "version" / Int16sb * Doc("Version of this entry: 0.", "SEG-TXN-002", since="0.11.0", default="0"),
     "producer_id" / Int64sb * Doc("Producer whose transaction was aborted.", "SEG-TXN-006", since="0.11.0"),
     "first_offset"
     / Int64sb

@@ -7,9 +7,16 @@ const [executable, origin] = process.argv.slice(2);
 
 const PAGES = [
   "index.html",
+  "tutorial/ten-minutes/index.html",
   "tutorial/a-segment-by-hand/index.html",
+  "how-to/query-with-duckdb-and-polars/index.html",
+  "how-to/add-a-fixture/index.html",
   "how-to/explore-in-the-browser/index.html",
   "explanation/how-lookup-works/index.html",
+  "explanation/why-segments/index.html",
+  "explanation/scale/index.html",
+  "explanation/compared/index.html",
+  "conformance/index.html",
   "spec/40-offset-index/index.html",
   "reference/record-batch/index.html",
   "reference/command-line/index.html",

@@ -26,6 +26,8 @@ MAX_CLASSIC_SIZE: Final = 2**31 - 1
 NOT_WANTED: Final = -1
 NOTES: Final = "notes"
 """Not a column: what columns of entries are made from."""
+PLACES: Final = "places"
+"""Not a column: where the records themselves stand."""
 
 ROW_COLUMNS: Final = {
     "offset": ((names.OFFSETS, 8),),
@@ -34,6 +36,7 @@ ROW_COLUMNS: Final = {
     "value": ((names.VALUES, 16),),
     "headers": ((names.HEADER_ENDS, 4),),
     NOTES: ((names.ENTRIES, NOTE_SIZE),),
+    PLACES: ((names.PLACES, 8),),
 }
 """What each column takes in the block, by place in the plan: bytes for a row."""
 VALIDITY: Final = {"timestamp": names.TIMESTAMPS_VALID, "key": names.KEYS_VALID, "value": names.VALUES_VALID}

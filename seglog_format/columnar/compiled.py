@@ -82,7 +82,16 @@ def _for_any_value(dispatcher: Any) -> Any:
 
 def kernel(function: FunctionT) -> FunctionT:
     """A function that Python calls, compiled when it is first called and kept on disk."""
-    dispatcher = njit(pipeline_class=KernelCompiler, **OPTIONS)(function)
+    return _kept(function, OPTIONS)
+
+
+def kernel_under_lock(function: FunctionT) -> FunctionT:
+    """A kernel that makes Python objects, and holds the interpreter's lock for that."""
+    return _kept(function, {**OPTIONS, "nogil": False})
+
+
+def _kept(function: FunctionT, options: dict[str, Any]) -> FunctionT:
+    dispatcher = njit(pipeline_class=KernelCompiler, **options)(function)
     try:
         dispatcher.enable_caching()
     except RuntimeError:  # nowhere to write: compiled anew in each process

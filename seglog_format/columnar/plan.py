@@ -20,7 +20,9 @@ ENTRIES: Final = 10
 OFFSETS, TIMESTAMPS, TIMESTAMPS_VALID, KEYS, KEYS_VALID, VALUES, VALUES_VALID, HEADER_ENDS = range(11, 19)
 """Where each column stands in the block; negative: not wanted."""
 HEADER_KEYS, HEADER_VALUES, HEADER_VALUES_VALID = range(19, 22)
-PLAN_SIZE: Final = 22
+PLACES: Final = 22
+"""Where the block says where each row's record itself stands (`views.put_place`); negative: nobody asks."""
+PLAN_SIZE: Final = 23
 
 # -- the state ------------------------------------------------------------------------------------------------------
 POSITION: Final = 0

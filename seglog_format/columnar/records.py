@@ -21,6 +21,7 @@ from seglog_format.columnar.plan import (
     MAX_HEADERS,
     OFFSETS,
     ORIGIN,
+    PLACES,
     ROWS,
     TIMESTAMPS,
     TIMESTAMPS_VALID,
@@ -29,7 +30,7 @@ from seglog_format.columnar.plan import (
     VALUES,
     VALUES_VALID,
 )
-from seglog_format.columnar.views import MAX_INLINE, add, put_header, put_header_end, put_row
+from seglog_format.columnar.views import MAX_INLINE, add, put_header, put_header_end, put_place, put_row
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Region
@@ -112,9 +113,11 @@ def decode_records(
     earliest, latest = load_64(plan, 8 * FROM_TIMESTAMP), load_64(plan, 8 * TO_TIMESTAMP)
     columns = row_columns(plan)
     header_ends, origin = load_64(plan, 8 * HEADER_ENDS), load_64(state, 8 * ORIGIN) if buffer == 0 else 0
+    places = load_64(plan, 8 * PLACES)
     row, headers = load_64(state, 8 * ROWS), load_64(state, 8 * HEADERS)
     key_bytes, value_bytes = 0, 0
     for _ in range(count):
+        first = position
         length, position = varint(data, position, end, INT32_BYTES)
         if position < 0 or length < 0 or length > end - position:
             return DAMAGED
@@ -140,6 +143,7 @@ def decode_records(
         if is_wanted:
             numbers, parts = (offset, timestamp_ms), (key, key_size, value, value_size)
             put_row(block, columns, state, row, numbers, data, parts, buffer, origin)
+            put_place(block, places, row, first, buffer)
             key_bytes += key_size if key_size > MAX_INLINE else 0
             value_bytes += value_size if value_size > MAX_INLINE else 0
             if header_ends >= 0:

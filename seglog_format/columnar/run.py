@@ -146,7 +146,7 @@ class Run:
         self._arena_size = ARENA_SIZE
         self._rows = request.batch_rows
         self._headers = HEADERS_FOR_ROW * request.batch_rows if "headers" in request.shape.columns else 0
-        self._columns = _kept_columns(request.shape.columns)
+        self._columns = self._kept_columns()
         self._block = self._fresh_block()
         self.is_finished = False
         self.judged = 0
@@ -164,6 +164,10 @@ class Run:
         plan[names.CHECKSUM_PATH] = checksum_path()
         return plan
 
+    def _kept_columns(self) -> frozenset[str]:
+        """What a block has to have room for."""
+        return _kept_columns(self._request.shape.columns)
+
     @property
     def floor(self) -> int:
         """Lowest offset that was not delivered yet."""
@@ -174,12 +178,16 @@ class Run:
         for place, position in block.places.items():
             self._plan[place] = position
         self._plan[names.MAX_ROWS], self._plan[names.MAX_HEADERS] = block.rows, block.headers
+        self._emptied()
+        return block
+
+    def _emptied(self) -> None:
+        """Nothing is in the block."""
         self._state[[names.ROWS, names.HEADERS, names.NOTED, names.ARENA_USED]] = 0
         self._state[names.NULL_TIMESTAMPS : names.HEADER_VALUE_BYTES + 2] = 0
         self._state[[names.NEXT_SECTION, names.SECTIONS]] = 0
-        return block
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[Any]:
         """Read to the end of the run.
 
         Raises:
@@ -220,10 +228,18 @@ class Run:
     def _filled(self) -> Iterator[pa.RecordBatch]:
         """What the block holds, and a new block."""
         if self._state[names.ROWS]:
-            shape = self._request.shape
-            yield Assembly(self._block, self._state, self._log, self._arena, shape, self._source.file).batch()
+            yield from self._of_block()
             self._arena = self._pool.take(self._arena_size) if len(self._arena) > SLACK else self._arena
         self._block = self._fresh_block()
+
+    def _of_block(self) -> Iterator[Any]:
+        """What is delivered of the block."""
+        shape = self._request.shape
+        yield Assembly(self._block, self._state, self._log, self._arena, shape, self._source.file).batch()
+
+    def _of_judged(self, rows: Sequence[Record | Message], header: BatchHeader, position: int) -> Any:
+        """What is delivered of an entry that the reference has decoded."""
+        return self._request.shape.of_records(rows, header, position, self._source.file)
 
     def _more_rows(self) -> None:
         self._rows = max(int(self._state[names.NEEDED]), self._rows)
@@ -284,7 +300,7 @@ class Run:
             return True
         self.judged += 1
         if rows := [record for record in judged.records if self._is_timely(record.timestamp_ms)]:
-            yield self._request.shape.of_records(rows, judged.header, position, self._source.file)
+            yield self._of_judged(rows, judged.header, position)
         self._state[names.POSITION], self._state[names.PREVIOUS] = judged.end, judged.last_offset
         self._state[names.FLOOR] = max(floor, judged.last_offset + 1)
         self.is_finished = judged.last_offset + 1 >= self._request.to_offset

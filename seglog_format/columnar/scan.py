@@ -6,7 +6,7 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ import pyarrow as pa
 from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.pool import Pool
 from seglog_format.columnar.ranges import next_range
+from seglog_format.columnar.record_run import RecordRun
 from seglog_format.columnar.run import Run, Start
 from seglog_format.errors import FormatError
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from seglog_format.columnar.run import Judged, Request, Source
+    from seglog_format.model import Message, Record
 
 RANGE_SIZE: Final = 2**22
 """Bytes of a log that one thread reads before another goes on: what is kept in memory depends on it."""
@@ -48,16 +50,26 @@ def scan(
     return pa.RecordBatchReader.from_batches(request.shape.schema, _until_end(batches, at_end))
 
 
+def record_lists(sources: Iterable[tuple[Source, Start]], request: Request) -> Iterator[list[Record | Message]]:
+    """Read segments in order into Python objects, some at a time.
+
+    Args:
+        sources: as in `scan`.
+        request: what is wanted; of its shape nothing counts.
+    """
+    return _one_by_one(sources, request, RecordRun)
+
+
 def _until_end(batches: Iterator[pa.RecordBatch], at_end: Callable[[], None] | None) -> Iterator[pa.RecordBatch]:
     yield from batches
     if at_end is not None:
         at_end()
 
 
-def _one_by_one(sources: Iterable[tuple[Source, Start]], request: Request) -> Iterator[pa.RecordBatch]:
+def _one_by_one(sources: Iterable[tuple[Source, Start]], request: Request, kind: type[Run] = Run) -> Iterator[Any]:
     pool, floor = Pool(), request.from_offset
     for source, start in sources:
-        run = Run(source, request, replace(start, floor=max(start.floor, floor)), pool)
+        run = kind(source, request, replace(start, floor=max(start.floor, floor)), pool)
         yield from run.batches()
         floor = run.floor
         if run.is_finished:

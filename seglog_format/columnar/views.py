@@ -119,6 +119,13 @@ def put_row(
 
 
 @inlined
+def put_place(block: Region, places: int, row: int, position: int, buffer: int) -> None:
+    """Note where a row's record stands, if that is asked for: its position, and below it one bit for the buffer."""
+    if places >= 0:
+        store_64(block, places + 8 * row, position << 1 | buffer)
+
+
+@inlined
 def _count(state: Region, size: int, nulls: int, referred: int) -> None:
     """Count a null, or bytes that a view refers to."""
     if size < 0:

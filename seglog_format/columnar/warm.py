@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 READ_ONLY: Final = frozenset({"log", "data"})
 """Parameters of kernels that take bytes which cannot be written to."""
-MARK: Final = "@kernel\n"
+MARKS: Final = ("@kernel\n", "@kernel_under_lock\n")
 
 
 def _type_of(name: str, annotation: str) -> Any:
@@ -40,7 +40,8 @@ def signature_of(kernel: Any) -> tuple[Any, ...]:
 def modules() -> list[str]:
     """The modules that hold kernels, those first that take longest."""
     here = Path(__file__).parent
-    holders = [path.stem for path in sorted(here.glob("*.py")) if MARK in path.read_text(encoding="utf-8")]
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(here.glob("*.py"))}
+    holders = [name for name, text in texts.items() if any(mark in text for mark in MARKS)]
     return sorted(holders, key=lambda name: -len(compiled.sources(name)))
 
 

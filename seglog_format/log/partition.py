@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy as copied
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -14,7 +15,7 @@ from seglog_format.log.listing import PartitionListing, list_partition
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
 from seglog_format.log.open_segments import OpenSegments
 from seglog_format.log.reading import READ_UNCOMMITTED, Fetch, Isolation, LogReader, delivered, is_committed_only
-from seglog_format.log.scanning import Scannable
+from seglog_format.log.scanning import Scannable, place_at_volume, record_lists
 from seglog_format.log.segment import LogSegment
 from seglog_format.log.timestamps import (
     EARLIEST_LOCAL_TIMESTAMP,
@@ -32,9 +33,10 @@ from seglog_format.names import FileKind
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from types import TracebackType
 
+    from seglog_format.log.scanning import Place
     from seglog_format.model import AbortedTxn, Message, Record, RecordBatch
 
 DEFAULT_MAX_BYTES: Final = 1 << 20
@@ -88,6 +90,7 @@ class Partition(Scannable):
             for files, following in zip(listing.segments, [*bases[1:], None], strict=False)
         )
         self._reader = LogReader(self.segments, trust_indexes=trust_indexes)
+        self._is_known = False
 
     @property
     def path(self) -> Path:
@@ -201,12 +204,24 @@ class Partition(Scannable):
         """
         transactions = self._transactions_for(isolation)
         start = self.log_start_offset if from_offset is None else from_offset
-        self._check_range(start)
-        return self._deliver(start, INT64_MAX if to_offset is None else to_offset, transactions)
+        place = None if self._is_known or start < self.log_start_offset else place_at_volume(self._reader, start)
+        if place is None:
+            self._check_range(start)
+        self._is_known = True
+        end = INT64_MAX if to_offset is None else to_offset
+        return chain.from_iterable(self._deliver(start, end, transactions, place))
 
-    def _deliver(self, start: int, end: int, transactions: Transactions | None) -> Iterator[Record | Message]:
+    def _deliver(
+        self, start: int, end: int, transactions: Transactions | None, place: Place | None
+    ) -> Iterator[Iterable[Record | Message]]:
+        """Records, some at a time. The first comes alone where that is quick: whoever looks one up takes no more."""
         decided = end if transactions is None else min(end, transactions.last_stable_offset)
-        yield from self._reader.records(start, decided, transactions)
+        first = self._reader.known_record(start, place) if transactions is None else None
+        if first is not None and start < decided:
+            yield (first,)
+            start += 1
+        lists = record_lists(self._reader, (start, decided), transactions, self._limit, place)
+        yield from (self._reader.records(start, decided, transactions),) if lists is None else lists
         if transactions is not None:
             self._raise_undecided(end - 1, transactions)
 

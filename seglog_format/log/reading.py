@@ -6,7 +6,9 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from seglog_format.codec.quick import quick_batch
 from seglog_format.errors import FormatError, UsageError
+from seglog_format.log.quick_lookup import QUICK_SIZE, KnownRecords
 from seglog_format.model import INT64_MAX
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ class LogReader:
         self.trust_indexes = trust_indexes
         self._base_offsets = [segment.base_offset for segment in self.segments]
         self._last: tuple[LogSegment, RecordBatch] | None = None
+        self._known = KnownRecords()
 
     def floor(self, offset: int) -> int | None:
         """Number of the segment with the greatest base offset that is not above an offset (SEG-LKP-001)."""
@@ -109,7 +112,7 @@ class LogReader:
             yield self.first_batch(segment, frame, offset)
             break
         for segment, frame in frames:
-            yield segment.decode(frame)
+            yield self._decoded(segment, frame)
 
     def first_batch(self, segment: LogSegment, frame: Frame, offset: int) -> RecordBatch:
         """Decode the entry that a lookup has found. If it starts above the offset, make sure that nothing was missed.
@@ -132,9 +135,27 @@ class LogReader:
             last_segment, last = self._last
             if last_segment is segment and (last.position, last.header) == (frame.position, frame.header):
                 return last
-        batch = segment.decode(frame)
+        batch = self._decoded(segment, frame)
         self._last = segment, batch
         return batch
+
+    def _decoded(self, segment: LogSegment, frame: Frame) -> RecordBatch:
+        """Decode an entry; one of a larger segment by the quick way, which leaves to the reference what is odd."""
+        batch = quick_batch(frame, limit=segment.limit) if segment.size >= QUICK_SIZE else None
+        return segment.decode(frame) if batch is None else batch
+
+    def known_record(self, offset: int, place: tuple[int, int] | None) -> Record | None:
+        """The record at an offset, where that can be told without the reference.
+
+        Args:
+            offset: absolute.
+            place: number of the segment and position of the entry that holds it, where these are known.
+        """
+        number = self.floor(offset) if place is None else place[0]
+        if number is None or self.segments[number].size < QUICK_SIZE:
+            return None
+        segment = self.segments[number]
+        return self._known.find(segment, offset) if place is None else self._known.find_at(segment, place[1], offset)
 
     def verify_gap(self, offset: int) -> None:
         """Make sure that the entry before a missing offset ends where its header says (SEG-LKP-017).

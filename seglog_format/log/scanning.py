@@ -6,9 +6,11 @@ reference answers.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypedDict
 
 from seglog_format.codec.framing import frame_at
@@ -33,6 +35,10 @@ Place: TypeAlias = tuple[int, int]
 INT64_MIN: Final = -(2**63)
 DEFAULT_BATCH_ROWS: Final = 2**16
 DEFAULT_COLUMNS: Final = ("offset", "timestamp", "key", "value")
+VOLUME: Final = 2**25
+"""Bytes from which on records come from the engine, which takes half a second to start."""
+SMALL_VOLUME: Final = 2**20
+"""The same where the engine is in use already."""
 NEEDED: Final = "scanning needs numba, numpy and pyarrow: pip install 'seglog-format[fast]'"
 
 
@@ -162,6 +168,49 @@ def scan_log(
     request = _request(offsets, transactions, options, limit)
     sources = _sources(reader, offsets, transactions, options)
     return engine("scan").scan(sources, request, threads=options.threads, at_end=at_end)
+
+
+def is_volume(reader: LogReader, offset: int) -> bool:
+    """Whether so much is to be read that the engine is worth its start; less, where it is there already."""
+    wanted = SMALL_VOLUME if "numba" in sys.modules else VOLUME
+    for segment in reader.segments_from(offset):
+        wanted -= segment.size
+        if wanted <= 0:
+            return _is_installed()
+    return False
+
+
+@cache
+def _is_installed() -> bool:
+    """Whether there is what the engine needs."""
+    return all(find_spec(name) is not None for name in ("numba", "numpy", "pyarrow", "zstandard"))
+
+
+def place_at_volume(reader: LogReader, offset: int) -> Place | None:
+    """As `place_of`, where there is enough to read for the engine; None where there is not."""
+    return place_of(reader, offset) if is_volume(reader, offset) else None
+
+
+def record_lists(
+    reader: LogReader, offsets: tuple[int, int], transactions: Transactions | None, limit: int, place: Place | None
+) -> Iterator[list[Record | Message]] | None:
+    """Read a range of offsets at volume, into objects; None where the reference is to read.
+
+    Args:
+        reader: of the log.
+        offsets: from the first inclusive to the second exclusive.
+        transactions: leave out what these say was aborted.
+        limit: bytes that decompressing one entry may produce at most.
+        place: of the first entry, where it is known.
+    """
+    if not is_volume(reader, offsets[0]) or not engine("objects").can_make_objects():
+        return None
+    options = ScanOptions(place=place, batch_rows=engine("record_run").BLOCK_ROWS)
+    request = _request(offsets, transactions, options, limit)
+    found: Iterator[list[Record | Message]] = engine("scan").record_lists(
+        _sources(reader, offsets, transactions, options), request
+    )
+    return found
 
 
 def _request(offsets: tuple[int, int], transactions: Transactions | None, options: ScanOptions, limit: int) -> Any:  # noqa: ANN401

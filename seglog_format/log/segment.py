@@ -13,6 +13,7 @@ from seglog_format.errors import FormatError, Location, SeglogError, TruncatedEr
 from seglog_format.log.entry_table import EntryTable, OffsetRange, in_order
 from seglog_format.log.file_bytes import FileBytes, open_bytes
 from seglog_format.log.offset_index import OffsetIndex
+from seglog_format.log.quick_lookup import record_at
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.log.trusted_lookup import trusted_position
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.open_segments import OpenSegments
+    from seglog_format.model import Record
 
 IndexT = TypeVar("IndexT")
 
@@ -277,6 +279,24 @@ class LogSegment:
             return frame
         at, found = Location(self.path, frame.position), f"{frame.size} bytes ({frame.kind.value})"
         raise TruncatedError(at, "SEG-LOG-004", expected="the entry that stood here", found=found)
+
+    def record_at(self, offset: int) -> Record | None:
+        """One record, found by way of the offset index: for a single lookup in a segment that was just opened.
+
+        The index is believed as brokers believe it (`open_partition`, ``trust_indexes``), and the records of the batch
+        are read no further than to the one asked for, after its checksum was verified.
+
+        Args:
+            offset: absolute.
+
+        Returns:
+            The record; None where there is none at this offset, or where only a longer look can tell: at compressed
+            batches, compacted ones and messages of magic 0 and 1, and where the index leads nowhere near.
+
+        Raises:
+            UsageError: the log is gone, or may not be read.
+        """
+        return record_at(self, offset)
 
     def go_on_from(self, other: LogSegment) -> bool:
         """Take over where another object found the entries of the same file, which may have grown since.

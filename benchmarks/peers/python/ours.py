@@ -31,6 +31,8 @@ from seglog_format.lifecycle.producers_at_volume import producers_of
 from seglog_format.lifecycle.segment_files import encode_transaction_index
 from seglog_format.lifecycle.segment_scan import scan_segment
 from seglog_format.log.file_bytes import open_bytes
+from seglog_format.log.listing import SegmentFiles
+from seglog_format.log.segment import LogSegment
 from seglog_format.log.transactions import Transactions
 
 if TYPE_CHECKING:
@@ -172,7 +174,7 @@ def visit(request: Request) -> Callable[[], None]:
 
     def run() -> None:
         for record in partition.records():
-            record.offset, record.timestamp_ms, record.key, record.value  # noqa: B018 - looked at
+            record.offset, record.timestamp_ms, record.key, record.value, record.headers  # noqa: B018 - looked at
 
     return run
 
@@ -296,14 +298,15 @@ def lookup_warm(request: Request) -> Callable[[], list[Any]]:
 
 
 def lookup_cold(request: Request) -> Callable[[], list[Any]]:
-    """Open the partition for each of the offsets."""
-    path = Path(request["path"]).parent
+    """Open the segment for each of the offsets, and find it by way of the index, as the others do."""
+    path = Path(request["path"])
+    files = SegmentFiles(0, path, path.with_suffix(".index"), path.with_suffix(".timeindex"))
 
     def run() -> list[Any]:
         found = []
         for offset in request["offsets"]:
-            with open_partition(path) as partition:
-                found.append(found_in(partition, offset))
+            with LogSegment(files) as segment:
+                found.append(segment.record_at(offset))
         return found
 
     return run

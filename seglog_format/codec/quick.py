@@ -1,0 +1,235 @@
+"""Batches of magic 2 read by a small loop: many times as quick as the declared schema, and only where all is regular.
+
+Whatever is irregular gives None, and is for the reference decoder to judge: errors are its business alone.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
+from seglog_format.codec.decode import checksum_is_valid
+from seglog_format.errors import FormatError, Location
+from seglog_format.model import (
+    INT32_MAX,
+    INT64_MAX,
+    NO_SEQUENCE,
+    CompressionCodec,
+    Frame,
+    Record,
+    RecordBatch,
+    RecordBatchHeader,
+    RecordHeader,
+    TimestampType,
+    add_sequence,
+)
+from seglog_format.schema.record_batch import RECORD_BATCH_HEADER_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+INT32_BITS: Final = 32
+INT64_BITS: Final = 64
+MORE: Final = 0x80
+
+
+class _IrregularError(Exception):
+    """Something is not as it mostly is."""
+
+
+def quick_batch(frame: Frame, *, limit: int = DEFAULT_OUTPUT_LIMIT) -> RecordBatch | None:
+    """Decode a batch of magic 2, its checksum verified; None where anything is irregular.
+
+    Args:
+        frame: any entry.
+        limit: bytes that decompression may produce at most.
+    """
+    found = _section(frame, limit)
+    if found is None:
+        return None
+    header, section = found
+    reading = _Reading(section, header)
+    try:
+        records = tuple(reading.record() for _ in range(reading.count))
+    except (_IrregularError, IndexError):
+        return None
+    return RecordBatch(frame.position, frame.header, records) if reading.position == len(section) else None
+
+
+def quick_places(frame: Frame) -> Sequence[int] | None:
+    """Where each record of a batch starts in the batch; None where anything is irregular.
+
+    So it is for a batch that is compressed, or whose offsets are not all there: those are not looked up this way.
+
+    Args:
+        frame: any entry.
+    """
+    if frame.header.codec_id != CompressionCodec.NONE:
+        return None
+    found = _section(frame, 0)
+    if found is None:
+        return None
+    header, section = found
+    reading, places = _Reading(section, header), array("I")
+    try:
+        for number in range(reading.count):
+            places.append(RECORD_BATCH_HEADER_SIZE + reading.position)
+            if reading.record().offset_delta != number:
+                return None
+    except (_IrregularError, IndexError):
+        return None
+    return places if reading.position == len(section) else None
+
+
+def quick_record(data: bytes | memoryview, position: int, header: RecordBatchHeader) -> Record | None:
+    """One record of a batch that was found to be regular.
+
+    Args:
+        data: bytes of the batch.
+        position: where `quick_places` has found the record.
+        header: of the batch.
+    """
+    reading = _Reading(data, header, position)
+    try:
+        return reading.record()
+    except (_IrregularError, IndexError):
+        return None
+
+
+def place_of_record(data: bytes, number: int) -> int | None:
+    """Where a record of an uncompressed batch starts in the batch, found by lengths alone; None beyond its end.
+
+    Args:
+        data: bytes of the batch.
+        number: of the record, from 0.
+    """
+    position, end = RECORD_BATCH_HEADER_SIZE, len(data)
+    try:
+        for _ in range(number):
+            byte, second = data[position], data[position + 1]
+            if byte < MORE:
+                position += 1 + (byte >> 1)
+            elif second < MORE:
+                position += 2 + (byte >> 1 & 63) + (second << 6)
+            else:
+                third = data[position + 2]
+                if third >= MORE:  # a record of a megabyte and more
+                    return None
+                position += 3 + (byte >> 1 & 63) + ((second & 127) << 6) + (third << 13)
+    except IndexError:
+        return None
+    return position if position < end else None
+
+
+def _section(frame: Frame, limit: int) -> tuple[RecordBatchHeader, bytes] | None:
+    """Header and decompressed records of a batch whose header and checksum are right."""
+    header = frame.header
+    if not isinstance(header, RecordBatchHeader) or not checksum_is_valid(frame):
+        return None
+    base, delta, count = header.base_offset, header.last_offset_delta, header.records_count
+    if min(base, delta, count) < 0 or base + delta > INT64_MAX:
+        return None
+    stored = frame.data[RECORD_BATCH_HEADER_SIZE:]
+    if header.codec_id == CompressionCodec.NONE or not (count or stored):
+        return header, bytes(stored)
+    try:
+        return header, decompress(header.codec_id, stored, magic=header.magic, at=Location(), limit=limit)
+    except FormatError:
+        return None
+
+
+class _Reading:
+    """Records one after the other.
+
+    Args:
+        data: what holds them.
+        header: of their batch.
+        position: of the first.
+    """
+
+    __slots__ = ("append_time", "base_offset", "base_sequence", "base_time", "count", "data", "position")
+
+    def __init__(self, data: bytes | memoryview, header: RecordBatchHeader, position: int = 0) -> None:
+        self.data = data
+        self.position = position
+        self.count = header.records_count
+        self.base_offset = header.base_offset
+        self.base_time = header.base_timestamp_ms
+        self.base_sequence = header.base_sequence
+        is_append_time = header.timestamp_type is TimestampType.LOG_APPEND_TIME
+        self.append_time = header.max_timestamp_ms if is_append_time else None
+
+    def record(self) -> Record:
+        """The next record.
+
+        Raises:
+            _IrregularError: it is not regular.
+            IndexError: the data end before it does.
+        """
+        first, data = self.position, self.data
+        length = self._varint(INT32_BITS)
+        start = self.position
+        stop = start + length
+        if length < 1 or stop > len(data):
+            raise _IrregularError
+        attributes, self.position = data[start], start + 1
+        timestamp_delta, offset_delta = self._varint(INT64_BITS), self._varint(INT32_BITS)
+        key, value = self._bytes(stop), self._bytes(stop)
+        count = self._varint(INT32_BITS)
+        headers = self._headers(count, stop) if count else ()
+        offset = self.base_offset + offset_delta
+        if self.position != stop or not 0 <= offset <= INT64_MAX:
+            raise _IrregularError
+        timestamp_ms = self.base_time + timestamp_delta if self.append_time is None else self.append_time
+        if not -INT64_MAX <= timestamp_ms <= INT64_MAX:
+            raise _IrregularError
+        sequence = self.base_sequence + offset_delta if self.base_sequence >= 0 else NO_SEQUENCE
+        if sequence > INT32_MAX:
+            sequence = add_sequence(self.base_sequence, offset_delta)
+        signed = attributes - 256 if attributes & MORE else attributes
+        numbers = (sequence, signed, timestamp_delta, offset_delta, stop - first)
+        return Record(offset, timestamp_ms, key, value, headers, *numbers)
+
+    def _headers(self, count: int, stop: int) -> tuple[RecordHeader, ...]:
+        if not 0 <= count <= stop - self.position:
+            raise _IrregularError
+        found = []
+        for _ in range(count):
+            key = self._bytes(stop)
+            if key is None:
+                raise _IrregularError
+            found.append(RecordHeader(key, self._bytes(stop)))
+        return tuple(found)
+
+    def _bytes(self, stop: int) -> bytes | None:
+        size = self._varint(INT32_BITS)
+        if size < 0:
+            return None
+        start = self.position
+        self.position = end = start + size
+        if end > stop:
+            raise _IrregularError
+        return bytes(self.data[start:end])
+
+    def _varint(self, bits: int) -> int:
+        """A signed number; one with bits that do not fit is irregular, as is one of needless bytes."""
+        data, position = self.data, self.position
+        byte = data[position]
+        if byte < MORE:
+            self.position = position + 1
+            return byte >> 1 ^ -(byte & 1)
+        number, shift = byte & 127, 7
+        while True:
+            position += 1
+            byte = data[position]
+            number |= (byte & 127) << shift
+            if byte < MORE:
+                break
+            shift += 7
+            if shift > bits:
+                raise _IrregularError
+        if number >> bits:
+            raise _IrregularError
+        self.position = position + 1
+        return number >> 1 ^ -(number & 1)

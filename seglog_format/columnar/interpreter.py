@@ -1,0 +1,146 @@
+"""Calls of the interpreter from kernels that hold its lock: they make Python objects, which are addresses here.
+
+A call that fails gives `NULL`; `forget_error` takes back what the interpreter has noted of it then, and whoever called
+the kernel raises `MemoryError`: it is the only way in which these can fail.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from seglog_format.columnar.memory import I8, I32, I64, REGION, declare, pointer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NULL: Final = 0
+OBJECT: Final = I8.as_pointer()
+
+
+def _address(builder: Any, value: Any) -> Any:
+    return builder.inttoptr(value, OBJECT)
+
+
+def _maker(name: str, *wanted: Any) -> Callable[[Any, Any, Any, Any], Any]:
+    """Generates the call of a function that gives a new object."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        del context, signature
+        given = [
+            _address(builder, each) if kind == OBJECT else each for each, kind in zip(arguments, wanted, strict=True)
+        ]
+        made = builder.call(declare(builder, name, OBJECT, list(wanted)), given)
+        return builder.ptrtoint(made, I64)
+
+    return generate
+
+
+def _doer(name: str, *wanted: Any, gives: Any = ir.VoidType()) -> Callable[[Any, Any, Any, Any], Any]:  # noqa: B008 - a constant
+    """Generates the call of a function whose result nobody needs."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        del signature
+        given = [
+            _address(builder, each) if kind == OBJECT else each for each, kind in zip(arguments, wanted, strict=True)
+        ]
+        builder.call(declare(builder, name, gives, list(wanted)), given)
+        return context.get_dummy_value()
+
+    return generate
+
+
+@intrinsic
+def new_int(typing: Any, value: Any) -> Any:
+    """A Python integer."""
+    del typing, value
+    return types.int64(types.int64), _maker("PyLong_FromLongLong", I64)
+
+
+@intrinsic
+def new_tuple(typing: Any, count: Any) -> Any:
+    """A tuple with nothing in it as yet; `put_in_tuple` fills it before anybody else sees it."""
+    del typing, count
+    return types.int64(types.int64), _maker("PyTuple_New", I64)
+
+
+@intrinsic
+def new_object(typing: Any, kind: Any, count: Any) -> Any:
+    """An object of a type, with empty slots; the count is 0."""
+    del typing, kind, count
+    return types.int64(types.int64, types.int64), _maker("PyType_GenericAlloc", OBJECT, I64)
+
+
+@intrinsic
+def new_bytes(typing: Any, data: Any, position: Any, size: Any) -> Any:
+    """Bytes, copied from a region."""
+    del typing, data, position, size
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        del signature
+        where, position, size = arguments
+        place = pointer(context, builder, where, position, 0)
+        made = builder.call(declare(builder, "PyBytes_FromStringAndSize", OBJECT, [OBJECT, I64]), [place, size])
+        return builder.ptrtoint(made, I64)
+
+    return types.int64(REGION, types.int64, types.int64), generate
+
+
+@intrinsic
+def put_in_tuple(typing: Any, target: Any, place: Any, item: Any) -> Any:
+    """Hand an object over to a new tuple."""
+    del typing, target, place, item
+    kinds = (types.int64, types.int64, types.int64)
+    return types.void(*kinds), _doer("PyTuple_SetItem", OBJECT, I64, OBJECT, gives=I32)
+
+
+@intrinsic
+def put_in_list(typing: Any, target: Any, place: Any, item: Any) -> Any:
+    """Hand an object over to a list, in place of another one."""
+    del typing, target, place, item
+    kinds = (types.int64, types.int64, types.int64)
+    return types.void(*kinds), _doer("PyList_SetItem", OBJECT, I64, OBJECT, gives=I32)
+
+
+@intrinsic
+def in_list(typing: Any, source: Any, place: Any) -> Any:
+    """What stands in a list; no reference is taken."""
+    del typing, source, place
+    return types.int64(types.int64, types.int64), _maker("PyList_GetItem", OBJECT, I64)
+
+
+@intrinsic
+def in_tuple(typing: Any, source: Any, place: Any) -> Any:
+    """What stands in a tuple; no reference is taken."""
+    del typing, source, place
+    return types.int64(types.int64, types.int64), _maker("PyTuple_GetItem", OBJECT, I64)
+
+
+@intrinsic
+def shared(typing: Any, item: Any) -> Any:
+    """One more reference to an object."""
+    del typing, item
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        del context, signature
+        builder.call(declare(builder, "Py_IncRef", ir.VoidType(), [OBJECT]), [_address(builder, arguments[0])])
+        return arguments[0]
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
+def let_go(typing: Any, item: Any) -> Any:
+    """One reference less to an object, if it is one."""
+    del typing, item
+    return types.void(types.int64), _doer("Py_DecRef", OBJECT)
+
+
+@intrinsic
+def forget_error(typing: Any) -> Any:
+    """Whatever the interpreter has noted."""
+    del typing
+    return types.void(), _doer("PyErr_Clear")

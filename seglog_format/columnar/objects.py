@@ -1,0 +1,316 @@
+"""Rows as Python objects: `Record` and `Message`, as the reference makes them, made by a kernel."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import sysconfig
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from seglog_format.columnar.checksum import crc32
+from seglog_format.columnar.compiled import helper, inlined, kernel_under_lock
+from seglog_format.columnar.entries import entry_size
+from seglog_format.columnar.interpreter import (
+    NULL,
+    forget_error,
+    in_list,
+    in_tuple,
+    let_go,
+    new_bytes,
+    new_int,
+    new_object,
+    new_tuple,
+    put_in_list,
+    put_in_tuple,
+    shared,
+)
+from seglog_format.columnar.layout import (
+    BASE_SEQUENCE,
+    BATCH_MAGIC,
+    MAGIC,
+    MESSAGE_ATTRIBUTES,
+    MESSAGE_CRC,
+    OFFSET,
+    PREFIX_SIZE,
+    SIZE,
+)
+from seglog_format.columnar.memory import load_64, load_be32, load_be64, load_i8, load_u8, region, store_64
+from seglog_format.columnar.messages import message_parts, message_timestamp
+from seglog_format.columnar.notes import NOTE_SIZE
+from seglog_format.columnar.records import INT32_BYTES, INT64_BYTES, sized, varint
+from seglog_format.model import INT32_MAX, Message, Record, RecordHeader
+
+if TYPE_CHECKING:
+    from seglog_format.columnar.arrays import Bytes, Numbers, Region
+
+ROW, END_ROW, NOTE, TARGET = range(4)
+"""Of a job: the first row and the one after the last, the note of the first row's entry, and the list to fill."""
+PLACES_AT, OFFSETS_AT, TIMESTAMPS_AT, NOTES_AT, NOTED, SUMS = range(4, 10)
+"""Where the block holds what is needed, how many entries are noted, and how to compute checksums."""
+JOB_SIZE: Final = 10
+BYTES_SIZE: Final = bytes.__basicsize__ - 1
+"""Of the interpreter's bytes, before the bytes themselves; the count stands in the word before the last."""
+COUNT_AT: Final = 16
+HEAD_SIZE: Final = object.__basicsize__
+REFERENCES_AT: Final = 0
+TYPE_AT: Final = 8
+"""Of any object: how many refer to it, and its type."""
+LONGEST_COMPARED: Final = 64
+
+SAMPLE: Final = b"a sample"
+NOTHING, NO_HEADERS, TRUE, FALSE = range(4)
+"""Of what is known of the interpreter: objects that there is one of each."""
+RECORD, MESSAGE, HEADER = range(4, 7)
+"""Types, each with its size and the places of its slots further on."""
+RECORD_SLOTS: Final = 7
+MESSAGE_SLOTS: Final = RECORD_SLOTS + 1 + 10
+HEADER_SLOTS: Final = MESSAGE_SLOTS + 1 + 11
+
+
+class UnknownLayoutError(Exception):
+    """The interpreter lays its objects out in a way that is not known here."""
+
+
+@kernel_under_lock
+def make_objects(log: Bytes, arena: Bytes, block: Bytes, job: Numbers, known: Numbers) -> int:
+    """Make the objects of some rows, and put them into a list.
+
+    Objects that stand in the list already, and that nobody else has kept, are used again: to make one and to give it
+    back takes longer than to fill it.
+
+    Args:
+        log: bytes of the log.
+        arena: what was decompressed.
+        block: rows, their places and the notes of their entries, as another kernel has left them.
+        job: see above; afterwards the row and the note to go on with.
+        known: of the interpreter (`known_objects`).
+
+    Returns:
+        How many rows could not be done: memory has run out, or the file has changed since the block was filled.
+    """
+    data, arena_, block_, known_ = region(log), region(arena), region(block), region(known)
+    row, end, note, first = job[ROW], job[END_ROW], job[NOTE], job[ROW]
+    while row < end and note < job[NOTED]:
+        noted = job[NOTES_AT] + NOTE_SIZE * note
+        entry, stop = load_64(block_, noted), load_64(block_, noted + 8)
+        if entry_size(data, entry, len(log)) < 0:
+            break
+        is_batch = load_u8(data, entry + MAGIC) == BATCH_MAGIC
+        base_sequence = load_be32(data, entry + BASE_SEQUENCE) if is_batch else -1
+        while row < min(end, stop):
+            place = load_64(block_, job[PLACES_AT] + 8 * row)
+            source = arena_ if place & 1 else data
+            offset = load_64(block_, job[OFFSETS_AT] + 8 * row)
+            timestamp_ms = load_64(block_, job[TIMESTAMPS_AT] + 8 * row)
+            kind = load_64(known_, 8 * (RECORD if is_batch else MESSAGE))
+            used = _used(in_list(job[TARGET], row - first), kind)
+            made = used if used != NULL else new_object(kind, 0)
+            if made == NULL:
+                break
+            if is_batch:
+                fine = _fill_record(made, source, place >> 1, offset, timestamp_ms, base_sequence, known_)
+            else:
+                fine = _fill_message(made, source, place >> 1, place & 1, offset, timestamp_ms, job[SUMS], known_)
+            if used == NULL:
+                put_in_list(job[TARGET], row - first, made)
+            if not fine:
+                break
+            row += 1
+        if row < min(end, stop):
+            break
+        note += 1 if row == stop else 0
+    if row < end:
+        forget_error()
+    job[ROW], job[NOTE] = row, note
+    return int(end - row)
+
+
+@helper
+def _used(item: int, kind: int) -> int:
+    """An object of the list that nobody else has kept, to be used again; `NULL` for any other."""
+    head = item, HEAD_SIZE
+    return item if load_64(head, REFERENCES_AT) == 1 and load_64(head, TYPE_AT) == kind else NULL
+
+
+@helper
+def _put(target: int, size: int, known: Region, slot: int, item: int) -> bool:
+    """Hand an object over to a slot, in place of another one; false where there is none."""
+    place = load_64(known, 8 * slot)
+    before = load_64((target, size), place)
+    store_64((target, size), place, item)
+    if before != NULL:
+        let_go(before)
+    return item != NULL
+
+
+@helper
+def _bytes_or_none(data: Region, position: int, size: int, known: Region) -> int:
+    made: int = new_bytes(data, position, size) if size >= 0 else shared(load_64(known, 8 * NOTHING))
+    return made
+
+
+@inlined
+def _fill_record(
+    made: int, data: Region, first: int, offset: int, timestamp_ms: int, base_sequence: int, known: Region
+) -> bool:
+    """Fill a record of a batch; whether that was possible."""
+    length, start = varint(data, first, data[1], INT32_BYTES)
+    stop = start + length
+    if start < 0 or length < 1 or stop > data[1]:
+        return False
+    timestamp_delta, position = varint(data, start + 1, stop, INT64_BYTES)
+    offset_delta, position = varint(data, position, stop, INT32_BYTES)
+    key, key_size, position = sized(data, position, stop)
+    value, value_size, position = sized(data, position, stop)
+    header_count, position = varint(data, position, stop, INT32_BYTES)
+    if position < 0 or header_count < 0 or header_count > stop - position:
+        return False
+    sequence = -1
+    if base_sequence >= 0:
+        sequence = base_sequence + offset_delta
+        sequence = sequence - (1 << 31) if sequence > INT32_MAX else sequence
+    size = load_64(known, 8 * RECORD_SLOTS)
+    fine = _put(made, size, known, RECORD_SLOTS + 1, new_int(offset))
+    fine &= _put(made, size, known, RECORD_SLOTS + 2, new_int(timestamp_ms))
+    fine &= _put(made, size, known, RECORD_SLOTS + 3, _bytes_or_none(data, key, key_size, known))
+    fine &= _put(made, size, known, RECORD_SLOTS + 4, _bytes_or_none(data, value, value_size, known))
+    if header_count:
+        headers = load_64((made, size), load_64(known, 8 * (RECORD_SLOTS + 5)))
+        fine &= _put(made, size, known, RECORD_SLOTS + 5, _headers(headers, data, position, stop, header_count, known))
+    else:
+        fine &= _put(made, size, known, RECORD_SLOTS + 5, shared(load_64(known, 8 * NO_HEADERS)))
+    fine &= _put(made, size, known, RECORD_SLOTS + 6, new_int(sequence))
+    fine &= _put(made, size, known, RECORD_SLOTS + 7, new_int(load_i8(data, start)))
+    fine &= _put(made, size, known, RECORD_SLOTS + 8, new_int(timestamp_delta))
+    fine &= _put(made, size, known, RECORD_SLOTS + 9, new_int(offset_delta))
+    fine &= _put(made, size, known, RECORD_SLOTS + 10, new_int(stop - first))
+    return fine
+
+
+@helper
+def _headers(before: int, data: Region, position: int, stop: int, count: int, known: Region) -> int:
+    """A tuple of headers, or `NULL`: the one that stood in the slot, where nobody else has kept it or its headers."""
+    found: int = shared(before) if _are_used(before, count, known) else _new_headers(count, known)
+    size = load_64(known, 8 * HEADER_SLOTS)
+    for number in range(count if found != NULL else 0):
+        key, key_size, position = sized(data, position, stop)
+        value, value_size, position = sized(data, position, stop)
+        fine = position >= 0 and key_size >= 0
+        if fine:
+            made = in_tuple(found, number)
+            key_before = load_64((made, size), load_64(known, 8 * (HEADER_SLOTS + 1)))
+            if not _holds(key_before, data, key, key_size):
+                fine = _put(made, size, known, HEADER_SLOTS + 1, new_bytes(data, key, key_size))
+            fine &= _put(made, size, known, HEADER_SLOTS + 2, _bytes_or_none(data, value, value_size, known))
+        if not fine:
+            let_go(found)
+            return NULL
+    return found
+
+
+@helper
+def _are_used(headers: int, count: int, known: Region) -> bool:
+    """Whether a tuple holds so many headers that nobody else has kept."""
+    if headers == NULL or load_64((headers, HEAD_SIZE), REFERENCES_AT) != 1:
+        return False
+    if load_64((headers, HEAD_SIZE + 8), COUNT_AT) != count:
+        return False
+    kind = load_64(known, 8 * HEADER)
+    for number in range(count):  # noqa: SIM110 - compiled code
+        if _used(in_tuple(headers, number), kind) == NULL:
+            return False
+    return True
+
+
+@helper
+def _new_headers(count: int, known: Region) -> int:
+    """A tuple of headers to be filled, or `NULL`."""
+    found: int = new_tuple(count)
+    for number in range(count if found != NULL else 0):
+        made = new_object(load_64(known, 8 * HEADER), 0)
+        if made == NULL:
+            let_go(found)
+            return NULL
+        put_in_tuple(found, number, made)
+    return found
+
+
+@helper
+def _holds(item: int, data: Region, position: int, size: int) -> bool:
+    """Whether an object is bytes that stand at a position; those of a header's key are mostly the same each time."""
+    if item == NULL or size > LONGEST_COMPARED or load_64((item, BYTES_SIZE), COUNT_AT) != size:
+        return False
+    for number in range(size):
+        if load_u8((item, BYTES_SIZE + size), BYTES_SIZE + number) != load_u8(data, position + number):
+            return False
+    return True
+
+
+@inlined
+def _fill_message(
+    made: int, data: Region, first: int, is_inside: int, offset: int, timestamp_ms: int, path: int, known: Region
+) -> bool:
+    """Fill a message; whether that was possible. One in a wrapper is held against its checksum, as others were."""
+    size = entry_size(data, first, data[1])
+    if size < 0 or load_u8(data, first + MAGIC) == BATCH_MAGIC:
+        return False
+    key, key_size, value, value_size = message_parts(data, first, size)
+    if key < 0:
+        return False
+    stored = load_be32(data, first + MESSAGE_CRC) & 0xFFFFFFFF
+    is_valid = not is_inside or crc32(path, data, first + MAGIC, size - MAGIC) == stored
+    length = load_64(known, 8 * MESSAGE_SLOTS)
+    fine = _put(made, length, known, MESSAGE_SLOTS + 1, new_int(offset))
+    fine &= _put(made, length, known, MESSAGE_SLOTS + 2, new_int(timestamp_ms))
+    fine &= _put(made, length, known, MESSAGE_SLOTS + 3, _bytes_or_none(data, key, key_size, known))
+    fine &= _put(made, length, known, MESSAGE_SLOTS + 4, _bytes_or_none(data, value, value_size, known))
+    fine &= _put(made, length, known, MESSAGE_SLOTS + 5, new_int(load_u8(data, first + MAGIC)))
+    fine &= _put(made, length, known, MESSAGE_SLOTS + 6, new_int(stored))
+    fine &= _put(made, length, known, MESSAGE_SLOTS + 7, shared(load_64(known, 8 * (TRUE if is_valid else FALSE))))
+    fine &= _put(made, length, known, MESSAGE_SLOTS + 8, new_int(load_i8(data, first + MESSAGE_ATTRIBUTES)))
+    fine &= _put(made, length, known, MESSAGE_SLOTS + 9, new_int(load_be64(data, first + OFFSET)))
+    fine &= _put(made, length, known, MESSAGE_SLOTS + 10, new_int(message_timestamp(data, first)))
+    fine &= _put(made, length, known, MESSAGE_SLOTS + 11, new_int(load_be32(data, first + SIZE) + PREFIX_SIZE))
+    return fine
+
+
+@cache
+def can_make_objects() -> bool:
+    """Whether this interpreter is one that `make_objects` knows."""
+    try:
+        known_objects()
+    except UnknownLayoutError:
+        return False
+    return True
+
+
+@cache
+def known_objects() -> Numbers:
+    """What the kernel has to know of the interpreter: addresses, and where objects keep their slots.
+
+    Raises:
+        UnknownLayoutError: this interpreter keeps them in another way than CPython does under its lock.
+    """
+    if platform.python_implementation() != "CPython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise UnknownLayoutError
+    found = [*map(id, (None, (), True, False, Record, Message, RecordHeader))]
+    for kind in (Record, Message, RecordHeader):
+        found += [kind.__basicsize__, *_slots(kind)]
+    sample = (ctypes.c_int64 * (BYTES_SIZE // 8)).from_address(id(SAMPLE))
+    if sample[COUNT_AT // 8] != len(SAMPLE) or ctypes.string_at(id(SAMPLE) + BYTES_SIZE, len(SAMPLE)) != SAMPLE:
+        raise UnknownLayoutError
+    return np.array(found, np.int64)
+
+
+def _slots(kind: type) -> list[int]:
+    """Where an object of a type keeps each of its slots, in the order of the fields: looked up in one that is made."""
+    marks = [object() for _ in kind.__slots__]  # type: ignore[attr-defined]
+    sample = kind(*marks)
+    words = (ctypes.c_int64 * (kind.__basicsize__ // 8)).from_address(id(sample))
+    found = [list(words).index(id(mark)) * 8 for mark in marks if id(mark) in list(words)]
+    if len(found) != len(marks) or not kind.__basicsize__ == 16 + 8 * len(marks):
+        raise UnknownLayoutError
+    return found

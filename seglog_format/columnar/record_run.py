@@ -1,0 +1,84 @@
+"""A run that delivers Python objects: the rows of a block become those that the reference would have made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from seglog_format.columnar import objects
+from seglog_format.columnar import plan as names
+from seglog_format.columnar.block import NOTES, PLACES
+from seglog_format.columnar.cpu import checksum_path
+from seglog_format.columnar.run import Run
+from seglog_format.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seglog_format.columnar.pool import Pool
+    from seglog_format.columnar.run import Request, Source, Start
+    from seglog_format.model import BatchHeader, Message, Record
+
+AT_A_TIME: Final = 512
+"""Objects made at a time: so few that the garbage collector does not come to look at them while they are in use."""
+BLOCK_ROWS: Final = 8192
+
+
+class RecordRun(Run):
+    """Entries of one segment as `Record` and `Message` objects, in lists.
+
+    A list is filled anew once the next is asked for; objects that somebody has kept by then stay as they are.
+    """
+
+    _tracked = 1
+    """Objects that the collector knows of a record and its headers; as many as the last one had, or a few more."""
+
+    def __init__(self, source: Source, request: Request, start: Start, pool: Pool) -> None:
+        super().__init__(source, request, start, pool)
+        self._last: list[Record | Message] = []
+
+    def _kept_columns(self) -> frozenset[str]:
+        return frozenset({"offset", "timestamp", NOTES, PLACES})
+
+    def _filled(self) -> Iterator[list[Record | Message]]:
+        """What the block holds. Nobody refers to block and arena then: both are used again."""
+        if self._state[names.ROWS]:
+            yield from self._of_block()
+        if self._block.rows == self._rows:
+            self._emptied()
+        else:
+            self._block = self._fresh_block()
+
+    def _of_block(self) -> Iterator[list[Record | Message]]:
+        block, rows = self._block, int(self._state[names.ROWS])
+        job = np.zeros(objects.JOB_SIZE, np.int64)
+        job[objects.PLACES_AT :] = (
+            *(block.places[name] for name in (names.PLACES, names.OFFSETS, names.TIMESTAMPS, names.ENTRIES)),
+            self._state[names.NOTED],
+            checksum_path(),
+        )
+        while (start := int(job[objects.ROW])) < rows:
+            count = min(AT_A_TIME // self._tracked, rows - start)
+            job[objects.END_ROW] = start + count
+            made = self._listed(count)
+            job[objects.TARGET] = id(made)
+            if objects.make_objects(self._log, self._arena, block.data, job, objects.known_objects()):
+                msg = f"{self._source.file}: it has changed while it was read, or memory has run out"
+                raise UsageError(msg)
+            self._tracked = min(1 + 2 * len(made[-1].headers), AT_A_TIME)
+            yield made
+
+    def _listed(self, count: int) -> list[Record | Message]:
+        """The list that was delivered last, of another length if need be."""
+        if len(self._last) != count:
+            self._last = [*self._last[:count], *[None] * (count - len(self._last))]  # type: ignore[list-item]
+        return self._last
+
+    def _of_judged(
+        self,
+        rows: Sequence[Record | Message],
+        header: BatchHeader,  # noqa: ARG002 - objects do not tell of their entry
+        position: int,  # noqa: ARG002
+    ) -> list[Record | Message]:
+        return list(rows)

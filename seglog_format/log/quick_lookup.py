@@ -1,0 +1,143 @@
+"""Looking up single records: without the reference's full decoding, as far as everything is regular (chapter 60)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.decode import checksum_is_valid
+from seglog_format.codec.framing import frame_at
+from seglog_format.codec.quick import place_of_record, quick_places, quick_record
+from seglog_format.errors import FormatError, SeglogError
+from seglog_format.log.file_bytes import open_bytes
+from seglog_format.log.trusted_lookup import starts_at
+from seglog_format.model import CompressionCodec, Frame, RecordBatchHeader
+from seglog_format.schema.offset_index import OFFSET_INDEX_ENTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.model import Record
+
+QUICK_SIZE: Final = 2**16
+"""Bytes of a segment from which on it is read this way: less is left to the reference, which is as quick there."""
+MAX_STEPS: Final = 64
+"""Entries that are passed over from where the index leads to: mostly none or one."""
+MAX_KNOWN: Final = 1024
+"""Batches of which the places of the records are kept."""
+
+Known = tuple[RecordBatchHeader, "Sequence[int]"]
+
+
+class KnownRecords:
+    """Where the records of the batches stand that lookups have met: each was read whole once, and found regular."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], Known | None] = {}
+
+    def find(self, segment: LogSegment, offset: int) -> Record | None:
+        """The record at an offset; None where there is none, or where only the reference can tell.
+
+        Args:
+            segment: that may hold it.
+            offset: absolute.
+        """
+        try:
+            position = segment.position_of(offset)
+        except FormatError:
+            return None
+        return None if position is None else self.find_at(segment, position, offset)
+
+    def find_at(self, segment: LogSegment, position: int, offset: int) -> Record | None:
+        """The same where the position of the entry is known that holds the offset, if any does."""
+        known = self._known_batch(segment, position)
+        if known is None:
+            return None
+        header, places = known
+        delta = offset - header.base_offset
+        if not 0 <= delta < len(places) or header.is_control:
+            return None
+        found = quick_record(segment.data[position : position + header.size_in_bytes], places[delta], header)
+        return found if found is not None and found.offset == offset else None
+
+    def _known_batch(self, segment: LogSegment, position: int) -> Known | None:
+        key = segment.base_offset, position
+        if key not in self._known:
+            if len(self._known) >= MAX_KNOWN:
+                del self._known[next(iter(self._known))]
+            self._known[key] = _read_whole(segment, position)
+        return self._known[key]
+
+
+def _read_whole(segment: LogSegment, position: int) -> Known | None:
+    try:
+        frame = segment.frame_at(position)
+    except FormatError:
+        return None
+    if not isinstance(frame, Frame) or not isinstance(frame.header, RecordBatchHeader):
+        return None
+    places = quick_places(frame)
+    return None if places is None else (frame.header, places)
+
+
+def record_at(segment: LogSegment, offset: int) -> Record | None:
+    """The record at an offset, where the offset index leads to it; None where there is none, or on any doubt.
+
+    For a single lookup in a segment that nothing is known of. The index is believed as far as a broker believes it: an
+    intact batch has to stand where it points (see `open_partition`, ``trust_indexes``). The checksum of the batch is
+    verified, and its records are read up to the one asked for.
+
+    Args:
+        segment: that may hold it.
+        offset: absolute.
+
+    Raises:
+        UsageError: the log is gone, or may not be read.
+    """
+    data = segment.data
+    try:
+        frame = _entry_with(data, _floor(segment, offset), offset)
+    except FormatError:
+        return None
+    header = None if frame is None else frame.header
+    if not isinstance(header, RecordBatchHeader) or header.codec_id != CompressionCodec.NONE or header.is_control:
+        return None
+    assert frame is not None
+    if header.last_offset_delta != header.records_count - 1:
+        return None
+    batch = bytes(frame.data)
+    place = place_of_record(batch, offset - header.base_offset)
+    found = None if place is None else quick_record(batch, place, header)
+    return found if found is not None and found.offset == offset else None
+
+
+def _floor(segment: LogSegment, offset: int) -> int:
+    """Where the index says to start; nothing is checked but that it is inside the file."""
+    path, size = segment.paths.offset_index, OFFSET_INDEX_ENTRY.size
+    if path is None:
+        return 0
+    relative = offset - segment.base_offset
+    try:
+        with open_bytes(path, copy=segment.copy) as index:
+            read, data = OFFSET_INDEX_ENTRY.unpack_from, index.data
+            count = bisect_right(range(len(data) // size), relative, key=lambda slot: read(data, slot * size)[0])
+            return int(read(data, (count - 1) * size)[1]) if count else 0
+    except SeglogError:
+        return 0
+
+
+def _entry_with(data: memoryview, position: int, offset: int) -> Frame | None:
+    """The entry that holds an offset, by a short walk from an intact one; None on any doubt."""
+    is_first = position > 0
+    for _ in range(MAX_STEPS):
+        frame = frame_at(data, position, len(data)) if 0 <= position < len(data) else None
+        if not isinstance(frame, Frame) or starts_at(frame) > offset:
+            return None
+        holds = frame.header.last_offset >= offset
+        if (is_first or holds) and not checksum_is_valid(frame):
+            return None
+        if holds:
+            return frame
+        position, is_first = frame.end, False
+    return None

@@ -28,7 +28,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import REPOSITORY, authentic, authentic_expected, bundled_cases, vector
 
-from seglog_format.codec import compression
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress, trailing_size
 from seglog_format.codec.decode import decode_batch
 from seglog_format.errors import CorruptRecordError, FormatError, Location, RefusedError
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 AT = Location("a.log", 100, "records")
+PACKAGE = "seglog_format.codec.compression"
 
 RECORDS = vector("V-06")[61:]
 STREAMS = {GZIP: vector("V-09")[61:], SNAPPY: vector("V-10")[61:], LZ4: vector("V-11")[61:], ZSTD: vector("V-12")[61:]}
@@ -785,10 +785,10 @@ def test_errors_of_libraries_are_errors_of_the_format(
 
     inflater = SimpleNamespace(eof=False, decompress=fail)
     raw = SimpleNamespace(decompress_raw=fail, decompress_raw_len=lambda _: 1)
-    monkeypatch.setattr(compression.snappy, "cramjam", SimpleNamespace(snappy=raw))
-    monkeypatch.setattr(compression.lz4.lz4.block, "decompress", fail)
-    monkeypatch.setattr(compression.zstd, "_pieces", fail)
-    monkeypatch.setattr(compression.gzip, "zlib", SimpleNamespace(decompressobj=lambda _: inflater))
+    monkeypatch.setattr(f"{PACKAGE}.snappy.cramjam", SimpleNamespace(snappy=raw))
+    monkeypatch.setattr(f"{PACKAGE}.lz4.lz4.block.decompress", fail)
+    monkeypatch.setattr(f"{PACKAGE}.zstd._pieces", fail)
+    monkeypatch.setattr(f"{PACKAGE}.gzip.zlib", SimpleNamespace(decompressobj=lambda _: inflater))
     compressed_block = LZ4_HEADER + int_le(2) + b"\x10a" + END_MARK
     assert refusal(GZIP, STREAMS[GZIP]) == "SEG-COD-002 gzip.data 0"
     assert refusal(SNAPPY, snappy_raw(b"a")) == "SEG-COD-004 snappy.block 0"
@@ -800,7 +800,7 @@ def test_too_little_memory_says_nothing_about_the_bytes(monkeypatch: pytest.Monk
     def fail(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(compression.zstd, "_pieces", fail)
+    monkeypatch.setattr(f"{PACKAGE}.zstd._pieces", fail)
     with pytest.raises(RefusedError) as caught:
         expand(ZSTD, STREAMS[ZSTD])
     assert caught.value.requirements == ("SEG-COD-016",)

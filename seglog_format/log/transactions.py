@@ -12,7 +12,6 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.decode import verify_checksum
 from seglog_format.errors import FormatError, Location
 from seglog_format.model import NO_PRODUCER_ID, AbortedTxn, ControlRecordType
@@ -128,5 +127,7 @@ def end_marker(segment: LogSegment, frame: Frame) -> ControlRecordType | None:
         verify_checksum(frame, at)
         return None
     records = segment.decode(frame).records
+    from seglog_format.codec.control_record import decode_control_record  # noqa: PLC0415 - where there is a marker
+
     kind = decode_control_record(records[0].key, records[0].value, at).type if records else None
     return kind if kind in END_MARKERS else None

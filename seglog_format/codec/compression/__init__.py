@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, assert_never
 
-from seglog_format.codec.compression import gzip, lz4, snappy, zstd
 from seglog_format.codec.compression.output import Output, inside
 from seglog_format.errors import CorruptRecordError, RefusedError
 from seglog_format.model import CompressionCodec
@@ -91,12 +90,20 @@ def _expand_into(output: Output, codec: CompressionCodec, data: memoryview, magi
             output.append(data)
             return len(data)
         case CompressionCodec.GZIP:
+            from seglog_format.codec.compression import gzip  # noqa: PLC0415 - loaded when gzip is read
+
             return gzip.expand(data, output, at)
         case CompressionCodec.SNAPPY:
+            from seglog_format.codec.compression import snappy  # noqa: PLC0415 - loaded when snappy is read
+
             return snappy.expand(data, output, at)
         case CompressionCodec.LZ4:
+            from seglog_format.codec.compression import lz4  # noqa: PLC0415 - loaded when lz4 is read
+
             return lz4.expand(data, output, at, verify_header=magic > 0)
         case CompressionCodec.ZSTD:
+            from seglog_format.codec.compression import zstd  # noqa: PLC0415 - loaded when zstd is read
+
             return zstd.expand(data, output, at)
         case _:
             assert_never(codec)

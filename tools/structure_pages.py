@@ -7,6 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import message_tables
 import page_examples
 import verdicts
 
@@ -82,11 +83,13 @@ def _page(module: str, group: list[Structure]) -> Iterator[str]:
     yield ""
     places = f"declared in `seglog_format/schema/{module}.py`"
     if chapter is None:
-        yield f"Records of Kafka's own topics, {places}."
+        yield f"Records of Kafka's own topics, {places}: messages of Kafka's protocol, which come and go with versions."
+        yield "How they stand in a record is told in [control records](../spec/32-control-records.md), SEG-CTL-010."
     else:
         yield f"Specified in [{chapter.replace('-', ' ')}](../spec/{chapter}.md), {places}."
     for structure in group:
         yield from _structure(structure)
+    yield from message_tables.tables(module)
     yield from page_examples.real_files(module)
     if chapter is not None:
         entries = [entry for entry in requirements().values() if entry.chapter == chapter]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import mutants
 import pytest
-from enforcement import REPOSITORY, faults
+from enforcement import REPOSITORY
 from mutation import worker
-from mutation.candidates import OUT_OF_SIGHT, POWER_CUTS, Mutant, equivalents
+from mutation.candidates import OUT_OF_SIGHT, Mutant, equivalents
 from mutation.operators import Mutation, mutations
 
 if TYPE_CHECKING:
@@ -89,14 +89,6 @@ def test_what_an_earlier_report_says_is_taken_over(tmp_path: Path) -> None:
     left, taken = mutants.kept(mutants_now, report)
     assert [one.name for one in left] == ["new", "gone", "left"]
     assert [(one.name, flag.case) for one, flag in taken] == [("old", "lookup/offset-0")]
-
-
-def test_what_only_power_cuts_show_is_a_fault_and_has_its_proof() -> None:
-    known = {(one.requirement, one.find.strip().split("\n")[0]) for one in faults()}
-    assert set(POWER_CUTS) <= known
-    for proof in POWER_CUTS.values():
-        file, _, name = proof.partition("::")
-        assert f"def {name}(" in (REPOSITORY / file).read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from mutation.candidates import LAYERS, OUT_OF_SIGHT, POWER_CUTS, Candidates, Mutant, equivalents, levels
+from mutation.candidates import LAYERS, OUT_OF_SIGHT, Candidates, Mutant, equivalents, levels
 from mutation.worker import Flag, Task, loaded_files, reach, run, suite
 
 LEAST_SHARE = 0.95
@@ -164,9 +164,7 @@ def report(
 
 
 def _hidden(one: Mutant) -> dict[str, Any]:
-    proof = POWER_CUTS.get((one.name, one.source))
-    found = {"requirement": one.name, "kind": one.kind, "place": one.place}
-    return found if proof is None else {**found, "shownByPowerCuts": proof}
+    return {"requirement": one.name, "kind": one.kind, "place": one.place}
 
 
 def _outcome(one: dict[str, Any]) -> Outcome:

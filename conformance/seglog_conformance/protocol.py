@@ -30,6 +30,9 @@ OPS: Final = (
     "read",
     "verify",
     "decide",
+    "write",
+    "retain",
+    "compact",
     "position",
 )
 REJECT_CLASSES: Final = (

@@ -36,21 +36,6 @@ OUT_OF_SIGHT: Final = {
 }
 """Loaded modules that no operator changes, since no answer depends on them or is meant to, each with its reason."""
 
-POWER_CUTS: Final = {
-    ("SEG-RCV-021", '*settled(_removals(unfinished, "SEG-RCV-021"), listing.path),'): (
-        "tests/test_recovery_apply.py::test_the_power_may_go_at_any_moment"
-    ),
-    ("SEG-RCV-029", "*_drops(work),"): "tests/test_recovery_apply.py::test_the_power_may_go_at_any_moment",
-    ("SEG-RCV-004", "yield from settled(removal_steps(segment.paths, rule), work.directory)"): (
-        "tests/test_recovery_apply.py::test_segments_that_are_dropped_leave_no_hole"
-    ),
-    ("SEG-TRN-001", 'yield from settled(removal_steps(segment.paths, "SEG-TRN-001"), listing.path)'): (
-        "tests/test_truncation.py::test_a_power_cut_leaves_no_hole"
-    ),
-}
-"""Faults that change the order of steps, or when they are on the disk, and nothing else: what is left in the end is the
-same, so that no answer shows them. By requirement and first line; each with the proof by power cuts that does."""
-
 EQUIVALENT: Final = REPOSITORY / "conformance" / "equivalent_mutants.toml"
 
 
@@ -205,11 +190,10 @@ class Candidates:
     def by_hand(self) -> tuple[list[Mutant], list[Mutant]]:
         """The faults of tests/faults and the rules without their statements: in sight of the suite, and out of it.
 
-        One is in sight where a case names its requirement, or runs the changed lines, unless only a power cut shows it.
+        One is in sight where a case names its requirement, or runs the changed lines.
         """
         found = [*self._faults(), *self._rules()]
         seen = [one for one in found if one.near or (one.around and one.name in self.by_requirement)]
-        seen = [one for one in seen if (one.name, one.source) not in POWER_CUTS]
         return seen, [one for one in found if one not in seen]
 
     def _faults(self) -> Iterator[Mutant]:

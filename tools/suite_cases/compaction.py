@@ -17,7 +17,9 @@ from suite_cases.casefile import Family, must
 from suite_cases.codecs import gzip, xerial, zstd
 from suite_cases.control import data, empty, marker
 from suite_cases.damage import COMPRESSORS
+from suite_cases.lives import lives
 from suite_cases.messages import Msg, Wrapper
+from suite_cases.own_files import own_compactions
 
 NOW: Final = 1_700_000_000_000
 HOUR: Final = 3_600_000
@@ -176,6 +178,8 @@ def compaction() -> Family:
     )
     long = [Batch(base=1000 * at, recs=(Rec(key=b"k%d" % at),), last_delta=999 if at % 2 else 500) for at in range(12)]
     family.valid("sparse-log", "Twelve records are left of twelve thousand.", terms, *long)
+    lives(family, "compact")
+    own_compactions(family)
     return family
 
 

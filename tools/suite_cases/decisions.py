@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from suite_cases.casefile import Family, Json, Terms, must
+from suite_cases.lives import lives
+from suite_cases.own_files import own_retention
+from suite_cases.own_lives import own_writes
 from suite_cases.settings import settings
 
 if TYPE_CHECKING:
@@ -35,6 +38,9 @@ def decisions() -> Family:
     _rolls(family)
     _retention(family)
     settings(family)
+    lives(family, "write", "retain")
+    own_writes(family)
+    own_retention(family)
     return family
 
 

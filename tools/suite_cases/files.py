@@ -18,6 +18,7 @@ SNAPSHOT_HEADER_SIZE: Final = 10
 EPOCHS: Final = "leader-epoch-checkpoint"
 METADATA: Final = "partition.metadata"
 PROPERTIES: Final = "meta.properties"
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 UNIQUE: Final = "0123456789abcdef0123456789abcdef"
 TOPIC_ID: Final = "kLrBX-8RTpavUzNNZr7xRg"
 INT64_MAX: Final = 2**63 - 1
@@ -101,6 +102,8 @@ def small_files() -> Family:
     _epochs(Parsing(family, "checkpoint", EPOCHS))
     _metadata(Parsing(family, "metadata", METADATA))
     _properties(Parsing(family, "metadata", PROPERTIES))
+    _clean_shutdown(Parsing(family, "metadata", CLEAN_SHUTDOWN))
+    _quorum_state(Parsing(family, "metadata", "quorum-state"))
     _snapshots(Parsing(family, "snapshot", "00000000000000000005.snapshot"))
     _offset_indexes(Parsing(family, "index", "00000000000000000100.index"))
     _time_indexes(Parsing(family, "timeindex", "00000000000000000100.timeindex"))
@@ -502,6 +505,32 @@ def _properties(files: Parsing) -> None:
         ("node-text", "version=1\nnode.id=x\ncluster.id=c\n"),
     ):
         files.bad(f"properties-{name}", "A file that does not say whose directory it is.", terms, text.encode())
+
+
+def _clean_shutdown(marks: Parsing) -> None:
+    terms = must("SEG-LDR-004", needs=("cleanShutdown",))
+    why = "The mark of a clean end is empty before 3.7, and an object since."
+    marks.good("mark-empty", why, terms, b"", {"version": 0, "brokerEpoch": "-1"})
+    marks.good("mark-object", why, terms, b'{"version":0,"brokerEpoch":42}', {"version": 0, "brokerEpoch": "42"})
+    marks.bad("mark-text", "Anything else is no such mark.", terms, b"clean")
+    marks.bad("mark-list", "A list is no object.", terms, b"[]")
+
+
+def _quorum_state(states: Parsing) -> None:
+    terms = may("SEG-LDR-006", needs=("quorumState",), since="2.7")
+
+    def found(version: int, *, leader: int = 1, voted: int = -1, voters: tuple[int, ...] = ()) -> Json:
+        told = {"dataVersion": version, "leaderId": leader, "leaderEpoch": 7}
+        return {**told, "votedId": voted, "voterIds": list(voters)}
+
+    first = b'{"clusterId":"","leaderId":1,"leaderEpoch":7,"votedId":-1,"appliedOffset":0,'
+    first += b'"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}'
+    states.good("quorum-state-0", "With the voters.", terms, first, found(0, voters=(1, 2)))
+    second = b'{"leaderId":-1,"leaderEpoch":7,"votedId":3,"votedDirectoryId":"x","data_version":1}'
+    states.good("quorum-state-1", "With the vote.", terms, second, found(1, leader=-1, voted=3))
+    states.bad("quorum-state-2", "A version that nobody knows.", terms, second.replace(b":1}", b":2}"))
+    states.bad("quorum-state-none", "No version at all.", terms, b'{"leaderId":1}')
+    states.bad("quorum-state-text", "Anything else is no quorum state.", terms, b"leader")
 
 
 def _snapshots(files: Parsing) -> None:

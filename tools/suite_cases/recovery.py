@@ -19,6 +19,7 @@ from suite_cases.batches import (
 from suite_cases.casefile import Family, Json, Terms, must, should
 from suite_cases.control import data, empty, marker
 from suite_cases.messages import Msg
+from suite_cases.own_files import own_recoveries
 from suite_cases.primitives import flipped, replaced
 from suite_cases.repairs import repairs
 from suite_cases.segments import (
@@ -140,6 +141,7 @@ def recoveries() -> Family:
     _truncations(family)
     repairs(family)
     splits(family)
+    own_recoveries(family)
     return family
 
 

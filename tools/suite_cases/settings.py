@@ -82,6 +82,24 @@ class Settings:
         )
 
 
+def _of_brokers(to: Settings) -> None:
+    """Settings of a broker, in units of their own."""
+    rule, why = "SEG-RET-013", "Of several units the smallest counts; a topic's own setting counts more."
+    spans = (("hours", "2", "7200000"), ("minutes", "3", "180000"), ("ms", "1000", "1000"))
+    given: dict[str, str] = {}
+    for unit, number, found in spans:
+        given = {**given, f"log.retention.{unit}": number}
+        to.takes(f"broker-retention-{unit}", why, rule, {f"log.retention.{unit}": number}, {"retention.ms": found})
+        to.takes(f"broker-retention-to-{unit}", why, rule, given, {"retention.ms": found})
+        backwards = dict(reversed(given.items()))
+        to.takes(f"broker-retention-from-{unit}", why, rule, backwards, {"retention.ms": found})
+    to.takes("broker-and-topic", why, rule, {**given, "retention.ms": "7"}, {"retention.ms": "7"})
+    to.takes("broker-retention-none", why, rule, {"log.retention.hours": "-2"}, {"retention.ms": "-1"})
+    to.takes("broker-roll", why, rule, {"log.roll.hours": "2", "log.roll.ms": "5"}, {"segment.ms": "5"})
+    to.takes("broker-jitter", why, rule, {"log.roll.jitter.hours": "2"}, {"segment.jitter.ms": "7200000"})
+    to.takes("broker-segment", why, rule, {"log.segment.bytes": "5000"}, {"segment.bytes": "5000"})
+
+
 def settings(family: Family) -> None:
     """Add the cases."""
     to = Settings(family)
@@ -92,6 +110,7 @@ def settings(family: Family) -> None:
             to.takes(f"{short}-{number}", "As far as it may go.", rule, {name: str(number)}, {name: str(number)})
         for number in (least - 1, most + 1):
             to.refuses(f"{short}-{number}", "Further than it may go.", rule, {name: str(number)})
+    _of_brokers(to)
     ratio = "min.cleanable.dirty.ratio"
     for text in ("0.0", "1.0", "0.25"):
         to.takes(f"ratio-{text.replace('.', '-')}", "A share of the log.", "SEG-RET-001", {ratio: text}, {ratio: text})

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from suite_cases.casefile import Family
 
 SOURCE: Final = "the level of each rule; bytes put together by hand"
+LARGEST_SIZE: Final = 64 << 20
+"""Bytes of a file that a reader decodes as a whole, at most."""
 UNIQUE: Final = "0123456789abcdef0123456789abcdef"
 Files = dict[str, bytes]
 Found = tuple[str, str, str]
@@ -56,6 +58,15 @@ def verified(family: Family) -> None:
     _segments(to)
     _streams(to)
     _side_files(to)
+    request = {
+        "files": {name: content.hex() for name, content in {**whole(FIRST), EPOCHS: b""}.items()},
+        "options": {"sizes": {EPOCHS: str(LARGEST_SIZE + 1)}},
+    }
+    finding = {"file": EPOCHS, "requirement": "SEG-PDR-020", "severity": "warning"}
+    terms = should("SEG-PDR-020", needs=("requirements", "sizes"), source=SOURCE)
+    why = "What is decoded as a whole has a limit."
+    expect = {"findings": [finding]}
+    family.add("verify-too-large", "verify", "valid", why, terms, request=request, expect=expect)
 
 
 def _directories(to: Verifying) -> None:

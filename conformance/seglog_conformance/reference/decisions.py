@@ -1,30 +1,32 @@
-"""Decisions about segments: when a log rolls, and what retention takes."""
+"""Decisions about segments: when a log rolls, what retention takes, and what compaction rewrites."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seglog_conformance.reference.scratch import config_of
 from seglog_conformance.reference.wire import rejection
 from seglog_format.errors import UsageError
-from seglog_format.lifecycle.config import LogConfig
+from seglog_format.lifecycle.compaction import CompactedSegment, plan_compaction
 from seglog_format.lifecycle.retention import RetainedSegment, plan_retention
 from seglog_format.lifecycle.roll import ActiveState, Incoming, new_base_offset, roll_reason
 
 if TYPE_CHECKING:
     from seglog_conformance.protocol import Json
+    from seglog_format.lifecycle.config import LogConfig
 
 
 def decide(request: Json) -> Json:
     """The decision, and the segments concerned."""
     try:
-        config = LogConfig.from_properties(request.get("config", {}))
+        config = config_of(request)
         if request["what"] == "roll":
             return _roll(request, config)
         if request["what"] == "retain":
             return _retain(request, config)
+        return _compact(request, config)
     except UsageError as error:
         return rejection(error)
-    return {"skip": {"feature": f"decide:{request['what']}"}}
 
 
 def _number(holder: Json, name: str, default: int = 0) -> int:
@@ -83,4 +85,41 @@ def _retain(request: Json, config: LogConfig) -> Json:
         "segments": [str(segment.base_offset) for segment in plan.removed],
         "logStartOffset": str(plan.log_start_offset),
         "rollsFirst": plan.rolls_first,
+    }
+
+
+def _compact(request: Json, config: LogConfig) -> Json:
+    segments = [
+        CompactedSegment(
+            base_offset=_number(one, "baseOffset"),
+            next_offset=_number(one, "nextOffset"),
+            size=_number(one, "size"),
+            offset_index_size=_number(one, "offsetIndexSize"),
+            time_index_size=_number(one, "timeIndexSize"),
+            first_timestamp_ms=_number(one, "firstTimestamp", -1),
+            largest_timestamp_ms=_number(one, "largestTimestamp", -1),
+            modified_ms=_number(one, "modified"),
+        )
+        for one in request["listing"]
+    ]
+    known = {
+        name: int(request[key])
+        for key, name in (
+            ("cleanerOffset", "cleaner_offset"),
+            ("lastStableOffset", "last_stable_offset"),
+            ("endOffset", "end_offset"),
+        )
+        if key in request
+    }
+    start = _number(request, "logStartOffset")
+    plan = plan_compaction(segments, config, now_ms=_number(request, "now"), log_start_offset=start, **known)
+    return {
+        "ok": True,
+        "decision": "clean" if plan.groups else "keep",
+        "segments": [str(one.base_offset) for group in plan.groups for one in group],
+        "groups": [[str(one.base_offset) for one in group] for group in plan.groups],
+        "firstDirtyOffset": str(plan.first_dirty_offset),
+        "firstUncleanableOffset": str(plan.first_uncleanable_offset),
+        "endOffset": str(plan.end_offset),
+        "isDue": plan.is_due,
     }

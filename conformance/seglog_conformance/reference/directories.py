@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from seglog_conformance.reference.appends import aborted_of
 from seglog_conformance.reference.logs import records_of
+from seglog_conformance.reference.scratch import (
+    TOPIC,
+    checkpoints_beside,
+    disk_of,
+    files_in,
+    outcomes,
+    plain_name,
+    written,
+)
 from seglog_conformance.reference.wire import rejection
 from seglog_format.checks import verify as verify_files
-from seglog_format.codec.checkpoints import encode_offset_checkpoint
 from seglog_format.errors import FormatError, OffsetOutOfRangeError, SeglogError
 from seglog_format.lifecycle.recovery_apply import RecoveryOptions, prepare_recovery, recover_partition
 from seglog_format.lifecycle.truncation import truncate_to
 from seglog_format.log.partition import DEFAULT_MAX_BYTES, open_partition
 from seglog_format.log.producer_snapshot import newest_readable_snapshot
-from seglog_format.model import CheckpointedOffset, Frame
-from seglog_format.names import FileKind, parse_file_name
+from seglog_format.model import Frame
+from seglog_format.names import parse_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,52 +38,6 @@ if TYPE_CHECKING:
     from seglog_format.log.partition import Partition
     from seglog_format.log.reading import Isolation
     from seglog_format.model import AbortedTxn, RecordBatch
-
-TOPIC: Final = "topic"
-DELETED: Final = ".deleted"
-CHECKPOINTS: Final = {
-    "recoveryPoint": FileKind.RECOVERY_POINT_CHECKPOINT,
-    "logStartOffset": FileKind.LOG_START_OFFSET_CHECKPOINT,
-    "highWatermark": FileKind.REPLICATION_OFFSET_CHECKPOINT,
-}
-
-
-@contextmanager
-def written(request: Json) -> Iterator[Path]:
-    """The partition directory of a request, with what its log directory says of it."""
-    options = request.get("options", {})
-    with tempfile.TemporaryDirectory(prefix="seglog-conform-") as root:
-        partition = Path(root) / f"{options.get('topic', TOPIC)}-0"
-        partition.mkdir()
-        for name, data in request["files"].items():
-            (partition / _plain(name)).write_bytes(bytes.fromhex(data))
-        for option, kind in CHECKPOINTS.items():
-            if option in options:
-                entry = CheckpointedOffset(TOPIC, 0, int(options[option]))
-                (Path(root) / kind.value).write_bytes(encode_offset_checkpoint([entry]))
-        for name, data in options.get("checkpoints", {}).items():
-            (Path(root) / _plain(name)).write_bytes(bytes.fromhex(data))
-        if options.get("cleanShutdown"):
-            (Path(root) / FileKind.CLEAN_SHUTDOWN.value).touch()
-        yield partition
-
-
-def _plain(name: str) -> str:
-    """A name without a directory in it; ``.log`` alone is that of base offset 0."""
-    plain = Path(name).name
-    return f"{0:020}{plain}" if plain in {".log", ".index", ".timeindex", ".txnindex", ".snapshot"} else plain
-
-
-def files_in(partition: Path) -> dict[str, str]:
-    """What a partition directory holds, files marked for deletion aside."""
-    paths = sorted(path for path in partition.iterdir() if not path.name.endswith(DELETED))
-    return {path.name: path.read_bytes().hex() for path in paths}
-
-
-def checkpoints_beside(partition: Path) -> dict[str, str | None]:
-    """The checkpoint files of the log directory; null for those that are not there."""
-    paths = {kind.value: partition.parent / kind.value for kind in CHECKPOINTS.values()}
-    return {name: path.read_bytes().hex() if path.is_file() else None for name, path in paths.items()}
 
 
 def _opened(path: Path, request: Json) -> Partition:
@@ -212,6 +175,8 @@ def verify(request: Json) -> Json:
         top.mkdir()
         for name, data in request["files"].items():
             _put(top, name, bytes.fromhex(data))
+        for name, size in request.get("options", {}).get("sizes", {}).items():
+            os.truncate(top / plain_name(name), int(size))
         findings = [
             {"file": one.location.path, "requirement": one.requirement, "severity": one.severity.value}
             for one in verify_files(top)
@@ -225,7 +190,7 @@ def _put(top: Path, name: str, data: bytes) -> None:
     where = top / Path(directory).name
     where.mkdir(exist_ok=True)
     if plain:
-        (where / _plain(plain)).write_bytes(data)
+        (where / plain_name(plain)).write_bytes(data)
 
 
 def recover(request: Json) -> Json:
@@ -235,16 +200,16 @@ def recover(request: Json) -> Json:
         like_broker=options.get("likeBroker", True), interval_bytes=options.get("indexIntervalBytes")
     )
     with written(request) as path:
-        before = _log_size(path)
+        before, disk = _log_size(path), disk_of(request, path)
         try:
-            done = recover_partition(path, options=chosen)
+            done = recover_partition(path, options=chosen, files=disk)
         except (SeglogError, OSError) as error:
             return rejection(error) if isinstance(error, SeglogError) else _failed(error)
         if done.failure is not None:
             return _not_started(done.failure)
         after, beside = files_in(path), checkpoints_beside(path)
         end = _end_after(done, path, chosen)
-        truncated = before - _log_size(path)
+        truncated = max(before - _log_size(path), 0)  # a replacement that is finished may be the larger one
     return {
         "ok": True,
         "truncatedBytes": truncated,
@@ -253,6 +218,7 @@ def recover(request: Json) -> Json:
         "names": list(after),
         "checkpoints": beside,
         "plan": _plan(done),
+        **outcomes(request, disk),
     }
 
 
@@ -297,13 +263,14 @@ def _log_size(partition: Path) -> int:
 def truncate(request: Json) -> Json:
     """What truncating to an offset leaves."""
     with written(request) as path:
+        disk = disk_of(request, path)
         try:
-            plan = truncate_to(path, int(request["offset"]))
+            plan = truncate_to(path, int(request["offset"]), files=disk)
         except (SeglogError, FormatError) as error:
             return rejection(error)
         after = files_in(path)
         answer = {"ok": True, "nextOffset": str(plan.offset), "files": after, "names": list(after)}
-        return {**answer, "checkpoints": checkpoints_beside(path)}
+        return {**answer, "checkpoints": checkpoints_beside(path), **outcomes(request, disk)}
 
 
 def _failed(error: OSError) -> Json:

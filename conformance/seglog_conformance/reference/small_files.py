@@ -13,8 +13,9 @@ from seglog_format.codec.checkpoints import (
     decode_offset_checkpoint,
     decode_partition_metadata,
 )
-from seglog_format.codec.properties import decode_meta_properties
+from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
 from seglog_format.errors import FormatError, Location, SeglogError
+from seglog_format.lifecycle.broker_settings import topic_settings
 from seglog_format.lifecycle.config import LogConfig, kafka_name
 from seglog_format.lines.side_files import (
     offset_index_lines,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from seglog_conformance.protocol import Json
 
 NO_NAME: Final = ""
+QUORUM_STATE: Final = FileKind.QUORUM_STATE.value
 
 
 def parse(request: Json) -> Json:
@@ -97,6 +99,13 @@ def _metadata(name: str, data: bytes, _base_offset: int) -> Json:
             "nodeId": found.node_id,
             "directoryId": found.directory_id,
         }
+    if name == FileKind.CLEAN_SHUTDOWN.value:
+        shutdown = decode_clean_shutdown(data, Location(name))
+        return {"version": shutdown.version, "brokerEpoch": str(shutdown.broker_epoch)}
+    if name == QUORUM_STATE:
+        state = decode_quorum_state(data, Location(name))
+        told = {"dataVersion": state.data_version, "leaderId": state.leader_id, "leaderEpoch": state.leader_epoch}
+        return {**told, "votedId": state.voted_id, "voterIds": list(state.voter_ids)}
     metadata = decode_partition_metadata(data, Location(name))
     return {"version": metadata.version, "topicId": metadata.topic_id}
 
@@ -113,7 +122,7 @@ def _name(name: str, _data: bytes, _base_offset: int) -> Json:
 def _config(_name: str, data: bytes, _base_offset: int) -> Json:
     """Topic settings, a ``name=value`` on each line, with those that are not given."""
     lines = data.decode().splitlines()
-    config = LogConfig.from_properties(dict(line.split("=", 1) for line in lines))
+    config = LogConfig.from_properties(topic_settings(dict(line.split("=", 1) for line in lines)))
     settings = {kafka_name(field.name): _setting(getattr(config, field.name)) for field in fields(config)}
     return {**settings, "roll.ms": str(config.roll_ms)}
 

@@ -10,6 +10,7 @@ from seglog_conformance.protocol import PROTOCOL_VERSION
 from seglog_conformance.reference.appends import validate
 from seglog_conformance.reference.decisions import decide
 from seglog_conformance.reference.directories import lookup, read, recover, truncate, verify
+from seglog_conformance.reference.lives import compact, retain, write
 from seglog_conformance.reference.logs import decode, encode, index
 from seglog_conformance.reference.small_files import parse
 
@@ -30,6 +31,9 @@ OPERATIONS: Final[dict[str, Callable[[Json], Json]]] = {
     "read": read,
     "verify": verify,
     "decide": decide,
+    "write": write,
+    "retain": retain,
+    "compact": compact,
 }
 FEATURES: Final = {
     **EVERYTHING,
@@ -42,7 +46,15 @@ FEATURES: Final = {
     "plan": True,
     "checkpoints": True,
     "trustIndexes": True,
-    "decide": ["roll", "retain"],
+    "decide": ["roll", "retain", "compact"],
+    "powerCuts": True,
+    "diskErrors": True,
+    "together": True,
+    "scheduled": True,
+    "cleanShutdown": True,
+    "quorumState": True,
+    "sizes": True,
+    "logDirectory": True,
     "parse": True,
     "limit": True,
     "requirements": True,

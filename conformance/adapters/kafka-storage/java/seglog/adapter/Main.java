@@ -10,6 +10,7 @@ import java.util.Map;
 import org.apache.kafka.common.record.FileRecords;
 import org.apache.kafka.common.record.MemoryRecords;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
+import seglog.kafka.StandingTime;
 
 /** kafka-storage: {@code FileRecords}, {@code LogSegment} and {@code UnifiedLog}, as a broker uses them. */
 public final class Main {
@@ -24,10 +25,12 @@ public final class Main {
     }
 
     public static void main(String[] arguments) throws IOException {
-        Serving.run("kafka-storage", FEATURES, Map.of(
-            "decode", Main::decode, "validate", Main::validate, "index", Partitions::index,
-            "lookup", Partitions::lookup, "read", Partitions::read, "recover", Partitions::recover,
-            "truncate", Partitions::truncate, "parse", SmallFiles::parse));
+        Serving.run("kafka-storage", FEATURES, Map.ofEntries(
+            Map.entry("decode", Main::decode), Map.entry("validate", Main::validate), Map.entry("index", Partitions::index),
+            Map.entry("lookup", Partitions::lookup), Map.entry("read", Partitions::read),
+            Map.entry("recover", Partitions::recover), Map.entry("truncate", Partitions::truncate),
+            Map.entry("parse", SmallFiles::parse), Map.entry("write", Lives::write), Map.entry("retain", Lives::retain),
+            Map.entry("compact", Lives::compact)));
     }
 
     private static void decode(JsonNode request, ObjectNode answer) throws IOException {
@@ -65,7 +68,7 @@ public final class Main {
         long base = Batches.number(request, "baseOffset", 0);
         long now = Batches.number(request, "now", 0);
         MemoryRecords records = MemoryRecords.readableRecords(ByteBuffer.wrap(Serving.unhexed(request.get("data"))));
-        try (Scratch scratch = new Scratch(); Opened log = Opened.at(scratch.partition, request, base, base, true, now)) {
+        try (Scratch scratch = new Scratch(); Opened log = Opened.at(scratch.partition, request, base, base, true, new StandingTime(now))) {
             log.log.appendAsLeader(records, 0, AppendOrigin.CLIENT);
         }
     }

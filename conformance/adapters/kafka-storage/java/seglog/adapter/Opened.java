@@ -25,17 +25,17 @@ final class Opened implements AutoCloseable {
         this.log = log;
     }
 
-    static Opened at(File directory, JsonNode request, long start, long recoveryPoint, boolean isClean, long now)
+    static Opened at(File directory, JsonNode request, long start, long recoveryPoint, boolean isClean, StandingTime time)
             throws IOException {
         return new Opened(UnifiedLog.create(directory, config(request), start, recoveryPoint, new InlineScheduler(),
-            new BrokerTopicStats(false), new StandingTime(now), TRANSACTION_MS,
+            new BrokerTopicStats(false), time, TRANSACTION_MS,
             new ProducerStateManagerConfig(PRODUCER_MS, false), CHECK_MS, new LogDirFailureChannel(1), isClean,
             Optional.empty()));
     }
 
     /** As it is after a clean stop. */
     static Opened clean(Scratch scratch, JsonNode request) throws IOException {
-        return at(scratch.partition, request, 0, 0, true, 0);
+        return at(scratch.partition, request, 0, 0, true, new StandingTime(0));
     }
 
     static LogConfig config(JsonNode request) {

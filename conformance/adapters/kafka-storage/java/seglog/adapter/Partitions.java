@@ -175,7 +175,7 @@ final class Partitions {
         try (Scratch scratch = Scratch.of(request)) {
             long before = scratch.logSize();
             try (Opened opened = Opened.at(scratch.partition, request, number(options, "logStartOffset", 0),
-                    number(options, "recoveryPoint", 0), options.path("cleanShutdown").asBoolean(false), 0)) {
+                    number(options, "recoveryPoint", 0), options.path("cleanShutdown").asBoolean(false), new StandingTime(0))) {
                 answer.put("nextOffset", Long.toString(opened.log.logEndOffset()));
             }
             answer.put("truncatedBytes", Math.max(before - scratch.logSize(), 0));

@@ -1,0 +1,261 @@
+"""A disk that may lose power at any moment: what is surely on it, and what else may be.
+
+Bytes count as written for good once their file is synced, and names once their directory is. Of the rest a power cut
+keeps whatever it likes; tried are nothing, all, everything up to some change, and each change alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from seglog_format.lifecycle.files import LOCAL_FILES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from seglog_format.lifecycle.files import FileHandle
+    from seglog_format.model import Buffer
+
+SYNC_SECONDS: Final = 0.02
+"""How long a sync takes where it is looked at how many are at work at once."""
+
+Left: TypeAlias = frozenset[tuple[str, bytes]]
+"""Files by their paths below the top, with their bytes."""
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A file, whatever its name: what is surely on the disk of it, and what programs read."""
+
+    durable: bytes
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """A change of names in a directory: one that goes, one that comes, or both at once."""
+
+    gone: Path | None = None
+    come: Path | None = None
+    node: Node | None = None
+
+    def apply(self, names: dict[Path, Node]) -> None:
+        """Do it."""
+        if self.gone is not None:
+            names.pop(self.gone, None)
+        if self.come is not None and self.node is not None:
+            names[self.come] = self.node
+
+
+class Disk:
+    """A file layer over a directory of the local file system.
+
+    Args:
+        top: the directory; what it holds now is on the disk.
+        keeps_states: what a power cut may leave is noted after every change.
+
+    Attributes:
+        is_local: recovery reads the files past this object.
+        failing: the operation that fails from now on, ``write`` or ``fsync``; none by default.
+        most_syncs: the most files that were synced at the same time.
+        states: what a power cut at any moment may have left.
+    """
+
+    is_local: Final = True
+
+    def __init__(self, top: Path, *, keeps_states: bool = False) -> None:
+        self.failing = ""
+        self.most_syncs = 0
+        self.is_slow = False
+        self.states: dict[Left, None] = {}
+        self._top = top
+        self._keeps_states = keeps_states
+        self._names = {path: _node_of(path) for path in sorted(top.rglob("*")) if path.is_file()}
+        self._settled = dict(self._names)
+        self._pending: list[Naming] = []
+        self._syncs = 0
+        self._lock = threading.Lock()
+
+    # What happens to files
+
+    def create(self, path: Path, size: int = 0) -> DiskHandle:
+        """A new file, or an old one without its bytes."""
+        handle = LOCAL_FILES.create(path, size)
+        if path not in self._names:
+            self._rename(Naming(come=path, node=Node(b"", b"")))
+        self.changed(path)
+        return DiskHandle(self, path, handle)
+
+    def open_append(self, path: Path) -> DiskHandle:
+        """An existing file."""
+        return DiskHandle(self, path, LOCAL_FILES.open_append(path))
+
+    def rename(self, path: Path, target: Path) -> None:
+        """Give a file another name."""
+        LOCAL_FILES.rename(path, target)
+        self._rename(Naming(path, target, self._names[path]))
+
+    def remove(self, path: Path) -> None:
+        """Delete a file."""
+        LOCAL_FILES.remove(path)
+        self._rename(Naming(gone=path))
+
+    def fsync_directory(self, path: Path) -> None:
+        """The names in a directory are on the disk."""
+        for naming in self._pending:
+            if _directory(naming) == path:
+                naming.apply(self._settled)
+        self._pending = [naming for naming in self._pending if _directory(naming) != path]
+
+    def changed(self, path: Path) -> None:
+        """A file has other bytes now."""
+        self._names[path].content = path.read_bytes()
+        self._note()
+
+    def synced(self, path: Path) -> None:
+        """The bytes of a file are on the disk."""
+        self._names[path].durable = self._names[path].content = path.read_bytes()
+
+    def syncing(self) -> None:
+        """A file is being synced; others may be, too."""
+        with self._lock:
+            self._syncs += 1
+            self.most_syncs = max(self.most_syncs, self._syncs)
+        if self.is_slow:
+            time.sleep(SYNC_SECONDS)
+        with self._lock:
+            self._syncs -= 1
+
+    def fail(self, operation: str) -> None:
+        """Fail, if this operation is to.
+
+        Raises:
+            OSError: it is.
+        """
+        if operation == self.failing:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def _rename(self, naming: Naming) -> None:
+        naming.apply(self._names)
+        self._pending.append(naming)
+        self._note()
+
+    # What is only looked at, or is no file
+
+    def read(self, path: Path) -> bytes:
+        """The bytes of a file."""
+        return LOCAL_FILES.read(path)
+
+    def size(self, path: Path) -> int:
+        """Bytes that a file has."""
+        return LOCAL_FILES.size(path)
+
+    def names(self, path: Path) -> list[str]:
+        """What stands in a directory."""
+        return LOCAL_FILES.names(path)
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is a file or directory of that name."""
+        return LOCAL_FILES.exists(path)
+
+    def modified_ms(self, path: Path) -> int:
+        """When a file was last written."""
+        return LOCAL_FILES.modified_ms(path)
+
+    def set_modified_ms(self, path: Path, timestamp_ms: int) -> None:
+        """Say when a file was last written."""
+        LOCAL_FILES.set_modified_ms(path, timestamp_ms)
+
+    def make_directory(self, path: Path) -> None:
+        """A new directory."""
+        LOCAL_FILES.make_directory(path)
+
+    def remove_directory(self, path: Path) -> None:
+        """Delete an empty directory."""
+        LOCAL_FILES.remove_directory(path)
+
+    # Power cuts
+
+    def _note(self) -> None:
+        if self._keeps_states:
+            self.states.update(dict.fromkeys(self.left_now()))
+
+    def left_now(self) -> Iterator[Left]:
+        """What a power cut right now may leave."""
+        for names in self._possible_names():
+            for left in _possible_contents(names):
+                yield frozenset((str(path.relative_to(self._top)), data) for path, data in left)
+
+    def _possible_names(self) -> Iterator[dict[Path, Node]]:
+        waiting = self._pending
+        prefixes = (waiting[:count] for count in range(len(waiting) + 1))
+        for kept in (*prefixes, *([one] for one in waiting)):
+            names = dict(self._settled)
+            for naming in kept:
+                naming.apply(names)
+            yield names
+
+
+def _node_of(path: Path) -> Node:
+    data = path.read_bytes()
+    return Node(data, data)
+
+
+def _directory(naming: Naming) -> Path:
+    path = naming.come or naming.gone
+    assert path is not None
+    return path.parent
+
+
+def _possible_contents(names: dict[Path, Node]) -> Iterator[Iterable[tuple[Path, bytes]]]:
+    """With the bytes of no file that was not synced, of all of them, and of each one alone."""
+    unsure = [node for node in names.values() if node.durable != node.content]
+    for kept in (set[int](), set(map(id, unsure)), *({id(node)} for node in unsure)):
+        yield [(path, node.content if id(node) in kept else node.durable) for path, node in names.items()]
+
+
+class DiskHandle:
+    """An open file of such a disk."""
+
+    def __init__(self, disk: Disk, path: Path, handle: FileHandle) -> None:
+        self._disk = disk
+        self._path = path
+        self._handle = handle
+
+    @property
+    def size(self) -> int:
+        """Bytes that the file has now."""
+        return self._handle.size
+
+    def write(self, data: Buffer) -> None:
+        """Append bytes."""
+        self.write_at(self.size, data)
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        """Write bytes at a position; where that fails, a half of them is there all the same."""
+        if self._disk.failing == "write":
+            self._handle.write_at(position, memoryview(data)[: len(data) // 2])
+        self._disk.fail("write")
+        self._handle.write_at(position, data)
+        self._disk.changed(self._path)
+
+    def truncate(self, size: int) -> None:
+        """Cut the file, or lengthen it."""
+        self._handle.truncate(size)
+        self._disk.changed(self._path)
+
+    def fsync(self) -> None:
+        """The bytes are on the disk."""
+        self._disk.fail("fsync")
+        self._disk.syncing()
+        self._disk.synced(self._path)
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._handle.close()

@@ -105,9 +105,8 @@ to send them: it names a file, a position and a size, and the operating system m
 | reading into memory, sending from there | {zeroCopy[processorSeconds][readAndSend]:.3f} |
 
 That is {copies:.1f} times the work with the copy, before a byte was looked at; to decode and encode the records would
-cost many times that. What a client gets of it depends on the rest of the way: `seglog serve` sent
-{serve_gain:.1f} times as much with `sendfile` as without when that was last measured
-([how a request reaches the log](client-access-path.md)), on a machine that was busy with other things.
+cost many times that. What a client gets of it depends on the rest of the way, and on what else the machine is busy with:
+[how a request reaches the log](client-access-path.md) has figures of whole fetches with `sendfile` and without.
 
 The price: with encryption on the connection the bytes have to pass through the program after all, and a consumer gets
 whole batches, with records before the offset that it asked for, which it drops.
@@ -159,10 +158,10 @@ Processor time of this project's reference reader in Python, which is no measure
 shape: {segment_factor:.0f} times the segments cost {open_factor:.0f} times as much here, since each name is taken apart;
 no log but one is read.
 
-With {partitions:,} partitions in a directory, `seglog serve` answered the first fetch {first_byte:.1f} s after its start
-when that was last measured, the start of Python included: directories are listed, and a log is opened when somebody asks
-for it. A broker cannot wait as long: it opens every log at its start, which is why a clean stop counts. After an unclean
-one it scans, for each partition, the segments from the recovery point on: [how crashes are survived](crash-recovery.md).
+The same holds for many partitions: `seglog serve` lists directories when it starts, and opens a log when somebody asks for
+it; how soon it answers then is measured [with a thousand of them](client-access-path.md#what-it-costs). A broker cannot
+wait: it opens every log at its start. After an unclean stop it scans, for each partition, the segments from the recovery
+point on: [how crashes are survived](crash-recovery.md).
 
 ## Memory
 
@@ -202,15 +201,13 @@ def pages(notice: str) -> dict[str, str]:
         notice: that they are generated.
     """
     report = json.loads(REPORT.read_text(encoding="utf-8"))
-    serve = json.loads(REPORT.with_name("serve.json").read_text(encoding="utf-8"))
-    facts = _facts(report, serve)
+    facts = _facts(report)
     return {WHY: notice + WHY_TEXT.format(**facts), SCALE: notice + SCALE_TEXT.format(**facts), PICTURE: _picture()}
 
 
-def _facts(report: dict[str, Any], serve: dict[str, Any]) -> dict[str, Any]:
+def _facts(report: dict[str, Any]) -> dict[str, Any]:
     segments, index = report["segments"], report["index"]
     seconds, taken = report["sequential"]["seconds"], report["zeroCopy"]["processorSeconds"]
-    client = serve["best"]["1 client"]
     rows = report["scale"]
     return {
         **report,
@@ -226,12 +223,9 @@ def _facts(report: dict[str, Any], serve: dict[str, Any]) -> dict[str, Any]:
         "shuffled": seconds["shuffled"] / seconds["inOrder"],
         "zero_mib": report["zeroCopy"]["bytes"] / 2**20,
         "copies": taken["readAndSend"] / taken["sendfile"],
-        "serve_gain": client["seglog serve"] / client["seglog serve, read and send"],
         "scale_rows": "\n".join(map(_scale_row, rows)),
         "segment_factor": rows[-1]["segments"] / rows[0]["segments"],
         "open_factor": rows[-1]["openAndFindSeconds"] / rows[0]["openAndFindSeconds"],
-        "partitions": serve["first_byte_ms"]["partitions"],
-        "first_byte": serve["first_byte_ms"]["best"] / 1000,
         "command_line": COMMAND_LINE.format(**report),
     }
 

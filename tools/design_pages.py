@@ -105,8 +105,8 @@ to send them: it names a file, a position and a size, and the operating system m
 | reading into memory, sending from there | {zeroCopy[processorSeconds][readAndSend]:.3f} |
 
 That is {copies:.1f} times the work with the copy, before a byte was looked at; to decode and encode the records would
-cost many times that. What a client gets of it depends on the rest of the way, and on what else the machine is busy with:
-[how a request reaches the log](client-access-path.md) has figures of whole fetches with `sendfile` and without.
+cost many times that. What a client gets of it depends on the rest of the way, and on what else the machine is busy
+with: [how a request reaches the log](client-access-path.md) has figures of whole fetches with `sendfile` and without.
 
 The price: with encryption on the connection the bytes have to pass through the program after all, and a consumer gets
 whole batches, with records before the offset that it asked for, which it drops.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCRIPT = REPOSITORY / "tests" / "node" / "site.cjs"
+SECTION = re.compile(r"^### (SEG-[A-Z]{3}-\d{3}) .*?\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 ALONE = {"404.html"}
 """Pages that no other leads to."""
 
@@ -103,6 +105,17 @@ def test_every_rule_is_two_clicks_from_code_tests_and_fixtures(site: Path, pages
             assert anchor in pages[page].anchors
             links = [link for link in pages[page].links if link.endswith(f"#{anchor}")]
             assert any(target_of(page, link, site) == other for link in links), rule.id
+
+
+def test_every_rule_tells_what_holds_it() -> None:
+    text = (REPOSITORY / "docs" / "reference" / "requirements.md").read_text(encoding="utf-8")
+    told = {
+        match[1]: set(re.findall(r"^- ([A-Z][a-z ]+):", match[2], re.MULTILINE)) for match in SECTION.finditer(text)
+    }
+    for rule in requirements().values():
+        wanted = {"auto": {"Code", "Tests"}, "behaviour": {"Faults", "Tests"}}.get(rule.check, set())
+        assert wanted <= told[rule.id], rule.id
+    assert told["SEG-IDX-004"] >= {"Fields", "Code", "Tests", "Fixtures", "Broken in", "Kept by"}
 
 
 def test_search_navigation_colours_and_widths(site: Path) -> None:

@@ -62,6 +62,22 @@ def test_a_process_serves_until_it_is_told_to_end(directory: Path, number: signa
     assert sums(directory) == before
 
 
+UNNEEDED = ("numba", "numpy", "pyarrow", "rich", "cramjam", "zstandard", "lz4")
+"""What a start has no use for; nor for these of our own."""
+LATER = ("serve.side_files", "serve.groups", "serve.api_groups", "serve.api_produce", "serve.writing", "columnar")
+
+
+def test_a_start_loads_no_more_than_a_fetch_needs(directory: Path) -> None:
+    script = "import sys; from seglog_format.cli.main import run; run(sys.argv[1:]); print(*sys.modules)"
+    arguments = ["serve", "--port", "0", "--end-after", "0.01", str(directory)]
+    result = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=SECONDS, check=True
+    )
+    loaded = set(result.stdout.split())
+    assert "seglog_format.serve.server" in loaded
+    assert not loaded & {*UNNEEDED, *(f"seglog_format.{name}" for name in LATER)}
+
+
 def test_partitions_that_are_not_in_use_are_not_served(directory: Path) -> None:
     with serving(directory) as served, served.client() as client:
         for number in (1, 2, 4):

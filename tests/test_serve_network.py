@@ -7,6 +7,7 @@ import socket
 import struct
 import threading
 import time
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import pytest
@@ -69,6 +70,11 @@ def test_a_version_from_the_future_is_answered_in_the_oldest_form(client: Client
 def test_the_library_knows_every_version(key: int) -> None:
     for version in range(APIS[key].lowest, APIS[key].highest + 1):
         assert request_type(key, version).__api_key__ == response_type(key, version).__api_key__ == key
+
+
+@pytest.mark.parametrize("key", sorted(APIS))
+def test_what_answers_a_request_is_there(key: int) -> None:
+    assert callable(getattr(import_module(f"seglog_format.serve.{APIS[key].module}"), APIS[key].name))
 
 
 @pytest.mark.parametrize("version", range(14))

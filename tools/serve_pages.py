@@ -76,8 +76,8 @@ batches came at 1/{single:.0f} of the speed of a mebibyte at a time: a request c
 The server's own memory was {memory[own_mib]:.0f} MiB then, {memory[peak_mib_with_mapped_files]:.0f} MiB at most with
 the pages of the log that it had mapped. With {first_byte_ms[partitions]:,} partitions in the directory, the first byte
 of a log came {first_byte_ms[best]:,} ms after the start of the process, the best of {first_byte_ms[starts]} starts. The
-least that a start had of a processor by then was {first_byte_ms[best_on_a_processor]} ms. Nearly all of it goes into loading
-code: Python with the library of the command line and nothing else takes
+least that a start had of a processor by then was {first_byte_ms[best_on_a_processor]} ms. Nearly all of it goes into
+loading code: Python with the library of the command line and nothing else takes
 {first_byte_ms[best_of_python_with_click_alone]} ms here. Directories are listed, and no log is opened before somebody
 asks. The load was {first_byte_ms[load_average]}.
 

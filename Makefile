@@ -10,10 +10,11 @@ export NO_MKDOCS_2_WARNING := 1
 MEASURED := seglog_format/schema/*,seglog_format/codec/*,seglog_format/checks/*,seglog_format/log/*
 WORKERS ?= 2
 TESTEES ?= reference columnar kafka-python aiokafka aiokafka-pure
+STAGES ?= look find check others spark
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types trace trace-kill mutants hostile columnar-diff kafka-reads authentic serve-fuzz serve-kills serve-bench spark-equal docs docs-check docs-serve coverage bench conform matrix package release-check ci clean
+.PHONY: help demo test lint types trace trace-kill mutants hostile columnar-diff kafka-reads authentic serve-fuzz serve-kills serve-bench spark-equal spark-damage bench-spark docs docs-check docs-serve coverage bench conform matrix package release-check ci clean
 
 help: ## tell what there is
 	@echo 'usage: make TARGET'
@@ -39,6 +40,11 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@$(BIN)/seglog warm
 	@touch $(VENV)/.base $@
 
+$(VENV)/.spark: pyproject.toml | $(VENV)/.base
+	@echo 'Installing Spark, and a Java for machines without one, into $(VENV) (once, some minutes)'
+	@$(PIP) --editable '.[fast,spark]'
+	@touch $@
+
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	@echo 'Installing what builds the documentation into $(VENV) (once)'
 	@$(PIP) --editable '.[docs]'
@@ -51,8 +57,8 @@ $(VENV)/.bench: pyproject.toml | $(BIN)/python
 
 # -- look ------------------------------------------------------------------------------------------------------------
 
-demo: $(VENV)/.base ## read log directories that real Kafka brokers wrote, and explain a broken one
-	@$(BIN)/python tools/demo.py $(ARGS)
+demo: $(VENV)/.base $(if $(filter spark,$(STAGES)),$(VENV)/.spark) ## read log directories that real Kafka brokers wrote (STAGES='look find' picks stages)
+	@$(BIN)/python tools/demo.py --stages '$(STAGES)' $(ARGS)
 
 # -- check -----------------------------------------------------------------------------------------------------------
 
@@ -97,6 +103,9 @@ serve-bench: $(VENV)/.dev ## how quick fetching is, against a real broker on the
 spark-equal: $(VENV)/.dev ## the data source for Spark and Spark's Kafka connector: the same rows (Java 17, Maven; minutes)
 	@$(BIN)/python tools/spark_equal.py --report reports/spark-equal.json $(ARGS)
 
+spark-damage: $(VENV)/.dev ## read 200 damaged directories with Spark in its three modes (minutes)
+	@$(BIN)/python tools/spark_damage.py --report reports/spark-damage.json $(ARGS)
+
 coverage: $(VENV)/.dev ## branch coverage of schema, codec, checks and log: 97 % or more
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --cov --cov-branch --cov-report= $(ARGS)
 	@$(BIN)/coverage report --include='$(MEASURED)' --skip-covered --fail-under=97
@@ -116,6 +125,14 @@ bench: $(VENV)/.bench ## how quick everything is, against every implementation t
 	@$(BIN)/python tools/bench.py
 	@$(BIN)/python benchmarks/append.py --report reports/append.json
 	@$(BIN)/python benchmarks/bench.py --report reports/bench.json $(ARGS)
+
+bench-spark: $(VENV)/.dev $(VENV)/.spark-peers ## the data source for Spark against Spark's Kafka connector (Java 17, Maven; a quarter of an hour)
+	@$(BIN)/python benchmarks/spark.py --report reports/spark-bench.json $(ARGS)
+
+$(VENV)/.spark-peers: | $(BIN)/python
+	@$(PIP) --no-deps --upgrade --target build/spark-peers 'pandas<3' python-dateutil pytz tzdata six aiokafka async-timeout \
+	  typing-extensions packaging
+	@touch $@
 
 # -- documentation ---------------------------------------------------------------------------------------------------
 

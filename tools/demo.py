@@ -5,6 +5,7 @@ Every command is printed before its output, so that a reader can type it; the ou
 
 from __future__ import annotations
 
+import argparse
 import os
 import shlex
 import shutil
@@ -21,11 +22,12 @@ TARGET = Path("demo")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One command of the tour: why it is shown, and how many lines of its output."""
+    """One command of the tour: why it is shown, how many lines of its output, and the stage that it belongs to."""
 
     why: str
     command: str
     lines: int = 12
+    stage: str = "look"
 
 
 TOUR = (
@@ -48,29 +50,35 @@ TOUR = (
     Step(
         "Where is offset 140? The file list, one index entry, a short scan.",
         "seglog lookup --explain demo/kafka-4.3.0/segs-0 140",
+        stage="find",
     ),
     Step(
         "And by time: the first record that is not older than this.",
         "seglog lookup demo/kafka-4.3.0/segs-0 --timestamp 2026-11-21T01:41:23.500Z",
+        stage="find",
     ),
     Step(
         "All in order? A log directory with three message formats, against every rule. Notes are odd, but legal.",
         "seglog verify demo/kafka-1.1.1",
         lines=6,
+        stage="check",
     ),
     Step(
         "A broken one: its broker was killed while it wrote, and one bit was flipped afterwards.",
         "seglog verify demo/broken",
         lines=30,
+        stage="check",
     ),
     Step(
         "What would a broker keep when it starts on this directory?",
         "seglog recover demo/broken",
         lines=30,
+        stage="check",
     ),
     Step(
         "What does such a rule say?",
         "seglog explain SEG-RCV-003",
+        stage="check",
     ),
     Step(
         "Are others right? The same bytes to two libraries (their first time takes a minute: pip installs them).\n"
@@ -78,8 +86,18 @@ TOUR = (
         "# and neither library notices a format that does not exist.",
         "seglog conform run --testee reference --testee kafka-python --testee aiokafka --family 16 --family 28",
         lines=20,
+        stage="others",
+    ),
+    Step(
+        "Too much for one machine? The same directories in Spark: on two cores here, unchanged on a cluster.",
+        "python tools/spark_demo.py",
+        lines=60,
+        stage="spark",
     ),
 )
+
+STAGES = tuple(dict.fromkeys(step.stage for step in TOUR))
+PROGRAMS = {"python": sys.executable, "seglog": str(Path(sys.executable).with_name("seglog"))}
 
 FAREWELL = """
 That was all real data: the directories are in demo/. Try next:
@@ -103,10 +121,15 @@ def main() -> int:
     Returns:
         The exit status: 1 when a command of the tour could not do its work.
     """
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--stages", default=" ".join(STAGES), help=f"some of: {' '.join(STAGES)}")
+    stages = parser.parse_args().stages.replace(",", " ").split()
+    if unknown := sorted(set(stages) - set(STAGES)):
+        parser.error(f"there is no stage {' '.join(unknown)}; there are {' '.join(STAGES)}")
     os.chdir(REPOSITORY)
     print("Unpacking directories that Kafka 0.8.2, 0.10.2, 1.1, 2.8, 3.9 and 4.3 wrote, into demo/", flush=True)
     demo_data.unpack(TARGET)
-    failed = [step.command for step in TOUR if not show(step)]
+    failed = [step.command for step in TOUR if step.stage in stages and not show(step)]
     print(FAREWELL)
     for command in failed:
         print(f"This command failed: {command}", file=sys.stderr)
@@ -120,9 +143,9 @@ def show(step: Step) -> bool:
         Whether it did its work; findings (exit status 1) are an answer, too.
     """
     print(f"\n# {step.why}\n$ {step.command}", flush=True)
-    program = Path(sys.executable).with_name("seglog")
+    program, *arguments = shlex.split(step.command)
     run = subprocess.run(
-        [program, *shlex.split(step.command)[1:]],
+        [PROGRAMS[program], *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",

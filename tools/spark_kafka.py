@@ -69,6 +69,7 @@ def connector_session(name: str, scratch: Path, settings: Mapping[str, str] | No
     ours = {
         "spark.driver.extraClassPath": path,
         "spark.driver.memory": "2g",
+        "spark.sql.python.filterPushdown.enabled": "true",  # each query here loads for itself
         "spark.log.level": "ERROR",
         "spark.local.dir": str(scratch / "spark"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),

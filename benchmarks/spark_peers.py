@@ -1,0 +1,133 @@
+"""Peers of our source beside the Kafka connector: the least that any source costs, and what people do today."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+SCHEMA: Final = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int"
+)
+
+
+class Ceiling(DataSource):
+    """Hands over Arrow batches that are ready in a mapped file: nothing can be quicker through this interface."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "ceiling"
+
+    def schema(self) -> str:
+        """The same as the connector's."""
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A task for each file."""
+        assert schema is not None
+        return CeilingReader(self.options["path"])
+
+
+class CeilingReader(DataSourceReader):
+    """Maps files, and hands over what is in them."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def partitions(self) -> list[InputPartition]:
+        """A task for each file."""
+        return [InputPartition(str(path)) for path in sorted(Path(self._path).glob("*.arrow"))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The batches of a file; nothing is copied."""
+        with pa.memory_map(partition.value) as mapped:
+            yield from _batches(pa.ipc.open_file(mapped))
+
+
+def _batches(reader: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401 - pyarrow has no types
+    for number in range(reader.num_record_batches):
+        yield reader.get_batch(number)
+
+
+def prepare_ceiling(spark: SparkSession, logs: str, topic: str, target: Path) -> None:
+    """Write what our source hands over, task by task and batch by batch, to files."""
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - as below
+
+    from seglog_format.spark.executing import batches_of  # noqa: PLC0415 - only here
+    from seglog_format.spark.filters import EVERYTHING  # noqa: PLC0415
+    from seglog_format.spark.options import parse_options  # noqa: PLC0415
+    from seglog_format.spark.planning import plan_records  # noqa: PLC0415
+
+    options = parse_options({"path": logs, "subscribe": topic})
+    schema = to_arrow_schema(spark.read.format("ceiling").load(str(target)).schema, timezone="UTC")
+    target.mkdir(parents=True, exist_ok=True)
+    for number, task in enumerate(plan_records(options)):
+        with pa.OSFile(str(target / f"{number:05}.arrow"), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+            for batch in batches_of(task, schema, options, EVERYTHING):
+                writer.write_batch(batch)
+
+
+def by_hand(spark: SparkSession, logs: str, topic: str) -> DataFrame:
+    """What people do who know no better: whole files, and a client library in a loop over pandas frames."""
+    files = spark.read.format("binaryFile").option("pathGlobFilter", "*.log").load(f"{logs}/{topic}-*")
+    return files.select("path", "content").mapInPandas(_parsed, SCHEMA)
+
+
+def _parsed(frames: Iterator[Any]) -> Iterator[Any]:
+    pd: Any = import_module("pandas")  # on the worker, where it is installed for this
+    memory_records: Any = import_module("aiokafka.record.memory_records")
+
+    names = [column.split()[0] for column in SCHEMA.split(", ")]
+    for frame in frames:
+        for path, content in zip(frame["path"], frame["content"], strict=True):
+            topic, _, number = Path(path).parent.name.rpartition("-")
+            records = memory_records.MemoryRecords(bytes(content))
+            while records.has_next():
+                rows = [
+                    (each.key, each.value, topic, int(number), each.offset, each.timestamp * 1000, each.timestamp_type)
+                    for each in records.next_batch()
+                ]
+                made = pd.DataFrame(rows, columns=names)
+                made["timestamp"] = pd.to_datetime(made["timestamp"], unit="us", utc=True)
+                yield made
+
+
+def resident(directory: Path) -> int:
+    """Bytes of the files below a directory that are in memory now: what was read since they were evicted."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    total = 0
+    for path in (each for each in directory.rglob("*") if each.is_file() and each.stat().st_size):
+        size = path.stat().st_size
+        with path.open("r+b") as file, mmap.mmap(file.fileno(), size) as mapped:
+            pages = -(-size // mmap.PAGESIZE)
+            found = (ctypes.c_ubyte * pages)()
+            view = (ctypes.c_char * size).from_buffer(mapped)
+            if libc.mincore(ctypes.c_void_p(ctypes.addressof(view)), ctypes.c_size_t(size), found):
+                raise OSError(ctypes.get_errno(), "mincore")
+            del view
+            total += sum(each & 1 for each in bytes(found)) * mmap.PAGESIZE
+    return total
+
+
+def evict(directory: Path) -> None:
+    """Have the system forget the contents of files."""
+    for path in (each for each in directory.rglob("*") if each.is_file()):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)

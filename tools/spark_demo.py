@@ -1,0 +1,84 @@
+"""The Spark stage of ``make demo``: a few queries on the bundled directories, in one session."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+DEMO: Final = Path("demo")
+SIZES: Final = r"""
+select regexp_extract(file, 'demo/kafka-([0-9.]+)', 1) as release, magic, codec, count(*) as batches, sum(size) as bytes
+from batches group by 1, 2, 3 having magic < 2 or codec in ('gzip', 'zstd') order by 1, 2, 3
+"""
+ABORTED: Final = """
+select min(offset) as first, max(offset) as last, count(*) as aborted
+from (select * from everything e left anti join committed c on e.partition = c.partition and e.offset = c.offset)
+group by cast(offset / 50 as int) order by first
+"""
+MISSING: Final = """\
+Spark is not installed here, so this stage is left out. It comes with: pip install 'seglog-format[spark]'"""
+
+
+def codecs(spark: SparkSession) -> None:
+    """What old formats and close codecs take in each release; no record is decoded for it."""
+    reader = spark.read.format("seglog").option("table", "batches").option("recreatedTopics", "keep")
+    batches = reader.option("replicas", "all").load([str(path) for path in sorted(DEMO.glob("kafka-*"))])
+    batches.createOrReplaceTempView("batches")
+    spark.sql(SIZES).show()
+
+
+def transactions(spark: SparkSession) -> None:
+    """SQL over records: what a consumer that reads committed records only would not get."""
+    for name, isolation in (("everything", "read_uncommitted"), ("committed", "read_committed")):
+        reader = spark.read.format("seglog").option("subscribe", "txn").option("isolationLevel", isolation)
+        reader.load(str(DEMO / "kafka-4.3.0")).createOrReplaceTempView(name)
+    spark.sql(ABORTED).show()
+
+
+def damage(spark: SparkSession) -> None:
+    """A damaged directory: what is intact is there, the rest is told."""
+    marked = spark.read.format("seglog").option("mode", "permissive").load(str(DEMO / "broken"))
+    marked.selectExpr("_corrupt is null as intact").groupBy("intact").count().orderBy("intact").show()
+    told = marked.where("_corrupt is not null").select("topic", "_corrupt.position", "_corrupt.requirement")
+    told.orderBy("topic", "position").show(5)
+
+
+QUERIES: Final[tuple[Callable[[SparkSession], None], ...]] = (codecs, transactions, damage)
+
+
+def main() -> int:
+    """Run the queries, each below what it is about."""
+    if find_spec("pyspark") is None:
+        print(MISSING)
+        return 0
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 2)  # Java greets at length
+    logging.disable(logging.WARNING)
+    from seglog_format.spark import session  # noqa: PLC0415 - only if it is there
+    from seglog_format.spark.java import provide_java  # noqa: PLC0415
+
+    java = provide_java()
+    settings = {"spark.log.level": "OFF", "spark.sql.session.timeZone": "UTC", "spark.ui.showConsoleProgress": "false"}
+    settings["spark.sql.shuffle.partitions"] = "2"
+    spark = session("seglog demo", master="local[2]", settings=settings)
+    print(
+        f"Spark {spark.version}, on {'the Java of this machine' if java == 'system' else 'the Java that pip brought'}"
+    )
+    for query in QUERIES:
+        print(f"\n-- {(query.__doc__ or '').strip()}")
+        query(spark)
+    spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

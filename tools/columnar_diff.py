@@ -22,7 +22,7 @@ import pyarrow as pa
 from random_logs import random_log
 
 from seglog_format.errors import FormatError
-from seglog_format.log import reading, scanning
+from seglog_format.log import reading, volume
 from seglog_format.log.partition import open_partition
 from seglog_format.model import INT64_MAX
 
@@ -37,7 +37,7 @@ PART = 100
 """Logs that a process reads before it tells what it found."""
 
 # What it is held against is the reference, however large a log is.
-reading.QUICK_SIZE = scanning.VOLUME = scanning.SMALL_VOLUME = INT64_MAX  # type: ignore[misc]
+reading.QUICK_SIZE = volume.VOLUME = volume.SMALL_VOLUME = INT64_MAX  # type: ignore[misc]
 
 Outcome = tuple[list[tuple[object, ...]], str]
 

@@ -15,7 +15,7 @@ from seglog_format.log.listing import PartitionListing, list_partition
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
 from seglog_format.log.open_segments import OpenSegments
 from seglog_format.log.reading import READ_UNCOMMITTED, Fetch, Isolation, LogReader, delivered, is_committed_only
-from seglog_format.log.scanning import Scannable, place_at_volume, record_lists
+from seglog_format.log.scanning import Scannable
 from seglog_format.log.segment import LogSegment
 from seglog_format.log.timestamps import (
     EARLIEST_LOCAL_TIMESTAMP,
@@ -28,6 +28,7 @@ from seglog_format.log.timestamps import (
 )
 from seglog_format.log.transactions import Transactions, scan_transactions
 from seglog_format.log.trusted_lookup import trusted_next_offset
+from seglog_format.log.volume import place_at_volume, record_lists
 from seglog_format.model import INT64_MAX, NO_TIMESTAMP, TimestampOffset
 from seglog_format.names import FileKind
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import TracebackType
 
-    from seglog_format.log.scanning import Place
     from seglog_format.model import AbortedTxn, Message, Record, RecordBatch
 
 DEFAULT_MAX_BYTES: Final = 1 << 20
@@ -212,16 +212,10 @@ class Partition(Scannable):
         return chain.from_iterable(self._deliver(start, end, transactions, place))
 
     def _deliver(
-        self, start: int, end: int, transactions: Transactions | None, place: Place | None
+        self, start: int, end: int, transactions: Transactions | None, place: tuple[int, int] | None
     ) -> Iterator[Iterable[Record | Message]]:
-        """Records, some at a time. The first comes alone where that is quick: whoever looks one up takes no more."""
         decided = end if transactions is None else min(end, transactions.last_stable_offset)
-        first = self._reader.known_record(start, place) if transactions is None else None
-        if first is not None and start < decided:
-            yield (first,)
-            start += 1
-        lists = record_lists(self._reader, (start, decided), transactions, self._limit, place)
-        yield from (self._reader.records(start, decided, transactions),) if lists is None else lists
+        yield from record_lists(self._reader, (start, decided), transactions, self._limit, place)
         if transactions is not None:
             self._raise_undecided(end - 1, transactions)
 

@@ -6,11 +6,9 @@ reference answers.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypedDict
 
 from seglog_format.codec.framing import frame_at
@@ -35,10 +33,6 @@ Place: TypeAlias = tuple[int, int]
 INT64_MIN: Final = -(2**63)
 DEFAULT_BATCH_ROWS: Final = 2**16
 DEFAULT_COLUMNS: Final = ("offset", "timestamp", "key", "value")
-VOLUME: Final = 2**25
-"""Bytes from which on records come from the engine, which takes half a second to start."""
-SMALL_VOLUME: Final = 2**20
-"""The same where the engine is in use already."""
 NEEDED: Final = "scanning needs numba, numpy and pyarrow: pip install 'seglog-format[fast]'"
 
 
@@ -165,55 +159,13 @@ def scan_log(
         UsageError: an option that makes no sense, or the engine is not installed.
         FormatError: what was asked for cannot be found because of damage.
     """
-    request = _request(offsets, transactions, options, limit)
-    sources = _sources(reader, offsets, transactions, options)
+    request = request_of(offsets, transactions, options, limit)
+    sources = sources_of(reader, offsets, transactions, options)
     return engine("scan").scan(sources, request, threads=options.threads, at_end=at_end)
 
 
-def is_volume(reader: LogReader, offset: int) -> bool:
-    """Whether so much is to be read that the engine is worth its start; less, where it is there already."""
-    wanted = SMALL_VOLUME if "numba" in sys.modules else VOLUME
-    for segment in reader.segments_from(offset):
-        wanted -= segment.size
-        if wanted <= 0:
-            return _is_installed()
-    return False
-
-
-@cache
-def _is_installed() -> bool:
-    """Whether there is what the engine needs."""
-    return all(find_spec(name) is not None for name in ("numba", "numpy", "pyarrow", "zstandard"))
-
-
-def place_at_volume(reader: LogReader, offset: int) -> Place | None:
-    """As `place_of`, where there is enough to read for the engine; None where there is not."""
-    return place_of(reader, offset) if is_volume(reader, offset) else None
-
-
-def record_lists(
-    reader: LogReader, offsets: tuple[int, int], transactions: Transactions | None, limit: int, place: Place | None
-) -> Iterator[list[Record | Message]] | None:
-    """Read a range of offsets at volume, into objects; None where the reference is to read.
-
-    Args:
-        reader: of the log.
-        offsets: from the first inclusive to the second exclusive.
-        transactions: leave out what these say was aborted.
-        limit: bytes that decompressing one entry may produce at most.
-        place: of the first entry, where it is known.
-    """
-    if not is_volume(reader, offsets[0]) or not engine("objects").can_make_objects():
-        return None
-    options = ScanOptions(place=place, batch_rows=engine("record_run").BLOCK_ROWS)
-    request = _request(offsets, transactions, options, limit)
-    found: Iterator[list[Record | Message]] = engine("scan").record_lists(
-        _sources(reader, offsets, transactions, options), request
-    )
-    return found
-
-
-def _request(offsets: tuple[int, int], transactions: Transactions | None, options: ScanOptions, limit: int) -> Any:  # noqa: ANN401
+def request_of(offsets: tuple[int, int], transactions: Transactions | None, options: ScanOptions, limit: int) -> Any:  # noqa: ANN401
+    """What the engine is asked for; arguments and errors as those of `scan_log`."""
     if options.batch_rows < 1 or options.threads < 1:
         msg = f"batch_rows and threads are 1 or more, not {options.batch_rows} and {options.threads}"
         raise UsageError(msg)
@@ -231,9 +183,10 @@ def _request(offsets: tuple[int, int], transactions: Transactions | None, option
     )
 
 
-def _sources(
+def sources_of(
     reader: LogReader, offsets: tuple[int, int], transactions: Transactions | None, options: ScanOptions
 ) -> Iterable[tuple[SegmentSource, Any]]:
+    """Each segment to read, as the engine sees it, and where to start in it."""
     if options.part is not None:
         return [_part(reader, options.part, offsets, transactions)]
     found = _start(reader, *offsets, options.place, has_to_be_found=options.on_corrupt is None)

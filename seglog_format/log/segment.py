@@ -281,21 +281,7 @@ class LogSegment:
         raise TruncatedError(at, "SEG-LOG-004", expected="the entry that stood here", found=found)
 
     def record_at(self, offset: int) -> Record | None:
-        """One record, found by way of the offset index: for a single lookup in a segment that was just opened.
-
-        The index is believed as brokers believe it (`open_partition`, ``trust_indexes``), and the records of the batch
-        are read no further than to the one asked for, after its checksum was verified.
-
-        Args:
-            offset: absolute.
-
-        Returns:
-            The record; None where there is none at this offset, or where only a longer look can tell: at compressed
-            batches, compacted ones and messages of magic 0 and 1, and where the index leads nowhere near.
-
-        Raises:
-            UsageError: the log is gone, or may not be read.
-        """
+        """One record, by way of an index that is believed; see `quick_lookup.record_at`."""
         return record_at(self, offset)
 
     def go_on_from(self, other: LogSegment) -> bool:

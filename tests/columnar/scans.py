@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from seglog_format.columnar import run
 from seglog_format.errors import FormatError
-from seglog_format.log import reading, scanning
+from seglog_format.log import reading, volume
 from seglog_format.log.partition import Partition, open_partition
 from seglog_format.model import INT64_MAX
 
@@ -73,7 +73,7 @@ def expected(partition: Partition, **options: Any) -> tuple[list[Row], str]:
 @contextmanager
 def reference_only() -> Iterator[None]:
     """Records come from the reference, however large a log is."""
-    places = ((reading, "QUICK_SIZE"), (scanning, "VOLUME"), (scanning, "SMALL_VOLUME"))
+    places = ((reading, "QUICK_SIZE"), (volume, "VOLUME"), (volume, "SMALL_VOLUME"))
     before = [getattr(module, name) for module, name in places]
     try:
         for module, name in places:

@@ -1,0 +1,189 @@
+"""``make spark-retries``: tasks of a write are killed, fail and run twice; every row has to be there once.
+
+Some attempts raise an error after half of their rows, some kill their Python process, and where Spark has
+executors of its own (``--master local-cluster[2,1,1024]``) slow attempts are run twice by speculation. Then the
+directory is verified, read by us, and given to a real broker, whose consumer has to get the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_broker import TOPIC_CONFIG, Broker, replace_files
+from kafka_oracle import Oracle, missing_tools
+
+from seglog_format import verify
+from seglog_format.cli.version import VERSION
+from seglog_format.spark import session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from pyspark.sql import Row, SparkSession
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+RELEASE: Final = "4.1"
+TOPIC: Final = "written"
+PARTITIONS: Final = 3
+TASKS: Final = 12
+SLOW_SECONDS: Final = 60.0
+"""Of a first attempt that speculation is to double; it is ended as soon as its double is done."""
+CREATE_SECONDS: Final = 60
+
+
+def trouble(noted: str) -> Callable[[Iterable[Row]], Iterator[Row]]:
+    """Rows as they are, from tasks that get into trouble at their first attempt: in the middle, or when all is written.
+
+    Args:
+        noted: a directory where each attempt leaves a file that tells what it was in for.
+    """
+
+    def through(rows: Iterable[Row]) -> Iterator[Row]:
+        from pyspark import TaskContext  # noqa: PLC0415 - on the worker
+
+        context = TaskContext.get()
+        assert context is not None
+        number, attempt = context.partitionId(), context.attemptNumber()
+        kind = ("fails", "dies", "late", "slow", "fine", "fine")[number % 6] if attempt == 0 else "again"
+        Path(noted, f"{number}-{attempt}-{context.taskAttemptId()}-{kind}").touch()
+        every = list(rows)
+        yield from every[: len(every) // 2]
+        if kind == "fails":
+            msg = "made to fail"
+            raise RuntimeError(msg)
+        if kind == "dies":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if kind == "slow":
+            time.sleep(SLOW_SECONDS)
+        yield from every[len(every) // 2 :]
+        if kind == "late":
+            msg = "made to fail in the end"
+            raise RuntimeError(msg)
+
+    return through
+
+
+def write(spark: SparkSession, target: Path, noted: Path, count: int, *, codec: str, turn: int) -> None:
+    """Write so many rows in tasks that get into trouble."""
+    noted.mkdir(parents=True)
+    frame = spark.range(0, count, 1, TASKS).selectExpr(
+        f"cast(concat({turn}, '-', id) as binary) as value",
+        "case when id % 5 = 0 then null else cast(concat('k', id % 50) as binary) end as key",
+        f"int(id % {PARTITIONS}) as partition",
+        "timestamp_millis(1700000000000 + id) as timestamp",
+    )
+    troubled = spark.createDataFrame(frame.rdd.mapPartitions(trouble(str(noted))), frame.schema)
+    writer = troubled.write.format("seglog").option("topic", TOPIC).option("codec", codec)
+    writer.option("segmentBytes", "64k").mode("append").save(str(target))
+
+
+def rows_of(spark: SparkSession, target: Path) -> Counter[tuple[int, str]]:
+    """How often each value is in each partition."""
+    frame = spark.read.format("seglog").load(str(target)).selectExpr("partition", "cast(value as string) as value")
+    return Counter((row["partition"], row["value"]) for row in frame.collect())
+
+
+def by_broker(target: Path, home: Path) -> Counter[tuple[int, str]]:
+    """The same from a real broker's consumer."""
+    home.mkdir()
+    broker = Broker(RELEASE, home)
+    found: Counter[tuple[int, str]] = Counter()
+    with Oracle(RELEASE) as oracle:
+        with broker.running():
+            topics = {TOPIC: {"partitions": PARTITIONS, "config": TOPIC_CONFIG}}
+            oracle.must("create", bootstrap=broker.address, topics=topics)
+            deadline = time.monotonic() + CREATE_SECONDS
+            while len(list(broker.logs.glob(f"{TOPIC}-*/partition.metadata"))) < PARTITIONS:
+                assert time.monotonic() < deadline, "the broker makes no partitions"
+                time.sleep(0.2)
+        for number in range(PARTITIONS):
+            replace_files(broker.logs / f"{TOPIC}-{number}", target / f"{TOPIC}-{number}")
+        with broker.running():
+            for number in range(PARTITIONS):
+                asked = {"topic": TOPIC, "partition": number, "isolation": "read_committed"}
+                answer = oracle.must("consume", bootstrap=broker.address, **asked)
+                found.update((number, _text(record["value"])) for record in answer["records"])
+    return found
+
+
+def _text(value: str) -> str:
+    return base64.b64decode(value).decode()
+
+
+def run(place: Path, master: str, count: int) -> dict[str, Any]:
+    """Two writes into one directory, and what came of them."""
+    settings = {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "200ms",
+        "spark.speculation.multiplier": "1.5",
+        "spark.speculation.quantile": "0.3",
+        "spark.speculation.minTaskRuntime": "1s",
+        "spark.log.level": "OFF",
+        "spark.python.authenticate.socketTimeout": "600s",
+        "spark.local.dir": str(place / "spark"),
+        "spark.sql.warehouse.dir": str(place / "warehouse"),
+    }
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tools")])
+    spark = session("spark-retries", master=master, settings=settings)
+    target = place / "written"
+    for turn, codec in enumerate(("none", "zstd")):
+        write(spark, target, place / "noted" / str(turn), count, codec=codec, turn=turn)
+    attempts = [path.name.split("-") for path in (place / "noted").glob("*/*")]
+    expected = Counter((each % PARTITIONS, f"{turn}-{each}") for turn in range(2) for each in range(count))
+    ours = rows_of(spark, target)
+    spark.stop()
+    findings = [str(each.message) for each in verify(target) if each.severity.value != "note"]
+    served = None if missing_tools() else by_broker(target, place / "broker")
+    return {
+        "master": master,
+        "rows": count * 2,
+        "tasks": TASKS * 2,
+        "attempts": len(attempts),
+        "attempts_made_to": dict(Counter(kind for *_, kind in attempts if kind not in {"fine", "again"})),
+        "speculative_duplicates": sum(attempt == "1" for _, attempt, _, _ in attempts)
+        - sum(kind in {"fails", "dies", "late"} for *_, kind in attempts),
+        "missing": sum((expected - ours).values()),
+        "twice_or_foreign": sum((ours - expected).values()),
+        "segments": len(list(target.glob("*/*.log"))),
+        "left_over": sorted(path.name for path in target.iterdir() if path.name.startswith("_")),
+        "findings": findings[:20],
+        "broker_differs": "no broker here" if served is None else sum(((served - ours) + (ours - served)).values()),
+    }
+
+
+def main() -> int:
+    """Run and report; the exit status is 1 where a row is missing or there twice."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--master", default="local-cluster[2,1,1024]", help="local[2,4] has no speculation")
+    parser.add_argument("--count", type=int, default=6000)
+    parser.add_argument("--report", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="spark-retries-") as place:
+        found = run(Path(place), options.master, options.count)
+    report = {"command": f"make spark-retries (--count {options.count})", "seglog_format": VERSION, **found}
+    report |= {"cores": os.cpu_count(), "load_average": round(os.getloadavg()[0], 1)}
+    text = json.dumps(report, indent=1) + "\n"
+    print(text)
+    if options.report is not None:
+        options.report.write_text(text, encoding="utf-8")
+    bad = (
+        found["missing"]
+        or found["twice_or_foreign"]
+        or found["findings"]
+        or found["broker_differs"] not in {0, "no broker here"}
+    )
+    return int(bool(bad))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

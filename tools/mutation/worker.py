@@ -17,6 +17,7 @@ import importlib.util
 import json
 import math
 import os
+import pkgutil
 import resource
 import signal
 import sys
@@ -107,6 +108,10 @@ def _module_name(file: str) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+LOADED_LATE: Final = ("seglog_format.codec", "seglog_format.codec.compression")
+"""Packages with modules that are loaded when something asks for them."""
+
+
 def loaded_files() -> list[str]:
     """The modules of the package that the reference behind the suite loads."""
     paths = [Path(str(module.__file__)) for name, module in sys.modules.items() if name.startswith(JUDGED[0])]
@@ -114,8 +119,14 @@ def loaded_files() -> list[str]:
 
 
 def suite() -> list[Case]:
-    """The fixed cases, with everything in them that is worked out once; the reference is loaded, too."""
+    """The fixed cases, with everything in them that is worked out once; the reference is loaded, too.
+
+    So are the codecs, which it loads itself when it meets one: what is not loaded is not judged.
+    """
     importlib.import_module("seglog_conformance.reference")
+    for package in map(importlib.import_module, LOADED_LATE):
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
     cases = load_cases()
     for case in cases:
         _ = case.request, case.expect, case.digest, case.input_size, case.answer_size

@@ -361,9 +361,10 @@ def _groups() -> Iterator[Scene]:
     )
     top = 5 + INT32_MAX
     still = [(base, row(4, 1, base=base, start=NOW, step=0)) for base in (0, 10, 20)]
-    for name, size in (("fits", 32), ("too-small", 24)):
+    for name, size in (("fits", 48), ("too-small", 47)):
         why = "Each of them: without new timestamps there is hardly an index by time."
-        yield scene(f"group-still-{name}", why, group, *still, config={"segment.index.bytes": str(size)})
+        config = {"segment.index.bytes": str(size), "index.interval.bytes": "0"}
+        yield scene(f"group-still-{name}", why, group, *still, config=config)
     yield scene(
         "group-span",
         "Offsets of one segment span no more than an index can tell.",

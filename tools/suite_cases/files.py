@@ -528,6 +528,8 @@ def _quorum_state(states: Parsing) -> None:
     states.good("quorum-state-0", "With the voters.", terms, first, found(0, voters=(1, 2)))
     second = b'{"leaderId":-1,"leaderEpoch":7,"votedId":3,"votedDirectoryId":"x","data_version":1}'
     states.good("quorum-state-1", "With the vote.", terms, second, found(1, leader=-1, voted=3))
+    odd = b'{"leaderId":"1","leaderEpoch":7,"data_version":1}'
+    states.good("quorum-state-odd", "What is no number is none.", terms, odd, found(1, leader=-1))
     states.bad("quorum-state-2", "A version that nobody knows.", terms, second.replace(b":1}", b":2}"))
     states.bad("quorum-state-none", "No version at all.", terms, b'{"leaderId":1}')
     states.bad("quorum-state-text", "Anything else is no quorum state.", terms, b"leader")

@@ -176,7 +176,7 @@ def _odd_compactions(add: Lives, base: Json) -> None:
         "compact",
         "without-snapshots",
         "Producers are known from the log where no snapshot tells of them.",
-        must("SEG-CMP-015"),
+        must("SEG-CMP-015", needs=("producersFromLog",)),
         {"files": {name_of(0): left[name_of(0)]}},
         files,
         **base,

@@ -43,7 +43,7 @@ def _indexes(add: Lives) -> None:
         add.write(
             f"interval-by-appends-{generation}",
             "Brokers before 4.1 count appends, not batches.",
-            must("SEG-ROL-011", since="2.0"),
+            must("SEG-ROL-011", since="2.0", needs=("generations",)),
             {"files": {name_of(0, ".index"): index.hex(), name_of(0, ".timeindex"): times.hex()}},
             *(follow(*pair) for pair in pairs),
             index_interval_bytes=str(size),
@@ -53,7 +53,7 @@ def _indexes(add: Lives) -> None:
 
 
 def _room(add: Lives) -> None:
-    full = should("SEG-ROL-016")
+    full = should("SEG-ROL-016", needs=("strictAppend",))
     add.write(
         "room-without-new-timestamps",
         "What makes no entry by time needs no room for one.",
@@ -102,7 +102,7 @@ def _jitter(add: Lives) -> None:
         add.write(
             f"jitter-{name}",
             "The jitter is a share of the span of a segment at most.",
-            must("SEG-ROL-008"),
+            must("SEG-ROL-008", needs=("random",)),
             {"steps": [{"rolled": None}, {"rolled": reason}]},
             append(batch(NOW)),
             append(batch(NOW + later)),
@@ -135,7 +135,7 @@ def _leftovers(add: Lives) -> None:
         add.write(
             f"behind-{name}",
             "An entry stands right behind the last whole one.",
-            must("SEG-APP-013"),
+            must("SEG-APP-013", needs=("strictAppend",)),
             {"files": {name_of(0): bytes_of([one, replace(one, base=1)]).hex()}, "nextOffset": "2"},
             append(one),
             files={name_of(0): one.encoded() + tail, name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},
@@ -206,7 +206,7 @@ def _opening(add: Lives) -> None:
     add.write(
         "largest-timestamp-of-a-log-that-was-there",
         "The largest timestamp is found again where no index tells it.",
-        must("SEG-ROL-014"),
+        must("SEG-ROL-014", needs=("strictAppend",)),
         {"files": {name_of(0, ".timeindex"): time_entry(NOW + 30, 1).hex()}},
         append(batch(NOW + 5)),
         {"do": "roll"},
@@ -218,8 +218,12 @@ def _opening(add: Lives) -> None:
     add.write(
         "old-log-goes-on",
         "A log of brokers before 0.11 has neither producers nor leader epochs.",
-        must("SEG-ROL-015"),
-        {"nextOffset": "4", "names": [name_of(0, ending) for ending in (".index", ".log", ".timeindex")]},
+        must("SEG-ROL-015", needs=("generations",)),
+        {
+            "nextOffset": "4",
+            "files": {name_of(0): bytes_of([*old, Msg(offset=3, timestamp=NOW + 9)]).hex()},
+            "names": [name_of(0, ending) for ending in (".index", ".log", ".timeindex")],
+        },
         follow(Msg(offset=3, timestamp=NOW + 9)),
         files={**files, name_of(0): bytes_of(old)},
         options={"cleanShutdown": True},
@@ -228,7 +232,7 @@ def _opening(add: Lives) -> None:
     add.write(
         "sent-again",
         "A batch that is sent again is not written again.",
-        must("SEG-APP-008"),
+        must("SEG-APP-008", needs=("duplicates",)),
         {
             "steps": [{"isDuplicate": False}, {"isDuplicate": True, "firstOffset": "0", "lastOffset": "1"}],
             "nextOffset": "2",

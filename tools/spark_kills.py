@@ -1,0 +1,401 @@
+"""``make spark-kills``: a stream is killed and restarted while its log grows, rolls and loses old segments.
+
+One process appends and deletes, another runs the query, and this one kills that with SIGKILL, Java and all, and starts
+it again. In the end every record has to be in the sink exactly once. Old segments go as soon as the query has committed
+what is in them, so that deletion is always close behind it. With ``--unclean`` the log is then cut back as after an
+unclean recovery: the query has to say so, and goes on only where it is told to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.parquet as pq
+
+from seglog_format import new_record
+from seglog_format.cli.version import VERSION
+from seglog_format.lifecycle.config import LogConfig
+from seglog_format.lifecycle.log_writer import LogWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+TOPIC: Final = "orders"
+PARTITIONS: Final = 2
+KEPT_SECONDS: Final = 5.0
+"""Of records that were read; then their segments go."""
+BATCH: Final = 20
+PAUSE_SECONDS: Final = 0.2
+STEP: Final = 4000
+"""Offsets of a step at most."""
+FINISH_SECONDS: Final = 300
+PROGRESS_SECONDS: Final = 120
+CONFIG: Final = LogConfig(
+    segment_bytes=2**14, segment_index_bytes=2**12, retention_ms=int(KEPT_SECONDS * 1000), file_delete_delay_ms=1000
+)
+NEW: Final = 7
+"""Records that are written after the log was cut back."""
+DATA_LOSS: Final = 3
+"""Exit status of a query that says that data was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where everything is.
+
+    Attributes:
+        root: of it all.
+    """
+
+    root: Path
+
+    @property
+    def logs(self) -> Path:
+        """The log directory."""
+        return self.root / "logs"
+
+    @property
+    def checkpoint(self) -> Path:
+        """Of the query."""
+        return self.root / "checkpoint"
+
+    @property
+    def stop(self) -> Path:
+        """A file that is there as soon as the writer is to stop."""
+        return self.root / "stop"
+
+    @property
+    def sink(self) -> Path:
+        """What the query writes."""
+        return self.root / "sink"
+
+    def committed(self) -> dict[int, int]:
+        """The next offset of each partition, as of the last step that the query has committed."""
+        steps = [int(path.name) for path in self.checkpoint.glob("commits/*") if path.name.isdigit()]
+        if not steps:
+            return {}
+        lines = (self.checkpoint / "offsets" / str(max(steps))).read_text(encoding="utf-8").splitlines()
+        return {int(number): offset for number, offset in json.loads(lines[2])[TOPIC].items()}
+
+    def steps(self) -> int:
+        """How many steps the query has committed."""
+        return len([path for path in self.checkpoint.glob("commits/*") if path.name.isdigit()])
+
+
+# -- the writer -----------------------------------------------------------------------------------------------------
+
+
+def write(place: Place, seed: int) -> dict[str, Any]:
+    """Append to each partition, roll, and delete, until it is to stop; what was done."""
+    chance, started = random.Random(seed), time.monotonic()  # noqa: S311 - reproducible
+    seen: dict[int, list[tuple[float, int]]] = {number: [] for number in range(PARTITIONS)}
+    deleted = 0
+    with LogWriter(place.logs, CONFIG) as logs:
+        writers = [logs.open(TOPIC, number) for number in range(PARTITIONS)]
+        while not place.stop.exists():
+            for number, writer in enumerate(writers):
+                count = chance.randrange(1, BATCH)
+                writer.append(records(number, writer.log_end_offset, count))
+                seen[number].append((time.monotonic(), writer.log_end_offset))
+            committed = place.committed()
+            for number, writer in enumerate(writers):
+                if committed.get(number, -1) >= _old(seen[number]):
+                    deleted += len(writer.apply_retention().removed)
+                writer.remove_deleted()
+            time.sleep(PAUSE_SECONDS)
+        ends = {number: writer.log_end_offset for number, writer in enumerate(writers)}
+        starts = {number: writer.log_start_offset for number, writer in enumerate(writers)}
+    seconds = round(time.monotonic() - started)
+    return {"ends": ends, "starts": starts, "segments_deleted": deleted, "seconds": seconds}
+
+
+def _old(seen: list[tuple[float, int]]) -> int:
+    """The log end when what retention takes now was appended; everything below is older than that."""
+    before = time.monotonic() - KEPT_SECONDS
+    while len(seen) > 1 and seen[1][0] < before:
+        seen.pop(0)
+    return seen[min(1, len(seen) - 1)][1]
+
+
+def records(number: int, first: int, count: int) -> list[Any]:
+    """Records that say where they stand."""
+    now_ms = int(time.time() * 1000)
+    return [new_record(value(number, offset).encode(), timestamp_ms=now_ms) for offset in range(first, first + count)]
+
+
+def value(number: int, offset: int) -> str:
+    """What stands at an offset."""
+    return f"{number}-{offset}-" + "." * (offset % 150)
+
+
+# -- the query ------------------------------------------------------------------------------------------------------
+
+
+def query(place: Place, *, to_the_end: bool, goes_on: bool) -> int:
+    """Run the query until it is killed, or until it has read all; its exit status."""
+    from pyspark.errors import StreamingQueryException  # noqa: PLC0415 - only this process needs Spark
+
+    from seglog_format.spark import session  # noqa: PLC0415
+
+    settings = {
+        "spark.log.level": "OFF",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.python.authenticate.socketTimeout": "600s",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.warehouse.dir": str(place.root / "warehouse"),
+        "spark.local.dir": str(place.root / "spark"),
+    }
+    spark = session("spark-kills", master="local[2]", settings=settings)
+    reader = spark.readStream.format("seglog").option("startingOffsets", "earliest").option("subscribe", TOPIC)
+    reader = reader.option("maxOffsetsPerTrigger", str(STEP)).option("failOnDataLoss", str(not goes_on).lower())
+    rows = reader.load(str(place.logs)).selectExpr("partition", "offset", "cast(value as string) as value")
+    writer = rows.writeStream.format("parquet").option("checkpointLocation", str(place.checkpoint))
+    writer = writer.trigger(availableNow=True) if to_the_end else writer.trigger(processingTime="200 milliseconds")
+    try:
+        writer.start(str(place.sink)).awaitTermination()
+    except StreamingQueryException as error:
+        print(str(error)[:4000], flush=True)
+        return DATA_LOSS if "DataLossError" in str(error) or "was cut back" in str(error) else 1
+    return 0
+
+
+class Query:
+    """A process with the query, and all that belongs to it.
+
+    Args:
+        place: where everything is.
+        options: of the command line.
+    """
+
+    def __init__(self, place: Place, *options: str) -> None:
+        self.output = place.root / "query.txt"
+        command = [sys.executable, str(Path(__file__).resolve()), "query", "--place", str(place.root), *options]
+        with self.output.open("w") as output:
+            self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+
+    def kill(self) -> None:
+        """End Python and Java where they stand."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def said(self) -> str:
+        """What it has printed."""
+        return self.output.read_text(encoding="utf-8", errors="replace")
+
+
+# -- killing --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Kills:
+    """Runs the query, and kills it while the writer is at work.
+
+    Attributes:
+        place: where everything is.
+        chance: decides when.
+        kills: how often so far.
+        steps_at_kill: committed steps when it was killed.
+        deaths: reasons for which it ended by itself.
+    """
+
+    place: Place
+    chance: random.Random
+    kills: int = 0
+    steps_at_kill: list[int] = field(default_factory=list)
+    deaths: Counter[str] = field(default_factory=Counter)
+
+    def run(self, seconds: float, kills: int) -> None:
+        """Go on for so long and until it was killed so often, or for three times as long."""
+        started = time.monotonic()
+        while (taken := time.monotonic() - started) < seconds or (self.kills < kills and taken < 3 * seconds):
+            running = Query(self.place)
+            self._wait(running)
+            if running.process.poll() is None:
+                running.kill()
+                self.kills += 1
+                self.steps_at_kill.append(self.place.steps())
+            else:
+                self.deaths[running.said()[-500:]] += 1
+
+    def _wait(self, running: Query) -> None:
+        """Until it is time to kill: mostly soon after a step, sometimes before there was one."""
+        before, deadline = self.place.steps(), time.monotonic() + PROGRESS_SECONDS
+        if self.chance.random() < 0.2:  # noqa: PLR2004 - a share
+            deadline = time.monotonic() + self.chance.uniform(1, 15)
+        while time.monotonic() < deadline and running.process.poll() is None:
+            if self.place.steps() > before:
+                time.sleep(self.chance.uniform(0, 6))
+                return
+            time.sleep(0.1)
+
+    def finish(self, *options: str) -> tuple[int, str]:
+        """Let the query read what is left; again if this machine is too busy for Spark's worker to start."""
+        for _ in range(5):
+            running = Query(self.place, "--to-the-end", *options)
+            status = running.process.wait(FINISH_SECONDS)
+            if "failed to connect back" not in running.said():
+                break
+        return status, running.said()
+
+
+def in_sink(place: Place) -> Counter[tuple[int, int, str]]:
+    """How often each row is in the sink, by the sink's own list of what was committed."""
+    paths: set[str] = set()
+    for path in (place.sink / "_spark_metadata").iterdir():
+        if not path.name.startswith("."):
+            lines = path.read_text(encoding="utf-8").splitlines()[1:]
+            paths.update(json.loads(line)["path"].removeprefix("file://") for line in lines)
+    rows: Counter[tuple[int, int, str]] = Counter()
+    for name in paths:
+        table = pq.read_table(name)
+        rows.update(
+            zip(*(table.column(column).to_pylist() for column in ("partition", "offset", "value")), strict=True)
+        )
+    return rows
+
+
+def judged(rows: Mapping[tuple[int, int, str], int], ends: Mapping[int, int]) -> dict[str, int]:
+    """Hold the sink against what was written."""
+    expected = {(number, offset, value(number, offset)) for number, end in ends.items() for offset in range(end)}
+    return {
+        "written": len(expected),
+        "in_sink": sum(rows.values()),
+        "missing": len(expected - rows.keys()),
+        "twice": sum(count - 1 for count in rows.values()),
+        "foreign": len(rows.keys() - expected),
+    }
+
+
+def cut_back(place: Place, ends: Mapping[int, int]) -> int:
+    """Take the end of the log of partition 0, as a crash before a flush does; how many records."""
+    directory = place.logs / f"{TOPIC}-0"
+    log = max((path for path in directory.glob("*.log") if path.stat().st_size), key=lambda path: path.name)
+    log.write_bytes(log.read_bytes()[: log.stat().st_size * 2 // 3])
+    (place.logs / ".kafka_cleanshutdown").unlink(missing_ok=True)
+    with LogWriter(place.logs, CONFIG) as logs:
+        writer = logs.open(TOPIC, 0)
+        logs.open(TOPIC, 1)
+        return ends[0] - writer.log_end_offset
+
+
+def unclean(place: Place, kills: Kills, ends: dict[int, int]) -> dict[str, Any]:
+    """Cut the log back; see that the query fails, and goes on where it is told to."""
+    whole = sum(in_sink(place).values())
+    gone = cut_back(place, ends)
+    status, said = kills.finish()
+    before = sum(in_sink(place).values())
+    again, _ = kills.finish("--goes-on")
+    with LogWriter(place.logs, CONFIG) as logs:
+        writer = logs.open(TOPIC, 0)
+        logs.open(TOPIC, 1)
+        writer.append(
+            [new_record(f"new {number}".encode(), timestamp_ms=int(time.time() * 1000)) for number in range(NEW)]
+        )
+    last, _ = kills.finish("--goes-on")
+    return {
+        "records_cut_off": gone,
+        "query_failed_with_data_loss": status == DATA_LOSS,
+        "said": next((line for line in said.splitlines() if "cut back" in line), "")[-300:].replace(
+            str(place.root), ""
+        ),
+        "rows_that_it_added": before - whole,
+        "goes_on_where_told": (again, last) == (0, 0),
+        "new_records": NEW,
+        "new_records_in_sink": sum(row[2].startswith("new ") for row in in_sink(place).elements()),
+    }
+
+
+def run(place: Place, seconds: float, kills: int, seed: int) -> tuple[dict[str, Any], Kills, dict[int, int]]:
+    """Write, kill, finish: what came of it, and what is needed to go on."""
+    place.logs.mkdir(parents=True)
+    subprocess.run([sys.executable, "-m", "seglog_format.cli", "warm"], check=True, stdout=subprocess.DEVNULL)
+    command = [sys.executable, str(Path(__file__).resolve()), "write", "--place", str(place.root), "--seed", str(seed)]
+    with (place.root / "written.json").open("w") as output:
+        writer = subprocess.Popen(command, stdout=output)
+    killing = Kills(place, random.Random(seed))  # noqa: S311 - reproducible
+    try:
+        killing.run(seconds, kills)
+    finally:
+        place.stop.touch()
+        writer.wait()
+    written = json.loads((place.root / "written.json").read_text(encoding="utf-8"))
+    ends = {int(number): end for number, end in written["ends"].items()}
+    status, said = killing.finish()
+    found = {
+        "seed": seed,
+        "seconds": written["seconds"],
+        "kills": killing.kills,
+        "steps_committed": place.steps(),
+        "steps_committed_at_each_kill": killing.steps_at_kill,
+        "ended_by_itself": dict(killing.deaths),
+        "segments_deleted_meanwhile": written["segments_deleted"],
+        "log_start_in_the_end": written["starts"],
+        "finished": status == 0 or said[-500:],
+        **judged(in_sink(place), ends),
+    }
+    return found, killing, ends
+
+
+def is_fine(found: Mapping[str, Any]) -> bool:
+    """Whether every record is there once, and truncation was told."""
+    if found["finished"] is not True:
+        return False
+    is_whole = found["missing"] == found["twice"] == found["foreign"] == 0
+    cut = found.get("unclean_truncation")
+    is_told = cut is None or (cut["query_failed_with_data_loss"] and cut["goes_on_where_told"])
+    return bool(is_whole and is_told and (cut is None or cut["new_records_in_sink"] == NEW))
+
+
+def main(arguments: Iterable[str] | None = None) -> int:
+    """Run, judge, report; or be one of the processes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("role", nargs="?", choices=("all", "write", "query"), default="all")
+    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--kills", type=int, default=8, help="at least; up to three times as long for it")
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--unclean", action="store_true", help="cut the log back afterwards, too")
+    parser.add_argument("--report", type=Path)
+    parser.add_argument("--place", type=Path)
+    parser.add_argument("--to-the-end", action="store_true")
+    parser.add_argument("--goes-on", action="store_true")
+    options = parser.parse_args(None if arguments is None else list(arguments))
+    if options.role == "write":
+        print(json.dumps(write(Place(options.place), options.seed)))
+        return 0
+    if options.role == "query":
+        return query(Place(options.place), to_the_end=options.to_the_end, goes_on=options.goes_on)
+    with tempfile.TemporaryDirectory(prefix="spark-kills-") as root:
+        place = Place(Path(root))
+        found, killing, ends = run(place, options.seconds, options.kills, options.seed)
+        print(json.dumps(found), file=sys.stderr, flush=True)
+        if options.unclean:
+            found["unclean_truncation"] = unclean(place, killing, ends)
+    report = {
+        "command": f"make spark-kills (--seconds {options.seconds:g} --kills {options.kills})",
+        "seglog_format": VERSION,
+        "cores": os.cpu_count(),
+        "load_average": round(os.getloadavg()[0], 1),
+        **found,
+    }
+    text = json.dumps(report, indent=1) + "\n"
+    print(text)
+    if options.report is not None:
+        options.report.write_text(text, encoding="utf-8")
+    return int(not is_fine(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

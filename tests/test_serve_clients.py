@@ -37,7 +37,16 @@ PROGRAMS = {
 }
 """In Python; of the others, a directory has the name."""
 
-CLIENTS = (*PROGRAMS, "kafka-clients", "franz-go", "sarama", "kafka-go", "kafkajs", "platformatic-kafka")
+CLIENTS = (
+    *PROGRAMS,
+    "kafka-clients",
+    "franz-go",
+    "sarama",
+    "kafka-go",
+    "kafkajs",
+    "platformatic-kafka",
+    "rust-rdkafka",
+)
 SECONDS = 300
 
 KNOWN = tomllib.loads((SOURCES / "known.toml").read_text(encoding="utf-8"))

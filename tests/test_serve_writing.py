@@ -30,7 +30,17 @@ if TYPE_CHECKING:
 
 INIT_PRODUCER_ID = 22
 NOW_MS = 1_700_000_000_000
-PRODUCERS = ("librdkafka", "kafka-clients", "franz-go", "sarama", "kafka-go", "kafkajs", "kafka-python", "aiokafka")
+PRODUCERS = (
+    "librdkafka",
+    "kafka-clients",
+    "franz-go",
+    "sarama",
+    "kafka-go",
+    "kafkajs",
+    "kafka-python",
+    "aiokafka",
+    "rust-rdkafka",
+)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from suite_cases.control import data, marker
 from suite_cases.messages import Msg, Wrapper
 from suite_cases.primitives import flipped
 from suite_cases.repairs import EPOCHS, FIRST, POINTS, SECOND, epochs, offsets, segment, snapshot
-from suite_cases.segments import ROW, SIZE, aborted, bytes_of, name_of, time_entry
+from suite_cases.segments import ROW, SIZE, aborted, bytes_of, name_of, row, time_entry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,6 +58,7 @@ def verified(family: Family) -> None:
     _segments(to)
     _streams(to)
     _side_files(to)
+    _notes(to)
     request = {
         "files": {name: content.hex() for name, content in {**whole(FIRST), EPOCHS: b""}.items()},
         "options": {"sizes": {EPOCHS: str(LARGEST_SIZE + 1)}},
@@ -173,3 +174,26 @@ def _side_files(to: Verifying) -> None:
         to.finds(f"aborted-stable-{number}", "No last stable offset of that moment.", "SEG-TXN-008", wrong, name_of(0, ".txnindex"), "warning")  # fmt: skip
     version = {**listed, name_of(0, ".txnindex"): b"\1\0" + aborted(9, 0, 1, 2)[2:]}
     to.finds("aborted-version", "A version that nobody knows.", "SEG-TXN-002", version, name_of(0, ".txnindex"), "error")  # fmt: skip
+
+
+def _notes(to: Verifying) -> None:
+    """What brokers live with, and a validator tells all the same."""
+    good, log, times = whole(FIRST), name_of(0), name_of(0, ".timeindex")
+    longest = "t" * 250
+    topic = {f"{longest}-0/{name}": content for name, content in good.items()}
+    to.finds("topic-too-long", "A topic name of 250 characters.", "SEG-PDR-002", topic, f"{longest}-0", "warning")
+    digits = "\u0660" * 20 + ".log"
+    to.finds("digits", "A name with digits of another script.", "SEG-PDR-006", {**good, digits: b""}, digits, "warning")
+    to.finds("empty", "There is no segment.", "SEG-PDR-016", {EPOCHS: b"0\n0\n"}, ".", "note")
+    to.finds("gap", "Offsets are missing between two segments.", "SEG-PDR-014", {**good, **whole(row(3, base=20), 20)}, log, "note")  # fmt: skip
+    odd = whole([replace(FIRST[0], leader_epoch=-2), *FIRST[1:]])
+    to.finds("leader-epoch", "A leader epoch below -1.", "SEG-BAT-021", odd, log, "warning")
+    to.finds("time-of-another", "The time of an entry is not that of its log entry.", "SEG-TIX-005", {**good, times: time_entry(1043, 14)}, times, "warning")  # fmt: skip
+    two = {**good, **whole(SECOND, 15)}
+    to.finds("time-not-the-largest", "A closed segment without its largest timestamp.", "SEG-TIX-006", {**two, times: time_entry(1012, 5)}, times, "warning")  # fmt: skip
+    shot = name_of(15, ".snapshot")
+    to.finds("snapshot-twice", "A producer that occurs twice.", "SEG-PSN-004", {**two, shot: snapshot((9, -1), (9, -1))}, shot, "warning")  # fmt: skip
+    to.finds("snapshot-ahead", "A snapshot that knows what comes after it.", "SEG-PSN-006", {**two, shot: snapshot((9, 99))}, shot, "warning")  # fmt: skip
+    placed = {f"topic-0/{name}": content for name, content in good.items()}
+    ahead = {**placed, f"/{POINTS}": offsets(("topic", 0, 99))}
+    to.finds("checkpoint-ahead", "A recovery point above the end of the log.", "SEG-CKP-012", ahead, POINTS, "warning")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from suite_cases.batches import TRANSACTIONAL
-from suite_cases.casefile import must
+from suite_cases.casefile import may, must
 from suite_cases.control import marker
 from suite_cases.scenes import NOW, Scene, append, batch, follow, hexed, sent, settings_of
 from suite_cases.segments import bytes_of, name_of, row
@@ -65,6 +65,15 @@ def _sparse() -> Iterator[Scene]:
             LOOK,
             index_interval_bytes=str(interval),
         )
+    yield scene(
+        "interval-after-opening",
+        "Where a log is opened again the bytes may be counted anew.",
+        may("SEG-ROL-012", since="4.1"),
+        *(append(ONE) for _ in range(4)),
+        files={name_of(0): bytes_of(row(3, start=NOW)), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},
+        options={"cleanShutdown": True},
+        index_interval_bytes="200",
+    )
     together = [batch(NOW, base=0), batch(NOW + 5, base=1), batch(NOW + 3, base=2), batch(NOW + 9, base=3)]
     yield scene(
         "interval-several-batches",

@@ -53,9 +53,15 @@ PLAIN: Final = re.compile(r"``?([^`]+)``?")
 
 def page() -> str:
     """The whole page, in the macros of man(7)."""
-    context = click.Context(seglog, info_name="seglog", max_content_width=120)
+    context = _context(seglog, "seglog", None)
     about = [*_paragraphs(seglog.help or ""), *_options(seglog, context)]
     return "\n".join([NOTICE + HEAD.rstrip(), *about, ".SH COMMANDS", *_commands(seglog, context), TAIL])
+
+
+def _context(command: click.Command, name: str, parent: click.Context | None) -> click.Context:
+    """As a call would make it: a command keeps the help option of the first context that asks for it."""
+    settings = {**command.context_settings, "max_content_width": 120}
+    return click.Context(command, info_name=name, parent=parent, **settings)
 
 
 def _commands(group: click.Group, context: click.Context) -> Iterator[str]:
@@ -64,7 +70,7 @@ def _commands(group: click.Group, context: click.Context) -> Iterator[str]:
         assert command is not None
         if command.hidden:
             continue
-        inner = click.Context(command, info_name=name, parent=context, max_content_width=120)
+        inner = _context(command, name, context)
         yield f".SS {_escaped(inner.command_path)}"
         yield _synopsis(command, inner)
         yield from _paragraphs(command.help or command.short_help or "")

@@ -36,7 +36,7 @@ def commands(group: click.Group, context: click.Context) -> list[tuple[str, clic
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
-        inner = click.Context(command, info_name=name, parent=context)
+        inner = man_page.context_of(command, name, context)
         found.append((inner.command_path, command))
         found += commands(command, inner) if isinstance(command, click.Group) else []
     return found
@@ -45,7 +45,7 @@ def commands(group: click.Group, context: click.Context) -> list[tuple[str, clic
 def test_man_shows_every_command_and_option() -> None:
     page = shown()
     sections = dict(re.findall(r"^   (seglog [a-z -]+)\n(.*?)(?=^   seglog |^\S)", page, re.MULTILINE | re.DOTALL))
-    for path, command in commands(seglog, click.Context(seglog, info_name="seglog")):
+    for path, command in commands(seglog, man_page.context_of(seglog, "seglog", None)):
         options = [param.opts[0] for param in command.params if isinstance(param, click.Option) and not param.hidden]
         assert [name for name in options if name not in sections[path]] == []
     assert "$ " not in page

@@ -149,19 +149,18 @@ def _paragraphs(thing: object) -> Iterator[str]:
 
 def command_line_page() -> str:
     """Every command with its help text, as it is printed."""
-    context = click.Context(seglog, info_name="seglog", max_content_width=transcripts.WIDTH)
+    context = man_page.context_of(seglog, "seglog", None, transcripts.WIDTH)
     context.terminal_width = transcripts.WIDTH
     lines = [f"{NOTICE}# Command line", "", "```text", seglog.get_help(context), "```", ""]
     for name in seglog.list_commands(context):
         command = seglog.get_command(context, name)
         assert command is not None
-        inner = click.Context(command, info_name=name, parent=context)
+        inner = man_page.context_of(command, name, context, transcripts.WIDTH)
         lines += [f"## seglog {name}", "", "```text", command.get_help(inner), "```", ""]
         for part in command.list_commands(inner) if isinstance(command, click.Group) else ():
             member = command.get_command(inner, part)
             assert member is not None
-            context_of_part = click.Context(member, info_name=part, parent=inner)
-            help_text = member.get_help(context_of_part)
+            help_text = member.get_help(man_page.context_of(member, part, inner, transcripts.WIDTH))
             lines += [f"### seglog {name} {part}", "", "```text", help_text, "```", ""]
     return "\n".join(lines)
 

@@ -68,14 +68,18 @@ class KeyedMaker(LogMaker):
     """Makes entries of few keys, most records with one."""
 
     key_count: int = 10
+    value_sizes: tuple[int, ...] = (0, 1, 20, 100)
+    headers: tuple[tuple[bytes, bytes | None], ...] = ((b"h", b"1"), (b"h", None))
+    header_percent: int = 10
+    """Of so many records."""
 
     def record(self, *, has_headers: bool = True) -> Record:
         """A record; time goes on, stands still, or goes back."""
         dice = self.dice
         self.time_ms += dice.choice((0, 1, 7, 1000, -3, -500))
-        value = None if self.happens(25) else dice.randbytes(dice.choice((0, 1, 20, 100)))
+        value = None if self.happens(25) else dice.randbytes(dice.choice(self.value_sizes))
         key = None if self.happens(3) else b"key-%d" % dice.randrange(self.key_count)
-        headers = [(b"h", b"1"), (b"h", None)] if has_headers and self.happens(10) else []
+        headers = self.headers if has_headers and self.happens(self.header_percent) else ()
         return new_record(value, key, timestamp_ms=-1 if self.happens(2) else self.time_ms, headers=headers)
 
 

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Any, Final
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY / "conformance"))
 
-from random_logs import START_MS, LogMaker  # noqa: E402 - the path is set first
+from kafka_compaction import KeyedMaker  # noqa: E402 - the path is set first
+from random_logs import START_MS  # noqa: E402
 from seglog_conformance.registry import Builder, listed  # noqa: E402
 from seglog_conformance.testee import Allowance, Kind, Testee  # noqa: E402
 from suite_cases.kept_lives import KEPT, digest  # noqa: E402
 from suite_cases.lives import scenes  # noqa: E402
 from suite_cases.scenes import hexed  # noqa: E402
 
-from seglog_format.codec.build import new_record, with_offset  # noqa: E402
+from seglog_format.codec.build import with_offset  # noqa: E402
 from seglog_format.codec.framing import walk  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seglog_format.model import Record
 
 Json = dict[str, Any]
 
@@ -43,19 +43,13 @@ EPOCH: Final = 1 << 20
 """Of a leader: above those of all batches."""
 
 
-class SmallMaker(LogMaker):
-    """Makes entries of few keys and short values, most records with a key."""
+class SmallMaker(KeyedMaker):
+    """Makes entries with short values and few headers, which make small cases."""
 
-    key_count: int = 6
-
-    def record(self, *, has_headers: bool = True) -> Record:
-        """A record; time goes on, stands still, or goes back."""
-        dice = self.dice
-        self.time_ms += dice.choice((0, 1, 7, 1000, -3, -500))
-        value = None if self.happens(25) else dice.randbytes(dice.choice((0, 1, 20)))
-        key = None if self.happens(3) else b"key-%d" % dice.randrange(self.key_count)
-        headers = [(b"h", b"1")] if has_headers and self.happens(5) else []
-        return new_record(value, key, timestamp_ms=-1 if self.happens(2) else self.time_ms, headers=headers)
+    key_count = 6
+    value_sizes = (0, 1, 20)
+    headers = ((b"h", b"1"),)
+    header_percent = 5
 
 
 # Logs that are written

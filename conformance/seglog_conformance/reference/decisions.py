@@ -60,17 +60,19 @@ def _roll(request: Json, config: LogConfig) -> Json:
     return {**answer, "segments": [str(state.base_offset)]}
 
 
+def _facts(one: Json) -> dict[str, int]:
+    """What retention and compaction both look at in a segment of a listing."""
+    return {
+        "base_offset": _number(one, "baseOffset"),
+        "next_offset": _number(one, "nextOffset"),
+        "size": _number(one, "size"),
+        "largest_timestamp_ms": _number(one, "largestTimestamp", -1),
+        "modified_ms": _number(one, "modified"),
+    }
+
+
 def _retain(request: Json, config: LogConfig) -> Json:
-    segments = [
-        RetainedSegment(
-            base_offset=_number(one, "baseOffset"),
-            next_offset=_number(one, "nextOffset"),
-            size=_number(one, "size"),
-            largest_timestamp_ms=_number(one, "largestTimestamp", -1),
-            modified_ms=_number(one, "modified"),
-        )
-        for one in request["listing"]
-    ]
+    segments = [RetainedSegment(**_facts(one)) for one in request["listing"]]
     mark = request.get("highWatermark")
     plan = plan_retention(
         segments,
@@ -91,14 +93,10 @@ def _retain(request: Json, config: LogConfig) -> Json:
 def _compact(request: Json, config: LogConfig) -> Json:
     segments = [
         CompactedSegment(
-            base_offset=_number(one, "baseOffset"),
-            next_offset=_number(one, "nextOffset"),
-            size=_number(one, "size"),
+            **_facts(one),
             offset_index_size=_number(one, "offsetIndexSize"),
             time_index_size=_number(one, "timeIndexSize"),
             first_timestamp_ms=_number(one, "firstTimestamp", -1),
-            largest_timestamp_ms=_number(one, "largestTimestamp", -1),
-            modified_ms=_number(one, "modified"),
         )
         for one in request["listing"]
     ]

@@ -13,13 +13,12 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from seglog_format.lifecycle.files import LOCAL_FILES
+from seglog_format.lifecycle.files import LocalFiles, LocalHandle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from seglog_format.lifecycle.files import FileHandle
     from seglog_format.model import Buffer
 
 SYNC_SECONDS: Final = 0.02
@@ -53,21 +52,18 @@ class Naming:
             names[self.come] = self.node
 
 
-class Disk:
-    """A file layer over a directory of the local file system.
+class Disk(LocalFiles):
+    """A file layer over a directory of the local file system; recovery may read the files past it.
 
     Args:
         top: the directory; what it holds now is on the disk.
         keeps_states: what a power cut may leave is noted after every change.
 
     Attributes:
-        is_local: recovery reads the files past this object.
         failing: the operation that fails from now on, ``write`` or ``fsync``; none by default.
         most_syncs: the most files that were synced at the same time.
         states: what a power cut at any moment may have left.
     """
-
-    is_local: Final = True
 
     def __init__(self, top: Path, *, keeps_states: bool = False) -> None:
         self.failing = ""
@@ -86,24 +82,24 @@ class Disk:
 
     def create(self, path: Path, size: int = 0) -> DiskHandle:
         """A new file, or an old one without its bytes."""
-        handle = LOCAL_FILES.create(path, size)
+        handle = DiskHandle(self, path, super().create(path, size))
         if path not in self._names:
             self._rename(Naming(come=path, node=Node(b"", b"")))
         self.changed(path)
-        return DiskHandle(self, path, handle)
+        return handle
 
     def open_append(self, path: Path) -> DiskHandle:
         """An existing file."""
-        return DiskHandle(self, path, LOCAL_FILES.open_append(path))
+        return DiskHandle(self, path, super().open_append(path))
 
     def rename(self, path: Path, target: Path) -> None:
         """Give a file another name."""
-        LOCAL_FILES.rename(path, target)
+        super().rename(path, target)
         self._rename(Naming(path, target, self._names[path]))
 
     def remove(self, path: Path) -> None:
         """Delete a file."""
-        LOCAL_FILES.remove(path)
+        super().remove(path)
         self._rename(Naming(gone=path))
 
     def fsync_directory(self, path: Path) -> None:
@@ -146,40 +142,6 @@ class Disk:
         self._pending.append(naming)
         self._note()
 
-    # What is only looked at, or is no file
-
-    def read(self, path: Path) -> bytes:
-        """The bytes of a file."""
-        return LOCAL_FILES.read(path)
-
-    def size(self, path: Path) -> int:
-        """Bytes that a file has."""
-        return LOCAL_FILES.size(path)
-
-    def names(self, path: Path) -> list[str]:
-        """What stands in a directory."""
-        return LOCAL_FILES.names(path)
-
-    def exists(self, path: Path) -> bool:
-        """Whether there is a file or directory of that name."""
-        return LOCAL_FILES.exists(path)
-
-    def modified_ms(self, path: Path) -> int:
-        """When a file was last written."""
-        return LOCAL_FILES.modified_ms(path)
-
-    def set_modified_ms(self, path: Path, timestamp_ms: int) -> None:
-        """Say when a file was last written."""
-        LOCAL_FILES.set_modified_ms(path, timestamp_ms)
-
-    def make_directory(self, path: Path) -> None:
-        """A new directory."""
-        LOCAL_FILES.make_directory(path)
-
-    def remove_directory(self, path: Path) -> None:
-        """Delete an empty directory."""
-        LOCAL_FILES.remove_directory(path)
-
     # Power cuts
 
     def _note(self) -> None:
@@ -220,42 +182,29 @@ def _possible_contents(names: dict[Path, Node]) -> Iterator[Iterable[tuple[Path,
         yield [(path, node.content if id(node) in kept else node.durable) for path, node in names.items()]
 
 
-class DiskHandle:
-    """An open file of such a disk."""
+class DiskHandle(LocalHandle):
+    """An open file of such a disk, which takes over one of the local file system."""
 
-    def __init__(self, disk: Disk, path: Path, handle: FileHandle) -> None:
+    def __init__(self, disk: Disk, path: Path, handle: LocalHandle) -> None:
+        super().__init__(handle.detach())
         self._disk = disk
         self._path = path
-        self._handle = handle
-
-    @property
-    def size(self) -> int:
-        """Bytes that the file has now."""
-        return self._handle.size
-
-    def write(self, data: Buffer) -> None:
-        """Append bytes."""
-        self.write_at(self.size, data)
 
     def write_at(self, position: int, data: Buffer) -> None:
         """Write bytes at a position; where that fails, a half of them is there all the same."""
         if self._disk.failing == "write":
-            self._handle.write_at(position, memoryview(data)[: len(data) // 2])
+            super().write_at(position, memoryview(data)[: len(data) // 2])
         self._disk.fail("write")
-        self._handle.write_at(position, data)
+        super().write_at(position, data)
         self._disk.changed(self._path)
 
     def truncate(self, size: int) -> None:
         """Cut the file, or lengthen it."""
-        self._handle.truncate(size)
+        super().truncate(size)
         self._disk.changed(self._path)
 
     def fsync(self) -> None:
-        """The bytes are on the disk."""
+        """The bytes are on the disk; that the real ones are is nobody's concern."""
         self._disk.fail("fsync")
         self._disk.syncing()
         self._disk.synced(self._path)
-
-    def close(self) -> None:
-        """Let the file go."""
-        self._handle.close()

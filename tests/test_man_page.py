@@ -31,6 +31,13 @@ def test_what_is_committed_is_what_the_command_line_says() -> None:
     assert committed == man_page.page(), "make docs writes it anew"
 
 
+def test_it_does_not_depend_on_who_asked_a_command_for_help_before() -> None:
+    command = click.Command("bare")
+    assert "-h, --help" not in command.get_help(click.Context(command))
+    known = click.Context(command, help_option_names=["--help", "-h"])
+    assert list(man_page._options(command, known)) == [".TP", ".B \\-h, \\-\\-help", "Show this message and exit."]
+
+
 def commands(group: click.Group, context: click.Context) -> list[tuple[str, click.Command]]:
     found: list[tuple[str, click.Command]] = []
     for name in group.list_commands(context):

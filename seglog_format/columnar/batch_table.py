@@ -9,7 +9,7 @@ import numpy as np
 
 from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.cpu import checksum_path
-from seglog_format.columnar.entries import COLUMN, COLUMNS, fill_table
+from seglog_format.columnar.entries import COLUMN, COLUMNS, fill_table, sound_end
 from seglog_format.model import INT64_MAX
 
 if TYPE_CHECKING:
@@ -75,3 +75,14 @@ def batch_table(
         kept.append(part.rows.copy())
         end = part.end
     return BatchTable(np.concatenate(kept), end)
+
+
+def sound_size(data: Buffer, *, first_offset: int = 0, last_offset: int = INT64_MAX) -> int:
+    """Bytes up to the first entry that is not regular or has a wrong checksum; nothing else of an entry is looked at.
+
+    Args:
+        data: of a `.log` file, from the start of an entry on.
+        first_offset: lowest offset that the log can hold.
+        last_offset: highest offset that it can hold.
+    """
+    return int(sound_end(readable(data), checksum_path(), first_offset - 1, first_offset, last_offset))

@@ -121,6 +121,37 @@ def entry_is_valid(path: int, data: Region, position: int, size: int) -> bool:
     return message_is_valid(path, data, position, size)
 
 
+@inlined
+def are_in_order(first: int, last: int, previous: int, first_allowed: int, last_allowed: int) -> bool:
+    """Whether the offsets of an entry fit behind the last one before, into what the log can hold."""
+    return previous < last <= last_allowed and (first == UNKNOWN_OFFSET or first >= first_allowed)
+
+
+@kernel
+def sound_end(log: Bytes, path: int, previous: int, first_allowed: int, last_allowed: int) -> int:
+    """Position after the last entry, counted from the start without a gap, that is regular and has a right checksum.
+
+    Args:
+        log: bytes of it.
+        path: of computing checksums.
+        previous: no entry ends at this offset or below it.
+        first_allowed: lowest offset that the log can hold.
+        last_allowed: highest offset that it can hold.
+    """
+    data, end, position = region(log), len(log), 0
+    while position < end:
+        size = entry_size(data, position, end)
+        if size < 0:
+            break
+        first, last = entry_offsets(data, position)
+        if not are_in_order(first, last, previous, first_allowed, last_allowed):
+            break
+        if not entry_is_valid(path, data, position, size):
+            break
+        position, previous = position + size, last
+    return position
+
+
 @kernel
 def fill_table(log: Bytes, state: Numbers, path: int, table: Table) -> int:
     """Put entries into a batch table until it is full, or an entry is not regular.
@@ -144,7 +175,7 @@ def fill_table(log: Bytes, state: Numbers, path: int, table: Table) -> int:
         if size < 0:
             break
         first, last = entry_offsets(data, position)
-        if last <= previous or last > last_allowed or (first != UNKNOWN_OFFSET and first < first_allowed):
+        if not are_in_order(first, last, previous, first_allowed, last_allowed):
             break
         is_valid = path >= 0 and entry_is_valid(path, data, position, size)
         at = row * ROW_SIZE

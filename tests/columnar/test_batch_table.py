@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,7 @@ from support import authentic, authentic_names, vector
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import walk
 from seglog_format.columnar import layout
-from seglog_format.columnar.batch_table import batch_table
+from seglog_format.columnar.batch_table import batch_table, sound_size
 from seglog_format.errors import FormatError
 from seglog_format.model import RecordBatchHeader
 from seglog_format.schema import message_set, record_batch
@@ -41,6 +42,32 @@ def assert_table_equals_walk(data: bytes) -> None:
     for row, frame in zip(range(len(table)), expected, strict=True):
         for name, value in fields(frame).items():
             assert table.column(name)[row] == value, name
+
+
+@pytest.mark.parametrize("name", authentic_names())
+def test_a_log_is_sound_up_to_the_first_entry_whose_checksum_is_wrong(name: str) -> None:
+    for path in sorted(authentic(name).rglob("*.log")):
+        data = path.read_bytes()
+        sound = list(takewhile(checksum_is_valid, frames(data)))
+        assert sound_size(data, first_offset=-(2**63) + 1) == (sound[-1].end if sound else 0)
+        for frame in sound[:: max(1, len(sound) // 20)]:
+            damaged = bytearray(data)
+            damaged[frame.end - 1] ^= 1
+            assert sound_size(damaged, first_offset=-(2**63) + 1) == frame.position
+
+
+@pytest.mark.parametrize("data", [bytes(100), b"", b"\xff" * 100])
+def test_nothing_is_sound_before_the_first_regular_entry(data: bytes) -> None:
+    assert sound_size(data) == 0
+
+
+def test_offsets_that_the_log_cannot_hold_are_not_sound() -> None:
+    data = vector("V-01")
+    found = frames(data)
+    last = found[-1].header.last_offset
+    assert sound_size(data, last_offset=last) == sound_size(data + data) == len(data)
+    assert sound_size(data, last_offset=last - 1) == found[-1].position
+    assert sound_size(data, first_offset=last + 1) == 0
 
 
 def frames(data: bytes) -> list[Frame]:

@@ -254,7 +254,7 @@ def encoding(request: Request) -> Callable[[], Iterator[Any]]:
     encode, fields = engine("encode", "encode"), engine("encode", "BatchFields")()
     partition = partition_of(request)
     rows = partition.scan(("offset", "timestamp", "key", "value"), layout="large_binary").read_all().combine_chunks()
-    counts = np.concatenate([part.column("records_count").copy() for part in table(request, checksums=False)])
+    counts = np.concatenate([part.column("records_count").copy() for part in table(request)])
     return lambda: encode(rows, fields, counts=counts)
 
 

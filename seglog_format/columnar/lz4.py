@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.columnar.compiled import helper, inlined
-from seglog_format.columnar.copying import copy_run, repeat
-from seglog_format.columnar.memory import load_le16, load_le32, load_u8
+from seglog_format.columnar.copying import PAIR, copy_run, repeat
+from seglog_format.columnar.memory import copy_16, load_le16, load_le32, load_u8
 from seglog_format.columnar.records import DAMAGED, NO_ROOM
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ MAX_EXPANSION: Final = 255
 MIN_MATCH: Final = 4
 MORE: Final = 15
 """In either half of a token: the length goes on in the bytes that follow."""
+SHORT_MATCH: Final = 32
+"""Bytes that are copied for a match whose size is in its token; it has 18 at most."""
+FAR: Final = 64
+"""So far before the ends of a block and of the room, no sequence of sizes in its token can meet either."""
 LAST_LITERALS: Final = 5
 """A match ends at least so far before the end of the room."""
 LAST_SEQUENCE: Final = 8
@@ -95,7 +99,7 @@ def expand_lz4(  # noqa: C901, PLR0911 - each way out is another damage
 
 
 @inlined
-def expand_block(  # noqa: PLR0911 - each way out is another damage
+def expand_block(  # noqa: C901, PLR0911, PLR0912 - each way out is another damage; short copies have a way of their own
     data: Region, position: int, end: int, arena: Region, start: int, max_size: int, room_end: int
 ) -> int:
     """Decompress one block to at most so many bytes: where they end, or `DAMAGED`, or `NO_ROOM`."""
@@ -107,29 +111,36 @@ def expand_block(  # noqa: PLR0911 - each way out is another damage
         token = load_u8(data, position)
         position += 1
         size = token >> 4
-        if size == MORE:
-            size, position = _longer(data, position, end, size)
-        if size > end - position:
-            return DAMAGED
-        if size > limit - at:
-            return full
-        if end - position - size < LAST_SEQUENCE or block_end - at - size < LAST_MATCH:
-            if size != end - position:
+        is_far = end - position >= FAR and limit - at >= FAR
+        if is_far and size < MORE:
+            copy_16(arena, at, data, position)
+        else:
+            if size == MORE:
+                size, position = _longer(data, position, end, size)
+            if size > end - position:
                 return DAMAGED
+            if size > limit - at:
+                return full
             copy_run(arena, at, data, position, size)
-            return at + size
-        copy_run(arena, at, data, position, size)
+            if end - position - size < LAST_SEQUENCE or block_end - at - size < LAST_MATCH:
+                return at + size if size == end - position else DAMAGED
         position, at = position + size, at + size
         distance = load_le16(data, position)
         position += 2
         size = (token & MORE) + MIN_MATCH
-        if token & MORE == MORE:
-            size, position = _longer(data, position, end, size)
-        if distance == 0 or distance > at - start or size > block_end - at - LAST_LITERALS:
+        if distance == 0 or distance > at - start:
             return DAMAGED
-        if size > limit - at:
-            return full
-        repeat(arena, at, distance, size)
+        if is_far and token & MORE < MORE and distance >= PAIR and limit - at >= SHORT_MATCH:
+            copy_16(arena, at, arena, at - distance)
+            copy_16(arena, at + PAIR, arena, at + PAIR - distance)
+        else:
+            if token & MORE == MORE:
+                size, position = _longer(data, position, end, size)
+            if size > block_end - at - LAST_LITERALS:
+                return DAMAGED
+            if size > limit - at:
+                return full
+            repeat(arena, at, distance, size)
         at += size
     return DAMAGED
 

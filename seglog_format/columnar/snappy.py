@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.columnar.compiled import helper, inlined
-from seglog_format.columnar.copying import copy_run, repeat
-from seglog_format.columnar.memory import load_be32, load_le16, load_le32, load_le64, load_u8
+from seglog_format.columnar.copying import PAIR, copy_run, repeat
+from seglog_format.columnar.memory import copy_16, load_be32, load_le16, load_le32, load_le64, load_u8
 from seglog_format.columnar.records import DAMAGED, NO_ROOM
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ BLOCK_HEADER_SIZE: Final = 4
 SIZE_BYTES: Final = 5
 MAX_EXPANSION: Final = 22
 SHORT_LITERAL: Final = 60
+FAR: Final = 64
+"""So far before the ends of a block and of its content, no copy and no literal of 16 bytes can meet either."""
 TOO_MANY: Final = 1 << 40
 
 
@@ -58,7 +60,9 @@ def _header_stands_at(data: Region, position: int, end: int) -> bool:
 
 
 @helper
-def expand_raw(data: Region, position: int, end: int, arena: Region, at: int, room_end: int) -> int:
+def expand_raw(  # noqa: C901 - what is short and far from both ends has ways of its own
+    data: Region, position: int, end: int, arena: Region, at: int, room_end: int
+) -> int:
     """Decompress one raw block: where its content ends in the arena, or `DAMAGED`, or `NO_ROOM`."""
     left = end - position
     size, position = _claimed_size(data, position, end)
@@ -69,7 +73,21 @@ def expand_raw(data: Region, position: int, end: int, arena: Region, at: int, ro
     start, stop = at, at + size
     while position < end:
         tag = load_u8(data, position)
-        if tag & 3 == 0:
+        kind, is_far = tag & 3, end - position >= FAR and stop - at >= FAR
+        if is_far and kind == 0 and tag >> 2 < PAIR:
+            copy_16(arena, at, data, position + 1)
+            size = (tag >> 2) + 1
+            position += 1 + size
+        elif is_far and 0 < kind < 3:
+            size, distance = _short_copy(load_le16(data, position + 1), tag)
+            if distance == 0 or distance > at - start:
+                return DAMAGED
+            if distance >= PAIR:
+                _copy_far(arena, at, distance, size)
+            else:
+                repeat(arena, at, distance, size)
+            position += 1 + kind
+        elif kind == 0:
             size, position = _literal(data, position, end, tag)
             if size > end - position or size > stop - at:
                 return DAMAGED
@@ -111,6 +129,24 @@ def _literal(data: Region, position: int, end: int, tag: int) -> tuple[int, int]
         size += load_u8(data, position + place) << (8 * place)
         place += 1
     return size, position + count
+
+
+@inlined
+def _short_copy(field: int, tag: int) -> tuple[int, int]:
+    """Size and distance of a copy of kind 1 or 2; which of them it is cannot be foreseen, so no jump is made of it."""
+    is_short = tag & 3 == 1
+    size = (tag >> 2 & 7) + 4 if is_short else (tag >> 2) + 1
+    return size, (tag >> 5 << 8 | field & 255) if is_short else field
+
+
+@inlined
+def _copy_far(arena: Region, at: int, distance: int, size: int) -> None:
+    """Copy 64 bytes, or 32 where no more are asked for, from at least 16 bytes back."""
+    copy_16(arena, at, arena, at - distance)
+    copy_16(arena, at + PAIR, arena, at + PAIR - distance)
+    if size > 2 * PAIR:
+        copy_16(arena, at + 2 * PAIR, arena, at + 2 * PAIR - distance)
+        copy_16(arena, at + 3 * PAIR, arena, at + 3 * PAIR - distance)
 
 
 @inlined

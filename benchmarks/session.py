@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from datasets import DataSet
     from works import Work
 
-LEAST_SECONDS: Final = 0.05
-"""Short passes are repeated until a turn lasts about as long."""
-MOST_PASSES: Final = 20
+LEAST_SECONDS: Final = 0.3
+"""Short passes are repeated until a turn lasts about as long: on a machine whose speed wavers, the best pass of those
+that take longer would otherwise have been looked for longer."""
+MOST_PASSES: Final = 40
 SLOW_SECONDS: Final = 2.0
 SLOW_ROUNDS: Final = 2
 LOOKUPS: Final = 200

@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.features import EVERYTHING, Mask
+from seglog_conformance.positions import judge_positions, with_positions
 from seglog_conformance.verdicts import MISSING, Difference, Judgement, Verdict
 
 if TYPE_CHECKING:
@@ -76,23 +77,11 @@ def _by_op(case: Case, expect: Json, answer: Json, features: Json) -> Judgement:
     op = case.op
     if op in {"decode", "encode", "read"}:
         comparison = _Comparison(op, expect, answer, Mask(EVERYTHING if op == "encode" else features))
-        return comparison.refusal(case) if "reject" in expect else comparison.result()
+        judgement = comparison.refusal(case) if "reject" in expect else comparison.result()
+        return with_positions(judgement, expect, answer)
     if op == "position" and answer["ok"]:
-        return _positions(expect["positions"], answer["positions"])
+        return judge_positions(expect["positions"], answer["positions"])
     return _refused(answer) if "reject" in expect else _plain(op, expect, answer)
-
-
-def _positions(expected: list[Any], found: list[Any]) -> Judgement:
-    """What a consumer asks for next: again and again the same is a stall, anything else that is wrong a jump."""
-    told = [str(offset) for offset in found]
-    wanted = [str(offset) for offset in expected]
-    if told[: len(wanted)] == wanted:
-        return Judgement(Verdict.PASS, compared=("position.positions",))
-    difference = Difference("positions", wanted, told)
-    is_stall = len(told) > 1 and told[-1] == told[-2] and told[-1] != wanted[-1]
-    return Judgement(
-        Verdict.STALL if is_stall else Verdict.JUMP, str(difference), (difference,), ("position.positions",)
-    )
 
 
 def _refused(answer: Json) -> Judgement:

@@ -16,6 +16,7 @@ from seglog_conformance.processes import (
     HAS_PROC,
     MARK,
     cap_address_space,
+    company_size,
     end_all,
     memory_of,
     processor_seconds,
@@ -125,6 +126,7 @@ class ProcessTestee:
             msg = f"{error}\n{reply.stderr}".rstrip()
             raise StartError(msg) from error
         assert self._child is not None
+        self._child.has_company = company_size(self._child.pid) > 0
         cap_address_space(self._child.pid, self.command.address_space)
         return hello
 
@@ -190,12 +192,14 @@ class _Watch:
         self._most = None if allowance.growth is None else allowance.growth * KILL_FACTOR
         self._is_watched = HAS_PROC and allowance.growth is not None
         self._before = 0
+        self._company = 0
         self._peak = 0
         self._next = time.monotonic() + WATCH_SECONDS
         if self._is_watched:
             reset_peak(child.pid)
             memory = memory_of(child.pid)
             self._before = memory.resident if memory else 0
+            self._company = company_size(child.pid) if child.has_company else 0
 
     def look(self) -> None:
         """Take a look.
@@ -207,7 +211,7 @@ class _Watch:
         if not self._is_watched or self._most is None or now < self._next:
             return
         self._next = now + WATCH_SECONDS
-        self._peak = max(self._peak, session_size(self._child.pid))
+        self._peak = max(self._peak, session_size(self._child.pid) - self._company)
         if self._peak - self._before > self._most:
             raise _Stopped(Kind.MEMORY, f"memory grew by {(self._peak - self._before) >> 20} MiB, and it was ended")
 
@@ -246,9 +250,14 @@ class _Patience:
 
 
 class _Child:
-    """A process and its three pipes; one thread, no blocking call but the wait for all of them at once."""
+    """A process and its three pipes; one thread, no blocking call but the wait for all of them at once.
+
+    Attributes:
+        has_company: it had started other processes when it greeted: what they have then is no growth.
+    """
 
     def __init__(self, command: Command) -> None:
+        self.has_company = False
         self._mark = uuid.uuid4().hex
         environment = {**os.environ, **command.environment, MARK: self._mark}
         self._process = subprocess.Popen(

@@ -55,6 +55,11 @@ def session_size(session: int) -> int:
     return sum(_resident(pid) for pid in _pids() if _session(pid) == session)
 
 
+def company_size(session: int) -> int:
+    """Bytes in memory of all processes of a session but its first."""
+    return sum(_resident(pid) for pid in _pids() if pid != session and _session(pid) == session)
+
+
 def _resident(pid: int) -> int:
     try:
         return int((PROC / str(pid) / "statm").read_text(encoding="ascii").split()[1]) * PAGE

@@ -1,60 +1,70 @@
-"""librdkafka through confluent-kafka: a stock consumer that fetches the bytes of a case from a broker of ours."""
+"""librdkafka through confluent-kafka: a stock consumer that is assigned a partition and reads it to its end."""
 
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "python"))
 
-from seglog_adapter import CODECS, RefusedError, SkipError, header_pair, hexed, serve
+from seglog_adapter import CODECS, RefusedError, SkipError, decoded, header_pair, hexed, serve
+from wire_consumer import POLL_SECONDS, checks_crc, consumed
 
 import confluent_kafka
-from server import TOPIC, Broker
 
-QUIET_SECONDS = 0.05
-LIMIT_SECONDS = 2.5
+MOST_AT_ONCE = 1000
 
 
-def consume(request):
-    """Everything a consumer hands out, its first error, and the offsets it fetched."""
-    broker = Broker(bytes.fromhex(request["data"]))
+def decode(request):
+    place = request["place"]
     consumer = confluent_kafka.Consumer(
         {
-            "bootstrap.servers": f"127.0.0.1:{broker.port}",
+            "bootstrap.servers": place["bootstrap"],
             "group.id": "g",
             "enable.auto.commit": False,
-            "check.crcs": request.get("options", {}).get("crc", True),
+            "auto.offset.reset": "error",
+            "check.crcs": checks_crc(request),
+            "isolation.level": "read_uncommitted",
             "fetch.error.backoff.ms": 0,
-            "fetch.wait.max.ms": 10,
+            "fetch.wait.max.ms": 50,
             "allow.auto.create.topics": False,
             "log_level": 0,
         }
     )
     try:
-        consumer.assign([confluent_kafka.TopicPartition(TOPIC, 0, int(request.get("baseOffset", 0)))])
-        return (*drained(consumer, broker), broker.offsets)
+        consumer.assign([confluent_kafka.TopicPartition(place["topic"], 0, 0)])
+        return decoded(consumed(request, Polling(consumer)))
     finally:
         consumer.close()
-        broker.close()
 
 
-def drained(consumer, broker):
-    records, deadline = [], time.monotonic() + LIMIT_SECONDS
-    while time.monotonic() < deadline:
-        message = consumer.poll(QUIET_SECONDS)
-        if message is None:
-            if broker.fetched_again.is_set():
-                return records, None
-        elif message.error() is None:
-            records.append(record_of(message))
-        elif message.error().code() not in TRANSIENT:
-            return records, message.error()
-    return records, None
+class Polling:
+    """Records as they come; an error comes with the call after those that stand before it."""
+
+    def __init__(self, consumer):
+        self.consumer = consumer
+        self.error = None
+
+    def __call__(self):
+        records = []
+        while self.error is None and len(records) < MOST_AT_ONCE:
+            message = self.consumer.poll(0 if records else POLL_SECONDS)
+            if message is None:
+                return records
+            if message.error() is None:
+                records.append(record_of(message))
+            elif message.error().code() not in TRANSIENT:
+                self.error = message.error()
+        if self.error is not None and not records:
+            raise RefusedError(class_of(self.error), f"{self.error.name()}: {self.error.str()}")
+        return records
 
 
 TRANSIENT = {confluent_kafka.KafkaError._TRANSPORT, confluent_kafka.KafkaError._ALL_BROKERS_DOWN}
+
+
+def class_of(error):
+    return "crc" if "CRC" in error.str() else "compression" if "ompress" in error.str() else "other"
 
 
 def record_of(message):
@@ -73,22 +83,6 @@ def described(message):
         "key": hexed(message.key()),
         "value": hexed(message.value()),
     }
-
-
-def decode(request):
-    records, error, _ = consume(request)
-    answer = {"batches": [{"records": records}]}
-    if error is None:
-        return {"ok": True, **answer}
-    kind = "crc" if "CRC" in error.str() else "compression" if "ompress" in error.str() else "other"
-    return {"ok": False, "reject": {"class": kind, "message": error.str(), "error": error.name()}, **answer}
-
-
-def position(request):
-    _, error, offsets = consume(request)
-    if error is not None:
-        raise RefusedError("other", error.str())
-    return {"ok": True, "positions": [str(offset) for offset in offsets[:2]]}
 
 
 serve(
@@ -110,5 +104,4 @@ serve(
         "partialTail": False,
     },
     decode=decode,
-    position=position,
 )

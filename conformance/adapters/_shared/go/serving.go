@@ -40,6 +40,14 @@ type Request struct {
 	Options struct {
 		Crc *bool `json:"crc"`
 	} `json:"options"`
+	Place Place `json:"place"`
+}
+
+// Place is where a whole client finds the bytes of a case: a topic of one partition; a file tells that its end was asked for.
+type Place struct {
+	Bootstrap string `json:"bootstrap"`
+	Topic     string `json:"topic"`
+	Ended     string `json:"ended"`
 }
 
 // Bytes of the request.

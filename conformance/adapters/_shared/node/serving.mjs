@@ -43,8 +43,8 @@ function rejected (error) {
   return { class: kind ? kind[1] : 'other', message: text.slice(0, 300) }
 }
 
-/** An exception whose stack names no file of the library is a fault of the adapter. */
-const isFromLibrary = error => String(error?.stack).includes('node_modules') || error?.code?.startsWith?.('Z_')
+/** An exception whose stack names no file of the library is a fault of the adapter, unless a client has reported it. */
+const isFromLibrary = error => error?.isReported || String(error?.stack).includes('node_modules') || error?.code?.startsWith?.('Z_')
 
 async function answer (operation, request) {
   const delivered = []

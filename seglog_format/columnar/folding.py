@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from seglog_format.columnar import cpu
 from seglog_format.columnar.crc_constants import CRC32_REFLECTED, CRC32C_REFLECTED, multiplier
-from seglog_format.columnar.memory import I8, I32, I64, REGION, ask, declare, pointer
+from seglog_format.columnar.memory import I8, I32, I64, REGION, ask, check, declare, pointer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -202,7 +202,8 @@ def _fold(path: int, polynomial: int) -> Callable[[Any, int, int, Any], tuple[in
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             array, position, size, crc = arguments
-            place = pointer(context, builder, array, position, 1)
+            check(context, builder, array, position, size)
+            place = pointer(context, builder, array, position, 0)
             folding = _Folding(builder, place, CONTENT_LANES[path], polynomial)
             whole = folding.narrowed(folding.loop(folding.opened(crc), size))
             halves = [builder.extract_element(whole, ir.Constant(I32, half)) for half in (0, 1)]

@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from seglog_format.columnar.memory import I8, I32, I64, REGION, declare, pointer
+from seglog_format.columnar.memory import I8, I32, I64, REGION, check, declare, pointer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,6 +82,7 @@ def new_bytes(typing: Any, data: Any, position: Any, size: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         del signature
         where, position, size = arguments
+        check(context, builder, where, position, size)
         place = pointer(context, builder, where, position, 0)
         made = builder.call(declare(builder, "PyBytes_FromStringAndSize", OBJECT, [OBJECT, I64]), [place, size])
         return builder.ptrtoint(made, I64)

@@ -40,12 +40,18 @@ def region(typing: Any, array: Any) -> Any:
 
 def pointer(context: Any, builder: Any, where: Any, position: Any, size: int) -> Any:
     """Address of a position in a region, where so many bytes are to be read or written."""
-    if config.BOUNDSCHECK and size:
-        count = builder.extract_value(where, 1)
-        last = builder.add(position, ir.Constant(I64, size - 1))
-        cgutils.do_boundscheck(context, builder, position, count)
-        cgutils.do_boundscheck(context, builder, last, count)
+    if size:
+        check(context, builder, where, position, ir.Constant(I64, size))
     return builder.inttoptr(builder.add(builder.extract_value(where, 0), position), I8.as_pointer())
+
+
+def check(context: Any, builder: Any, where: Any, position: Any, size: Any) -> None:
+    """With checks of bounds: raise `IndexError` unless so many bytes, which may be none, stand at a position."""
+    if config.BOUNDSCHECK:
+        count, end = builder.extract_value(where, 1), builder.add(position, size)
+        with builder.if_then(builder.icmp_signed(">", size, ir.Constant(I64, 0))):
+            cgutils.do_boundscheck(context, builder, position, count)
+            cgutils.do_boundscheck(context, builder, builder.sub(end, ir.Constant(I64, 1)), count)
 
 
 def _load(bits: int, *, swap: bool, signed: bool) -> Callable[[Any, int], int]:

@@ -14,6 +14,7 @@ from seglog_format.columnar.copying import SLACK
 from seglog_format.columnar.entry_columns import ENTRY_COLUMNS, EntryColumns
 from seglog_format.columnar.gather import gather_values, gather_views, total_size
 from seglog_format.columnar.notes import NOTE_SIZE, noted_entries
+from seglog_format.columnar.views import VIEW_SIZE
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ ROW_COLUMNS: Final = {
     PLACES: ((names.PLACES, 8),),
 }
 """What each column takes in the block, by place in the plan: bytes for a row."""
+VIEWS: Final = (names.KEYS, names.VALUES, names.HEADER_KEYS, names.HEADER_VALUES)
+REFERRED: Final = (names.KEY_BYTES, names.VALUE_BYTES, names.HEADER_KEY_BYTES, names.HEADER_VALUE_BYTES)
 VALIDITY: Final = {"timestamp": names.TIMESTAMPS_VALID, "key": names.KEYS_VALID, "value": names.VALUES_VALID}
 
 
@@ -198,12 +201,25 @@ class Assembly:
         if not in_log and not in_arena:
             return []
         log, arena = self._log_slice(), int(self.state[names.ARENA_USED])
-        if (in_log and 2 * in_log < len(log)) or (in_arena and 2 * in_arena < arena):
+        is_narrow = 2 * in_log >= (len(log) if in_log else 0) and 2 * in_arena >= (arena if in_arena else 0)
+        if not is_narrow and not self._all_travel_lightly:
             target = np.empty(in_log + in_arena + SLACK, np.uint8)
             used = gather_views(data, at, rows, self.log, int(self.state[names.ORIGIN]), self.arena, target)
             return [pa.py_buffer(target).slice(0, used)]
         behind = [self._once("log", log) if in_log else pa.py_buffer(b"")]
         return [*behind, self._once("arena", self.arena).slice(0, arena)] if in_arena else behind
+
+    @cached_property
+    def _all_travel_lightly(self) -> bool:
+        """Whether the batch is at most twice what its rows hold, even where each column takes along all there is."""
+        in_log, in_arena = (self.state[np.array(REFERRED) + behind] for behind in (0, 1))
+        views = VIEW_SIZE * sum(self._rows_of(place) for place in VIEWS if self._place(place) >= 0)
+        taken = np.count_nonzero(in_log) * len(self._log_slice())
+        taken += np.count_nonzero(in_arena) * int(self.state[names.ARENA_USED])
+        return bool(taken + views <= 2 * (int(in_log.sum() + in_arena.sum()) + views))
+
+    def _rows_of(self, place: int) -> int:
+        return int(self.state[names.HEADERS if place in {names.HEADER_KEYS, names.HEADER_VALUES} else names.ROWS])
 
     def _log_slice(self) -> Bytes:
         return self.log[int(self.state[names.ORIGIN]) : int(self.state[names.POSITION])]

@@ -43,7 +43,7 @@ INT64_BYTES: Final = 10
 MASK_32: Final = 0xFFFFFFFF
 
 
-@helper
+@inlined
 def varint(data: Region, position: int, end: int, most: int) -> tuple[int, int]:
     """A signed number of at most so many bytes, and the position after it; `DAMAGED` where it is none (SEG-REC-004).
 
@@ -172,7 +172,7 @@ def row_columns(plan: Region) -> tuple[int, int, int, int, int, int, int]:
     )
 
 
-@helper
+@inlined
 def sized(data: Region, position: int, stop: int) -> tuple[int, int, int]:
     """Bytes behind their length: where they start, how many (negative: null), and the position after them."""
     size, position = varint(data, position, stop, INT32_BYTES)

@@ -164,9 +164,12 @@ def test_timestamps_are_filtered(tmp_path: Path) -> None:
 def test_a_batch_that_travels_takes_its_own_bytes_only(codec: CompressionCodec, tmp_path: Path) -> None:
     directory = segment_directory(tmp_path / "narrow-0", batches_log(codec, batches=200))
     with open_partition(directory) as partition:
-        for columns in (["value"], ["key"], ["offset", "key", "value"]):
+        every = ["value"], ["key"], ["offset", "key", "value"], ["headers"], ["offset", "key", "value", "headers"]
+        for columns in every:
             batch = next(iter(partition.scan(columns, batch_rows=500)))
-            values = [value for name in columns if name != "offset" for value in batch.column(name).to_pylist()]
+            parts = [batch.column(name) for name in columns if name in {"key", "value"}]
+            parts += [part for name in columns if name == "headers" for part in batch.column(name).flatten().flatten()]
+            values = [value for part in parts for value in part.to_pylist()]
             payload = sum(len(value or b"") + 16 for value in values) + 8 * len(batch)
             assert len(pickle.dumps(batch)) < 2 * payload + 20_000
             sink = io.BytesIO()

@@ -1,0 +1,38 @@
+"""What consumers in Python have in common that fetch a case from the endpoint of the suite.
+
+A request has a `place`: where to connect, a topic of one partition, and a file that appears when the client has asked
+for what follows the last record, or for the same offset again and again. What it hands out after that was in its
+buffers, so that an empty answer then is the end.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+POLL_SECONDS = 0.02
+
+
+def consumed(request: dict[str, Any], poll: Callable[[], list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """Records as they are handed out, each time as one batch.
+
+    Args:
+        request: with a place.
+        poll: gives the records that there are after a short wait.
+    """
+    ended = Path(request["place"]["ended"])
+    while True:
+        is_ended = ended.exists()
+        records = poll()
+        if records:
+            yield {"records": records}
+        elif is_ended:
+            return
+
+
+def checks_crc(request: dict[str, Any]) -> bool:
+    """Whether checksums are to be verified."""
+    return bool(request.get("options", {}).get("crc", True))

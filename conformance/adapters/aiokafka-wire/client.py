@@ -1,0 +1,71 @@
+"""aiokafka: an `AIOKafkaConsumer` that is assigned a partition and polls it to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "python"))
+
+from record_builders import record_of
+from seglog_adapter import CODECS, decoded, serve
+from wire_consumer import POLL_SECONDS, checks_crc, consumed
+
+import aiokafka
+
+MOST_SIZE = 1 << 26
+
+
+def decode(request):
+    with asyncio.Runner() as runner:
+        consumer, partition = runner.run(started(request))
+        try:
+            return decoded(consumed(request, lambda: runner.run(polled(consumer, partition))))
+        finally:
+            runner.run(consumer.stop())
+
+
+async def started(request):
+    place = request["place"]
+    consumer = aiokafka.AIOKafkaConsumer(
+        bootstrap_servers=place["bootstrap"],
+        auto_offset_reset="none",
+        enable_auto_commit=False,
+        check_crcs=checks_crc(request),
+        fetch_max_wait_ms=50,
+        fetch_max_bytes=MOST_SIZE,
+        max_partition_fetch_bytes=MOST_SIZE,
+    )
+    await consumer.start()
+    partition = aiokafka.TopicPartition(place["topic"], 0)
+    consumer.assign([partition])
+    consumer.seek(partition, 0)
+    return consumer, partition
+
+
+async def polled(consumer, partition):
+    found = await consumer.getmany(partition, timeout_ms=int(1000 * POLL_SECONDS))
+    return [record_of(record) for record in found.get(partition, ())]
+
+
+serve(
+    {
+        "name": "aiokafka, AIOKafkaConsumer",
+        "version": aiokafka.__version__,
+        "language": "Cython",
+        "homepage": "https://github.com/aio-libs/aiokafka",
+        "issues": "https://github.com/aio-libs/aiokafka/issues",
+    },
+    {
+        "magic": [0, 1, 2],
+        "codec": list(CODECS),
+        "crc": True,
+        "control": "hidden",
+        "headers": "ordered",
+        "batchMeta": False,
+        "bytesKeys": False,
+        "partialTail": False,
+    },
+    decode=decode,
+)

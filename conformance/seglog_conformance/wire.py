@@ -1,0 +1,144 @@
+"""Whole clients as testees: a stock consumer fetches the bytes of a case, and what it asks for is watched.
+
+    python -m seglog_conformance.wire COMMAND...
+
+COMMAND is a program around a client that speaks the adapter protocol. This one stands between it and the runner, and
+runs an endpoint of `seglog serve --raw` for both. Instead of `data`, a request to the program has a `place`:
+
+    {"bootstrap": "127.0.0.1:40123", "topic": "case-7", "ended": "/tmp/.../ended"}
+
+The program consumes partition 0 of the topic from offset 0 on, and answers with what was handed out and, if there was
+one, the error. A file `ended` tells that the client has asked for what follows the last record, or for the same offset
+again and again; what the client hands out after that is still in its buffers. What it asked for is added to the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+from seglog_conformance.protocol import request_line
+from seglog_conformance.wire_endpoint import TOPIC_PREFIX, Endpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seglog_conformance.protocol import Json
+
+OPS: Final = ("decode", "position")
+"""What a consumer can be asked; the program behind answers ``decode`` alone."""
+
+MOST_POSITIONS: Final = 1000
+NO_LIMIT: Final = 1 << 30
+
+
+class Client:
+    """The program around a client, in JSON lines."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def ask(self, request: Json) -> Json:
+        """Have it answer; when it ends instead, so does this process, and in the same way."""
+        self.tell(request)
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline(NO_LIMIT)
+        if not line.endswith(b"\n"):
+            end_like(self._process.wait())
+        answer: Json = json.loads(line)
+        return answer
+
+    def tell(self, request: Json) -> None:
+        """Write a line to it."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(request_line(request))
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            end_like(self._process.wait())
+
+    def stop(self) -> None:
+        """Have it end by itself; whoever started this process ends what is left."""
+        self.tell({"seq": 0, "op": "stop"})
+
+
+def end_like(code: int) -> None:
+    """End this process as another has ended: by the same signal, or with the same status."""
+    sys.stdout.flush()
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL) if -code not in {signal.SIGKILL, signal.SIGSTOP} else None
+        os.kill(os.getpid(), -code)
+    os._exit(code if code > 0 else 1)
+
+
+class Wire:
+    """Answers requests with what a client makes of bytes that it fetches."""
+
+    def __init__(self, client: Client, endpoint: Endpoint, scratch: Path) -> None:
+        self._client = client
+        self._endpoint = endpoint
+        self._scratch = scratch
+        self._number = 0
+
+    def answer(self, request: Json) -> Json:
+        """The answer to one request."""
+        if request["op"] == "hello":
+            return {**self._client.ask(request), "ops": list(OPS)}
+        if request["op"] not in OPS:
+            return {"skip": {"feature": f"op:{request['op']}"}}
+        found, positions = self._consumed(request)
+        if request["op"] == "decode":
+            return {**found, "positions": positions} if "ok" in found else found
+        return {"ok": True, "positions": positions} if found.get("ok") else {**found, "batches": None}
+
+    def _consumed(self, request: Json) -> tuple[Json, list[str]]:
+        """What the client hands out, and the offsets that it asked for."""
+        self._number += 1
+        topic = f"{TOPIC_PREFIX}{self._number}"
+        ended = self._scratch / f"{topic}.ended"
+        partition = self._scratch / f"{topic}-0"
+        partition.mkdir()
+        (partition / f"{0:020}.log").write_bytes(bytes.fromhex(request["data"]))
+        try:
+            watched = self._endpoint.show(partition, topic, ended)
+            place = {"bootstrap": self._endpoint.address, "topic": topic, "ended": str(ended)}
+            asked = {name: value for name, value in request.items() if name != "data"}
+            found = self._client.ask({**asked, "op": "decode", "place": place})
+            return found, [str(offset) for offset in watched.positions[:MOST_POSITIONS]]
+        finally:
+            shutil.rmtree(partition, ignore_errors=True)
+            ended.unlink(missing_ok=True)
+
+
+def main(command: Sequence[str], lines: IO[str], out: IO[str]) -> None:
+    """Answer requests until there are no more.
+
+    Args:
+        command: of the program around a client.
+        lines: requests.
+        out: where answers go.
+    """
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="seglog-wire-")))
+        client = Client(command)
+        wire = Wire(client, stack.enter_context(Endpoint()), scratch)
+        for line in lines:
+            request = json.loads(line)
+            if request["op"] == "stop":
+                break
+            answer = {name: value for name, value in wire.answer(request).items() if value is not None}
+            out.write(json.dumps({**answer, "seq": request["seq"]}, separators=(",", ":")) + "\n")
+            out.flush()
+        client.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:], sys.stdin, sys.stdout)

@@ -1,8 +1,9 @@
 """``make spark-retries``: tasks of a write are killed, fail and run twice; every row has to be there once.
 
-Some attempts raise an error after half of their rows, some kill their Python process, and where Spark has
-executors of its own (``--master local-cluster[2,1,1024]``) slow attempts are run twice by speculation. Then the
-directory is verified, read by us, and given to a real broker, whose consumer has to get the same.
+Some attempts raise an error after half of their rows, some kill their Python process. Others wait in the middle until
+speculation has started a second attempt beside them: then both go on and race, or the first is held back until Spark
+ends it. Afterwards the directory is verified, read by us, and given to a real broker, whose consumer has to get the
+same.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_broker import TOPIC_CONFIG, Broker, replace_files
 from kafka_oracle import Oracle, missing_tools
+from spark_cluster import WORKER_HOSTS, cluster
 
 from seglog_format import verify
 from seglog_format.cli.version import VERSION
@@ -36,8 +38,13 @@ RELEASE: Final = "4.1"
 TOPIC: Final = "written"
 PARTITIONS: Final = 3
 TASKS: Final = 12
-SLOW_SECONDS: Final = 60.0
-"""Of a first attempt that speculation is to double; it is ended as soon as its double is done."""
+KINDS: Final = ("fails", "dies", "late", "raced", "held", "fine")
+"""What the first attempt of a task is in for, in turns."""
+DOUBLED: Final = ("raced", "held")
+DOUBLE_SECONDS: Final = 240.0
+"""For speculation to start a second attempt."""
+HELD_SECONDS: Final = 120.0
+"""Longer than what is held back lives: Spark ends it as soon as its double is done."""
 CREATE_SECONDS: Final = 60
 
 
@@ -54,7 +61,7 @@ def trouble(noted: str) -> Callable[[Iterable[Row]], Iterator[Row]]:
         context = TaskContext.get()
         assert context is not None
         number, attempt = context.partitionId(), context.attemptNumber()
-        kind = ("fails", "dies", "late", "slow", "fine", "fine")[number % 6] if attempt == 0 else "again"
+        kind = KINDS[number % len(KINDS)] if attempt == 0 else "again"
         Path(noted, f"{number}-{attempt}-{context.taskAttemptId()}-{kind}").touch()
         every = list(rows)
         yield from every[: len(every) // 2]
@@ -63,14 +70,23 @@ def trouble(noted: str) -> Callable[[Iterable[Row]], Iterator[Row]]:
             raise RuntimeError(msg)
         if kind == "dies":
             os.kill(os.getpid(), signal.SIGKILL)
-        if kind == "slow":
-            time.sleep(SLOW_SECONDS)
+        if kind in DOUBLED:
+            wait_for_double(Path(noted), number)
+        if kind == "held":
+            time.sleep(HELD_SECONDS)
         yield from every[len(every) // 2 :]
         if kind == "late":
             msg = "made to fail in the end"
             raise RuntimeError(msg)
 
     return through
+
+
+def wait_for_double(noted: Path, number: int) -> None:
+    """Until another attempt of a task has started, or so long that there will be none."""
+    deadline = time.monotonic() + DOUBLE_SECONDS
+    while time.monotonic() < deadline and not any(noted.glob(f"{number}-[1-9]*")):
+        time.sleep(0.05)
 
 
 def write(spark: SparkSession, target: Path, noted: Path, count: int, *, codec: str, turn: int) -> None:
@@ -120,56 +136,70 @@ def _text(value: str) -> str:
     return base64.b64decode(value).decode()
 
 
-def run(place: Path, master: str, count: int) -> dict[str, Any]:
+def run(place: Path, count: int) -> dict[str, Any]:
     """Two writes into one directory, and what came of them."""
+    python_path = os.pathsep.join([str(ROOT), str(ROOT / "tools")])
+    os.environ["PYTHONPATH"] = python_path
+    with cluster(place / "cluster", python_path) as master:
+        found, ours, expected = written(place, master, count)
+    target = place / "written"
+    served = None if missing_tools() else by_broker(target, place / "broker")
+    return {
+        **found,
+        "missing": sum((expected - ours).values()),
+        "twice_or_foreign": sum((ours - expected).values()),
+        "segments": len(list(target.glob("*/*.log"))),
+        "left_over": sorted(path.name for path in target.iterdir() if path.name.startswith("_")),
+        "findings": [str(each.message) for each in verify(target) if each.severity.value != "note"][:20],
+        "broker_differs": "no broker here" if served is None else sum(((served - ours) + (ours - served)).values()),
+    }
+
+
+Values = Counter[tuple[int, str]]
+
+
+def written(place: Path, master: str, count: int) -> tuple[dict[str, Any], Values, Values]:
+    """Write twice: how often tasks were tried, the rows that we read, and those that there have to be."""
     settings = {
         "spark.speculation": "true",
         "spark.speculation.interval": "200ms",
         "spark.speculation.multiplier": "1.5",
         "spark.speculation.quantile": "0.3",
         "spark.speculation.minTaskRuntime": "1s",
+        "spark.executor.memory": "1g",
         "spark.log.level": "OFF",
         "spark.python.authenticate.socketTimeout": "600s",
         "spark.local.dir": str(place / "spark"),
         "spark.sql.warehouse.dir": str(place / "warehouse"),
     }
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tools")])
     spark = session("spark-retries", master=master, settings=settings)
     target = place / "written"
     for turn, codec in enumerate(("none", "zstd")):
         write(spark, target, place / "noted" / str(turn), count, codec=codec, turn=turn)
-    attempts = [path.name.split("-") for path in (place / "noted").glob("*/*")]
-    expected = Counter((each % PARTITIONS, f"{turn}-{each}") for turn in range(2) for each in range(count))
     ours = rows_of(spark, target)
     spark.stop()
-    findings = [str(each.message) for each in verify(target) if each.severity.value != "note"]
-    served = None if missing_tools() else by_broker(target, place / "broker")
-    return {
-        "master": master,
+    attempts = [path.name.split("-") for path in (place / "noted").glob("*/*")]
+    doubled = [attempt for number, attempt, *_ in attempts if KINDS[int(number) % len(KINDS)] in DOUBLED]
+    found = {
+        "hosts": len(WORKER_HOSTS),
         "rows": count * 2,
         "tasks": TASKS * 2,
         "attempts": len(attempts),
         "attempts_made_to": dict(Counter(kind for *_, kind in attempts if kind not in {"fine", "again"})),
-        "speculative_duplicates": sum(attempt == "1" for _, attempt, _, _ in attempts)
-        - sum(kind in {"fails", "dies", "late"} for *_, kind in attempts),
-        "missing": sum((expected - ours).values()),
-        "twice_or_foreign": sum((ours - expected).values()),
-        "segments": len(list(target.glob("*/*.log"))),
-        "left_over": sorted(path.name for path in target.iterdir() if path.name.startswith("_")),
-        "findings": findings[:20],
-        "broker_differs": "no broker here" if served is None else sum(((served - ours) + (ours - served)).values()),
+        "held_back_until_doubled": doubled.count("0"),
+        "speculative_duplicates": len(doubled) - doubled.count("0"),
     }
+    return found, ours, Counter((each % PARTITIONS, f"{turn}-{each}") for turn in range(2) for each in range(count))
 
 
 def main() -> int:
-    """Run and report; the exit status is 1 where a row is missing or there twice."""
+    """Run and report; the exit status is 1 where a row is missing or there twice, or nothing ran twice."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--master", default="local-cluster[2,1,1024]", help="local[2,4] has no speculation")
     parser.add_argument("--count", type=int, default=6000)
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="spark-retries-") as place:
-        found = run(Path(place), options.master, options.count)
+        found = run(Path(place), options.count)
     report = {"command": f"make spark-retries (--count {options.count})", "seglog_format": VERSION, **found}
     report |= {"cores": os.cpu_count(), "load_average": round(os.getloadavg()[0], 1)}
     text = json.dumps(report, indent=1) + "\n"
@@ -177,7 +207,8 @@ def main() -> int:
     if options.report is not None:
         options.report.write_text(text, encoding="utf-8")
     bad = (
-        found["missing"]
+        found["speculative_duplicates"] < found["held_back_until_doubled"]
+        or found["missing"]
         or found["twice_or_foreign"]
         or found["findings"]
         or found["broker_differs"] not in {0, "no broker here"}

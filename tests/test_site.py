@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import node_tools
 import pytest
+import source_pages
 from node_support import need_browser, serving
 from support import REPOSITORY
 
@@ -105,6 +106,15 @@ def test_every_rule_is_two_clicks_from_code_tests_and_fixtures(site: Path, pages
             assert anchor in pages[page].anchors
             links = [link for link in pages[page].links if link.endswith(f"#{anchor}")]
             assert any(target_of(page, link, site) == other for link in links), rule.id
+
+
+def test_each_place_and_fixture_that_the_table_names_is_shown(site: Path, pages: dict[Path, PageParser]) -> None:
+    table = site / "reference" / "requirements" / "index.html"
+    text = (REPOSITORY / "docs" / source_pages.TABLE).read_text(encoding="utf-8")
+    shown = [link for link in pages[table].links if link.startswith("../../source/")]
+    named = source_pages.PLACE.findall(text), source_pages.FIXTURE.findall(text)
+    assert len(shown) == len(named[0]) + len(named[1])
+    assert sum("#" in link for link in shown) > len(named[1]) + len(named[0]) // 2
 
 
 def test_every_rule_tells_what_holds_it() -> None:

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import explorer_page
+import source_pages
 
 from seglog_format.requirements import requirements
 
@@ -67,13 +68,15 @@ def _conformance_pages() -> list[str]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the chapters of the specification, and the explorer's script and samples."""
+    """Add the chapters of the specification, the explorer's script and samples, and what requirements name."""
     for name, text in explorer_page.made_files():
         files.append(File.generated(config, f"explorer/{name}", content=text))
     for path in sorted((REPOSITORY / "spec").glob("*.md")):
         page = File.generated(config, f"spec/{path.name}", content=path.read_text(encoding="utf-8"))
         files.append(page)
     files.append(File.generated(config, "spec/index.md", content=_contents()))
+    for name, text in source_pages.made_pages():
+        files.append(File.generated(config, name, content=text))
     guide = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
     files.append(File.generated(config, "contributing.md", content=guide))
     return files
@@ -98,6 +101,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     source = page.file.src_uri
     if source.startswith("spec/"):
         markdown = HEX_FENCE.sub(_hex_fence, DEFINITION.sub(_definition, markdown))
+    if source == source_pages.TABLE:
+        markdown = source_pages.linked(markdown, source)
     return _outside_fences(markdown, lambda text: LINKABLE.sub(lambda match: _link(match, source), text))
 
 

@@ -60,6 +60,32 @@ def test_views_outlive_closing(path: Path) -> None:
     assert bytes(part) == b"234"
 
 
+@pytest.mark.parametrize("copy", [False, True])
+def test_what_was_forgotten_is_still_there(path: Path, copy: bool) -> None:  # noqa: FBT001
+    with open_bytes(path, copy=copy) as source:
+        source.forget()
+        assert bytes(source.data) == b"0123456789"
+    source.forget()
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="nothing tells the memory of a process")
+def test_what_was_forgotten_is_no_memory_of_ours(tmp_path: Path) -> None:
+    path, size = tmp_path / "large", 32 * 2**20
+    path.write_bytes(b"x" * size)
+    with open_bytes(path) as source:
+        before = mapped_memory()
+        assert source.data.tobytes().count(b"x") == size
+        assert mapped_memory() - before > size // 2
+        source.forget()
+        assert mapped_memory() - before < size // 2
+
+
+def mapped_memory() -> int:
+    """Bytes of files that are in this process's memory."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssFile"))
+
+
 def test_an_exported_view_outlives_closing(path: Path) -> None:
     source = open_bytes(path)
     exported = pickle.PickleBuffer(source.data)  # as numpy would hold it: the view itself cannot be released

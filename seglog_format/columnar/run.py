@@ -173,6 +173,11 @@ class Run:
         """Lowest offset that was not delivered yet."""
         return int(self._state[names.FLOOR])
 
+    @property
+    def position(self) -> int:
+        """Position of the first entry that was not read yet."""
+        return int(self._state[names.POSITION])
+
     def _fresh_block(self) -> Block:
         block = Block.take(self._pool, self._columns, self._rows, self._headers)
         for place, position in block.places.items():

@@ -21,6 +21,12 @@ OPEN_FLAGS: Final = (
     | getattr(os, "O_BINARY", 0)
 )
 
+FORGET: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)
+"""What tells the system that pages are not needed; None where there is no such thing."""
+
+FORGET_SIZE: Final = 64 * 2**20
+"""Bytes that a long reading touches before it lets them go."""
+
 MAX_WHOLE_SIZE: Final = 64 * 2**20
 """Bytes of the largest file that is taken into memory whole, in its decoded form too: many times what brokers write."""
 
@@ -44,6 +50,14 @@ class FileBytes:
     def size(self) -> int:
         """Bytes of the file when it was opened."""
         return self.data.nbytes
+
+    def forget(self) -> None:
+        """Let the pages go that were read so far: they are no longer this process's memory, and come back when needed.
+
+        Without it a mapped file of a gigabyte, read from end to end, is counted as a gigabyte of memory in use.
+        """
+        if self._mapping is not None and FORGET is not None:
+            self._mapping.madvise(FORGET)
 
     def close(self) -> None:
         """Give the file back; a second call does nothing.

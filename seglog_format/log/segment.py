@@ -90,6 +90,11 @@ class LogSegment:
             self._bytes = open_bytes(self.paths.log, copy=self.copy)
         return self._bytes.data
 
+    def forget(self) -> None:
+        """Let the pages of the log go that were read so far; `FileBytes.forget`."""
+        if self._bytes is not None:
+            self._bytes.forget()
+
     def _use(self) -> None:
         if self._opened is not None:
             self._opened.use(self)

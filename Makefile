@@ -14,7 +14,7 @@ STAGES ?= look find check others spark
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types trace trace-kill mutants hostile columnar-diff kafka-reads authentic serve-fuzz serve-kills serve-bench spark-equal spark-kills spark-retries spark-damage bench-spark docs docs-check docs-serve coverage bench conform matrix package release-check ci clean
+.PHONY: help demo test lint types trace trace-kill mutants hostile columnar-diff kafka-reads authentic serve-fuzz serve-kills serve-bench spark-equal spark-reference spark-kills spark-retries spark-damage bench-spark docs docs-check docs-serve coverage bench conform matrix package release-check ci clean
 
 help: ## tell what there is
 	@echo 'usage: make TARGET'
@@ -102,6 +102,9 @@ serve-bench: $(VENV)/.dev ## how quick fetching is, against a real broker on the
 
 spark-equal: $(VENV)/.dev ## the data source for Spark and Spark's Kafka connector: the same rows (Java 17, Maven; minutes)
 	@$(BIN)/python tools/spark_equal.py --report reports/spark-equal.json $(ARGS)
+
+spark-reference: $(VENV)/.dev ## the data source for Spark and the reference: the same rows of 300 logs made by chance, and all of brokers
+	@$(BIN)/python tools/spark_reference.py --report reports/spark-reference.json $(ARGS)
 
 spark-kills: $(VENV)/.dev ## kill a stream eight times while its log grows and is deleted: is every record there once (minutes)
 	@$(BIN)/python tools/spark_kills.py --report reports/spark-kills.json $(ARGS)

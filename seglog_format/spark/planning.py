@@ -5,7 +5,7 @@ No log is read for it, only names, sizes and indexes; so that ten thousand segme
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -148,28 +148,37 @@ def pieces_of(
 
 
 def _is_too_old(segment: LogSegment, narrowed: Narrowed) -> bool:
-    """Whether the time index of a closed segment says that all of it is older than wanted."""
-    index = segment.time_index
-    return index is not None and bool(index.entries) and index.entries[-1].timestamp_ms < narrowed.from_timestamp_ms
+    """Whether the last entry in the time index of a closed segment says that all of it is older than wanted."""
+    if narrowed.from_timestamp_ms == INT64_MIN or segment.time_index is None:
+        return False
+    entries = segment.time_index.raw_entries()
+    return bool(entries) and entries[-1].timestamp_ms < narrowed.from_timestamp_ms
 
 
 def _bounded(piece: Piece, segment: LogSegment, narrowed: Narrowed) -> Piece:
-    """Without what lies before the first offset or time wanted, and behind the last offset, as the indexes tell."""
+    """Without what lies before the first offset or time wanted, and behind the last offset, as the indexes tell.
+
+    The offset index is searched as it is, and not read whole to see whether it is in order: what an entry leads to is
+    looked at, and the batch there tells its own offsets.
+    """
     lowest = piece.from_offset
-    if segment.time_index is not None:
+    if segment.time_index is not None and narrowed.from_timestamp_ms > INT64_MIN:
         lowest = max(lowest, segment.time_index.lookup(narrowed.from_timestamp_ms - 1).offset)
     index = segment.offset_index
     if index is None or (lowest <= segment.base_offset and piece.to_offset > segment.allowed.last):
         return piece
-    floor = index.lookup(lowest)
-    start = entry_start(segment, floor) if floor.position > 0 else None
+    entries = index.raw_entries()
+    number = bisect_right(entries, lowest, key=_offset)
+    start = entry_start(segment, entries[number - 1]) if number and entries[number - 1].position > 0 else None
     if start is not None:
-        piece = replace(piece, start=floor.position, previous=start - 1)
+        piece = replace(piece, start=entries[number - 1].position, previous=start - 1)
     # An entry of the index names the last offset of what was appended at its position (the first, before 2.0): what
     # is wanted may still stand there, and only the position after it is surely behind.
-    number = bisect_left(index.entries, piece.to_offset, key=_offset) + 1
-    if number < len(index.entries) and entry_start(segment, index.entries[number]) is not None:
-        piece = replace(piece, end=index.entries[number].position)
+    number = bisect_left(entries, piece.to_offset, key=_offset) + 1
+    if number < len(entries) and entries[number].position > piece.start:
+        behind = entry_start(segment, entries[number])
+        if behind is not None and (behind >= piece.to_offset or behind == segment.base_offset):
+            piece = replace(piece, end=entries[number].position)
     return piece
 
 
@@ -233,12 +242,12 @@ def _cut(piece: Piece, size: int, target: int) -> Iterator[Piece]:
 
 
 def _cut_at(piece: Piece, segment: LogSegment, size: int, target: int) -> Iterator[Piece]:
-    index = segment.offset_index
+    entries = () if segment.offset_index is None else segment.offset_index.raw_entries()
     end = piece.start + size
-    while index is not None:
-        number = bisect_left(index.entries, piece.start + target, key=_position)
-        entry = index.entries[number] if number < len(index.entries) else None
-        if entry is None or entry.position > end - target // 2:
+    while True:
+        number = bisect_left(entries, piece.start + target, key=_position)
+        entry = entries[number] if number < len(entries) else None
+        if entry is None or not piece.start < entry.position <= end - target // 2:
             break
         first = entry_start(segment, entry)
         if first is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import time
 from dataclasses import replace
@@ -97,6 +98,23 @@ def test_an_index_that_lies_loses_nothing(orders: Path, tmp_path: Path) -> None:
         index.write_bytes(bytes(data))
     assert len(offsets(tmp_path / "logs", splitBytes="2000")) == 440
     assert offsets(tmp_path / "logs", startingOffsets='{"orders": {"0": 333, "1": -2}}')[0] == (0, 333)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_index_in_any_order_loses_nothing(orders: Path, tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311
+    shutil.copytree(orders, tmp_path / "logs")
+    for index in (tmp_path / "logs").rglob("*.index"):
+        data = index.read_bytes()
+        slots = [data[at : at + 8] for at in range(0, len(data), 8)]
+        chance.shuffle(slots)
+        extra = [chance.randbytes(8) for _ in range(seed % 3)]
+        index.write_bytes(b"".join(slots + extra))
+    assert len(offsets(tmp_path / "logs", splitBytes="2000")) == 440
+    for low in range(0, 400, 23):
+        narrowed = replace(EVERYTHING, from_offset=low, to_offset=low + 11, partition_tests=(("EqualTo", False, (0,)),))
+        found = [row["offset"] for row in rows(read(tmp_path / "logs", ("offset",), narrowed, splitBytes="2000"))]
+        assert found == list(range(low, min(low + 11, 400)))
 
 
 @pytest.mark.parametrize("offset", [0, 1, 9, 10, 123, 398, 399])

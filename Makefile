@@ -14,7 +14,7 @@ STAGES ?= look find check others spark
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types trace trace-kill mutants hostile columnar-diff kafka-reads authentic serve-fuzz serve-kills serve-bench spark-equal spark-reference spark-kills spark-retries spark-damage bench-spark docs docs-check docs-serve coverage bench conform matrix package release-check ci clean
+.PHONY: help demo test lint types trace trace-kill mutants hostile fuzz bounds columnar-diff kafka-reads authentic serve-fuzz serve-kills serve-bench spark-equal spark-reference spark-kills spark-retries spark-damage bench-spark docs docs-check docs-serve coverage bench conform matrix package release-check ci clean
 
 help: ## tell what there is
 	@echo 'usage: make TARGET'
@@ -43,6 +43,11 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 $(VENV)/.spark: pyproject.toml | $(VENV)/.base
 	@echo 'Installing Spark, and a Java for machines without one, into $(VENV) (once, some minutes)'
 	@$(PIP) --editable '.[fast,spark]'
+	@touch $@
+
+$(VENV)/.fuzz: pyproject.toml | $(VENV)/.dev
+	@echo 'Installing a fuzzer into $(VENV) (once)'
+	@$(PIP) --editable '.[dev,fast,fuzz]'
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
@@ -84,6 +89,12 @@ mutants: $(VENV)/.dev ## put small faults into the package: does the conformance
 
 hostile: $(VENV)/.dev ## cut and change small inputs at every byte: nothing may escape but a FormatError (long)
 	@$(BIN)/python tools/hostile.py --report reports/hostile.json $(ARGS)
+
+fuzz: $(VENV)/.dev $(VENV)/.fuzz ## fuzz the columnar engine against the reference, guided by coverage (half an hour)
+	@$(BIN)/python tools/fuzz.py --keep --report reports/fuzz.json $(ARGS)
+
+bounds: $(VENV)/.dev ## run every kernel on hostile bytes with each load and store checked (long)
+	@$(BIN)/python tools/bounds.py --report reports/bounds.json $(ARGS)
 
 columnar-diff: $(VENV)/.dev ## read 20,000 logs with the columnar engine and the reference: is there a difference (long)
 	@$(BIN)/python tools/columnar_diff.py --report reports/columnar.json $(ARGS)

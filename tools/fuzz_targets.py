@@ -240,10 +240,10 @@ class Targets:
                 wanted = outcome(lambda: map(row_of, partition.records(**shared)))
             layout = "binary" if option & 4 else "view"
             found = outcome(lambda: rows_of(partition.scan(COLUMNS, batch_rows=8, layout=layout, **shared)))
-            columns = outcome(lambda: partition.scan(ENTRY_COLUMNS, batch_rows=8, **shared))
-            if [len(found[0]), found[1]] != [sum(part.num_rows for part in columns[0]), columns[1]]:
-                hold("columns of entries", columns, found)
-            return hold("rows", found, wanted) + str(columns)[-40:]
+            narrow = outcome(lambda: partition.scan((*ENTRY_COLUMNS, "key"), batch_rows=8, **shared))
+            keys = [key for part in narrow[0] for key in part.column("key").to_pylist()]
+            hold("keys beside columns of entries", (keys, narrow[1]), ([row[2] for row in found[0]], found[1]))
+            return hold("rows", found, wanted) + str([part.to_pylist() for part in narrow[0]])[-60:]
 
     def objects(self, data: bytes, option: int) -> str:
         """Records as objects. Options as for `scan`."""

@@ -93,8 +93,9 @@ class _Columns:
         bounds = np.frombuffer(ends, np.int64, len(column) + 1, 8 * column.offset) if len(column) else np.zeros(1)
         self._place(number, bounds.astype(np.int64, copy=False))
         self._place(number + 2, np.frombuffer(data, np.uint8) if data is not None and data.size else NO_BYTES)
-        self._place(number + 4, column.is_valid().cast(pa.uint8()).to_numpy(zero_copy_only=False))
-        if len(column) and int(np.diff(bounds).max()) > MAX_SIZE:
+        if column.null_count:
+            self._place(number + 4, column.is_valid().cast(pa.uint8()).to_numpy(zero_copy_only=False))
+        if bounds[-1] - bounds[0] > MAX_SIZE and int(np.diff(bounds).max()) > MAX_SIZE:
             msg = f"a key, value or header of more than {MAX_SIZE} bytes"
             raise UsageError(msg)
 
@@ -119,8 +120,10 @@ def _column(table: pa.Table, name: str, kind: pa.DataType) -> pa.Array:
     """A column in one piece; nulls where there is none."""
     if name not in table.column_names:
         return pa.nulls(table.num_rows, kind)
-    whole = table.column(name).cast(kind).combine_chunks()
-    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
+    column = table.column(name)
+    column = column if column.type == kind else column.cast(kind)
+    # one chunk is taken as it is: put together, it would be copied
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([pa.nulls(0, kind), *column.chunks])
 
 
 def _offsets(table: pa.Table, base_offset: int) -> Numbers:
@@ -128,7 +131,7 @@ def _offsets(table: pa.Table, base_offset: int) -> Numbers:
         return np.arange(base_offset, base_offset + table.num_rows, dtype=np.int64)
     column = _column(table, "offset", pa.int64())
     offsets: Numbers = column.to_numpy(zero_copy_only=False)
-    if column.null_count or (len(offsets) and (offsets[0] < 0 or (np.diff(offsets) <= 0).any())):
+    if column.null_count or (len(offsets) and (offsets[0] < 0 or (offsets[1:] <= offsets[:-1]).any())):
         msg = "offsets of records are 0 or more and strictly increase (SEG-REC-013)"
         raise UsageError(msg)
     return offsets

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 # -- where columns stand: pairs of address and size -----------------------------------------------------------------
 OFFSETS, TIMESTAMPS, KEYS, VALUES, HEADER_ENDS, HEADER_KEYS, HEADER_VALUES = 0, 2, 4, 10, 16, 18, 24
-"""Each column of bytes takes three: where each value ends, behind a 0; the bytes; and one byte each, 0 for null."""
+"""Each column of bytes takes three: where each value ends, behind a 0; the bytes; and one byte each, 0 for null, or
+nothing where there is no null."""
 PLACES: Final = 30
 
 # -- the state ------------------------------------------------------------------------------------------------------
@@ -115,20 +116,29 @@ def put_field(out: Region, at: int, value: int, size: int) -> None:
 
 
 @inlined
-def value_at(places: Numbers, column: int, row: int) -> tuple[int, int]:
-    """Where a value of a column of bytes starts, and its size; -1: null."""
-    ends = (places[column], places[column + 1])
-    start, end = load_64(ends, 8 * row), load_64(ends, 8 * row + 8)
-    is_there = load_u8((places[column + 4], places[column + 5]), row)
-    return start, end - start if is_there else -1
+def column_at(places: Numbers, column: int) -> tuple[Region, Region, Region]:
+    """The three parts of a column of bytes, taken out once: every store would have them loaded again."""
+    return (
+        (places[column], places[column + 1]),
+        (places[column + 2], places[column + 3]),
+        (places[column + 4], places[column + 5]),
+    )
 
 
 @inlined
-def put_value(out: Region, at: int, places: Numbers, column: int, start: int, size: int) -> int:
+def value_at(column: tuple[Region, Region, Region], row: int) -> tuple[int, int]:
+    """Where a value of a column of bytes starts, and its size; -1: null."""
+    ends, _, valid = column
+    start, end = load_64(ends, 8 * row), load_64(ends, 8 * row + 8)
+    return start, end - start if valid[1] == 0 or load_u8(valid, row) else -1
+
+
+@inlined
+def put_value(out: Region, at: int, column: tuple[Region, Region, Region], start: int, size: int) -> int:
     """Write a size and as many bytes; where they end."""
     at = put_number(out, at, size)
     if size > 0:
-        copy_run(out, at, (places[column + 2], places[column + 3]), start, size)
+        copy_run(out, at, column[1], start, size)
         at += size
     return at
 
@@ -142,10 +152,10 @@ def sized(size: int) -> int:
 @helper
 def headers_size(places: Numbers, first: int, last: int) -> int:
     """Bytes of some headers."""
-    size = 0
+    size, keys, values = 0, column_at(places, HEADER_KEYS), column_at(places, HEADER_VALUES)
     for header in range(first, last):
-        _, key_size = value_at(places, HEADER_KEYS, header)
-        _, value_size = value_at(places, HEADER_VALUES, header)
+        _, key_size = value_at(keys, header)
+        _, value_size = value_at(values, header)
         size += sized(key_size) + sized(value_size)
     return size
 
@@ -153,11 +163,12 @@ def headers_size(places: Numbers, first: int, last: int) -> int:
 @helper
 def put_headers(out: Region, at: int, places: Numbers, first: int, last: int) -> int:
     """Write headers; where they end."""
+    keys, values = column_at(places, HEADER_KEYS), column_at(places, HEADER_VALUES)
     for header in range(first, last):
-        start, size = value_at(places, HEADER_KEYS, header)
-        at = put_value(out, at, places, HEADER_KEYS, start, size)
-        start, size = value_at(places, HEADER_VALUES, header)
-        at = put_value(out, at, places, HEADER_VALUES, start, size)
+        start, size = value_at(keys, header)
+        at = put_value(out, at, keys, start, size)
+        start, size = value_at(values, header)
+        at = put_value(out, at, values, start, size)
     return at
 
 
@@ -179,6 +190,8 @@ def encode_rows(places: Numbers, counts: Numbers, state: Numbers, out: Bytes) ->
     target, room_end = region(out), len(out) - SLACK
     offsets, times = (places[OFFSETS], places[OFFSETS + 1]), (places[TIMESTAMPS], places[TIMESTAMPS + 1])
     header_ends = (places[HEADER_ENDS], places[HEADER_ENDS + 1])
+    keys, values = column_at(places, KEYS), column_at(places, VALUES)
+    max_size, is_cut_by_size = state[MAX_SIZE], len(counts) == 0
     row, at = state[ROW], 0
     state[USED] = 0
     while row < state[ROWS]:
@@ -189,15 +202,15 @@ def encode_rows(places: Numbers, counts: Numbers, state: Numbers, out: Bytes) ->
         at += BATCH_HEADER_SIZE
         while row < stop:
             offset_delta, timestamp = load_64(offsets, 8 * row) - first_offset, load_64(times, 8 * row)
-            key, key_size = value_at(places, KEYS, row)
-            value, value_size = value_at(places, VALUES, row)
+            key, key_size = value_at(keys, row)
+            value, value_size = value_at(values, row)
             header, last_header = load_64(header_ends, 8 * row), load_64(header_ends, 8 * row + 8)
             size = 1 + number_size(timestamp - first_time) + number_size(offset_delta)
             size += sized(key_size) + sized(value_size) + number_size(last_header - header)
             if last_header > header:
                 size += headers_size(places, header, last_header)
             is_first, whole = row == first, at - start + number_size(size) + size
-            if not is_first and len(counts) == 0 and (whole > state[MAX_SIZE] or offset_delta > MAX_DELTA):
+            if not is_first and is_cut_by_size and (whole > max_size or offset_delta > MAX_DELTA):
                 break
             if start + whole > room_end:
                 return True
@@ -205,8 +218,8 @@ def encode_rows(places: Numbers, counts: Numbers, state: Numbers, out: Bytes) ->
             store_8(target, at, 0)
             at = put_number(target, at + 1, timestamp - first_time)
             at = put_number(target, at, offset_delta)
-            at = put_value(target, at, places, KEYS, key, key_size)
-            at = put_value(target, at, places, VALUES, value, value_size)
+            at = put_value(target, at, keys, key, key_size)
+            at = put_value(target, at, values, value, value_size)
             at = put_number(target, at, last_header - header)
             if last_header > header:
                 at = put_headers(target, at, places, header, last_header)

@@ -37,8 +37,11 @@ def first_not_older(reader: LogReader, timestamp_ms: int, log_start_offset: int)
         FormatError: damage was met before such a record.
     """
     for segment in reader.segments_from(log_start_offset):
+        is_last = segment is reader.segments[-1]
+        if reader.trust_indexes and not is_last and is_older(segment, timestamp_ms):
+            continue
         batches = (
-            _trusted_candidates(reader, segment, timestamp_ms, log_start_offset, is_last=segment is reader.segments[-1])
+            _trusted_candidates(reader, segment, timestamp_ms, log_start_offset, is_last=is_last)
             if reader.trust_indexes and segment.time_index is not None and segment.time_index.entries
             else _proven_candidates(reader, segment, timestamp_ms, log_start_offset)
         )
@@ -46,6 +49,15 @@ def first_not_older(reader: LogReader, timestamp_ms: int, log_start_offset: int)
             if found.timestamp_ms >= timestamp_ms:
                 return found
     return None
+
+
+def is_older(segment: LogSegment, timestamp_ms: int) -> bool:
+    """Whether a closed segment is older than a timestamp, going by the last entry of its time index, as brokers do.
+
+    The index is not read to see whether it is in order: with many segments that would be all the work.
+    """
+    entries = () if segment.time_index is None else segment.time_index.raw_entries()
+    return bool(entries) and entries[-1].timestamp_ms < timestamp_ms
 
 
 def _visible(batches: Iterable[RecordBatch], log_start_offset: int) -> Iterator[TimestampOffset]:

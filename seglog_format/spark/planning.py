@@ -14,6 +14,7 @@ from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.log.listing import SegmentFiles
 from seglog_format.log.segment import LogSegment
+from seglog_format.log.timestamps import is_older
 from seglog_format.model import INT64_MAX, Frame
 from seglog_format.spark.discovery import choose, find_replicas
 from seglog_format.spark.filters import EVERYTHING, INT64_MIN, Narrowed
@@ -148,11 +149,7 @@ def pieces_of(
 
 
 def _is_too_old(segment: LogSegment, narrowed: Narrowed) -> bool:
-    """Whether the last entry in the time index of a closed segment says that all of it is older than wanted."""
-    if narrowed.from_timestamp_ms == INT64_MIN or segment.time_index is None:
-        return False
-    entries = segment.time_index.raw_entries()
-    return bool(entries) and entries[-1].timestamp_ms < narrowed.from_timestamp_ms
+    return narrowed.from_timestamp_ms > INT64_MIN and is_older(segment, narrowed.from_timestamp_ms)
 
 
 def _bounded(piece: Piece, segment: LogSegment, narrowed: Narrowed) -> Piece:

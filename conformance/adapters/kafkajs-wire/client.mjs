@@ -1,0 +1,41 @@
+// kafkajs: a consumer in a group of its own that reads a partition to its end.
+import { createRequire } from 'node:module'
+import { hexed, serve } from './serving.mjs'
+import { consumed, failure, fetchMilliseconds, mostSize } from './consuming.mjs'
+
+const require = createRequire(import.meta.url)
+const { Kafka, logLevel } = require('kafkajs')
+
+async function decode ({ place }, delivered) {
+  const records = []
+  delivered.push({ records })
+  const kafka = new Kafka({ clientId: 'suite', brokers: [place.bootstrap], logLevel: logLevel.NOTHING, retry: { retries: 0 } })
+  const consumer = kafka.consumer({
+    groupId: place.topic, readUncommitted: true, maxWaitTimeInMs: fetchMilliseconds, maxBytes: mostSize,
+    maxBytesPerPartition: mostSize, rebalanceTimeout: 1000, retry: { retries: 0, restartOnFailure: async () => false }
+  })
+  const failed = failure(report => consumer.on(consumer.events.CRASH, event => report(event.payload.error)))
+  await consumer.connect()
+  try {
+    await consumer.subscribe({ topic: place.topic, fromBeginning: true })
+    await consumer.run({ autoCommit: false, eachMessage: async ({ message }) => { records.push(record(message)) } })
+    await consumed(place, records, failed)
+    return { batches: delivered }
+  } finally {
+    await consumer.disconnect()
+  }
+}
+
+function record (one) {
+  const headers = Object.entries(one.headers ?? {}).flatMap(([key, values]) =>
+    (Array.isArray(values) ? values : [values]).map(value => [hexed(Buffer.from(key)), hexed(value)]))
+  return { offset: String(one.offset), timestamp: String(one.timestamp ?? -1), key: hexed(one.key), value: hexed(one.value), headers }
+}
+
+serve({
+  name: 'kafkajs, Consumer', version: require('kafkajs/package.json').version, language: 'JavaScript',
+  homepage: 'https://github.com/tulios/kafkajs', issues: 'https://github.com/tulios/kafkajs/issues'
+}, {
+  magic: [0, 1, 2], codec: ['none', 'gzip'], crc: false, control: 'hidden', headers: 'unordered', batchMeta: false,
+  bytesKeys: false, partialTail: false
+}, { decode })

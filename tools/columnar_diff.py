@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import platform
 import random
 import sys
@@ -109,40 +110,41 @@ def run_of(seeds: range) -> list[str]:
         return [text for seed in seeds for text in differences(directory, seed)]
 
 
-def all_differences(seeds: range, workers: int) -> Iterator[str]:
-    """Differences in all logs, as they are found; not many more than anyone wants to read."""
+def of_many(seeds: range, workers: int, minutes: float) -> tuple[int, list[str]]:
+    """How many logs were compared in a time, and the differences; not many more of these than anyone wants to read."""
     parts = [seeds[start : start + PART] for start in range(0, len(seeds), PART)]
-    count = 0
+    end, logs, found = time.monotonic() + 60 * minutes, 0, []
     with ProcessPoolExecutor(workers) as pool:
-        for number, found in enumerate(pool.map(run_of, parts), 1):
-            yield from found
-            count += len(found)
-            print(f"{min(number * PART, len(seeds)):,} logs, {count} differences", file=sys.stderr, flush=True)
-            if count >= MAX_DIFFERENCES:
+        for part, differences in zip(parts, pool.map(run_of, parts), strict=True):
+            found += differences
+            logs += len(part)
+            print(f"{logs:,} logs, {len(found)} differences", file=sys.stderr, flush=True)
+            if len(found) >= MAX_DIFFERENCES or time.monotonic() >= end:
                 pool.shutdown(cancel_futures=True)
-                return
+                break
+    return logs, found
 
 
 def main() -> int:
     """Compare as many logs as asked for."""
     parser = argparse.ArgumentParser(description="compare the columnar engine with the reference")
     parser.add_argument("--logs", type=int, default=20_000)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="compare no further logs after these")
     parser.add_argument("--seed", type=int, default=0, help="of the first log")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
     started = time.monotonic()
-    seeds = range(options.seed, options.seed + options.logs)
-    found = list(all_differences(seeds, options.workers))
+    logs, found = of_many(range(options.seed, options.seed + options.logs), options.workers, options.minutes)
     result = {
-        "command": f"python tools/columnar_diff.py --logs {options.logs} --seed {options.seed}",
+        "command": f"python tools/columnar_diff.py --logs {logs} --seed {options.seed}",
         "versions": {name: version(name) for name in ("seglog-format", "numba", "numpy", "pyarrow")},
         "machine": {
             "system": platform.system(),
             "architecture": platform.machine(),
             "python": platform.python_version(),
         },
-        "logs": options.logs,
+        "logs": logs,
         "firstSeed": options.seed,
         "differences": found,
         "seconds": round(time.monotonic() - started, 1),

@@ -3,6 +3,10 @@
 Each directory has one to three kinds of damage, at places that chance chooses. What is left intact is known without any
 reader of ours: it is every batch whose bytes were not touched. ``failfast`` has to name a file, ``dropcorrupt`` has to
 give exactly the intact records, ``permissive`` the same and a mark, and Spark has to live on.
+
+Each directory is read in each mode by the tasks that Spark would run, cut small. Then Spark itself reads all of them in
+the two modes that pass over damage, and some of them in the one that refuses: after each refusal it starts its Python
+anew, which takes seconds.
 """
 
 from __future__ import annotations
@@ -18,11 +22,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format import LogConfig, PartitionWriter, new_record
-from seglog_format.cli.version import VERSION
-from seglog_format.codec.build import build_batch, sealed
-from seglog_format.codec.framing import walk
-from seglog_format.model import CompressionCodec
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "tests" / name) for name in ("spark", ".")]
+from readers import read  # type: ignore[import-not-found]  # noqa: E402
+
+from seglog_format import LogConfig, PartitionWriter, new_record  # noqa: E402
+from seglog_format.cli.version import VERSION  # noqa: E402
+from seglog_format.codec.build import build_batch, sealed  # noqa: E402
+from seglog_format.codec.framing import walk  # noqa: E402
+from seglog_format.model import CompressionCodec  # noqa: E402
+from seglog_format.spark.executing import ReadError  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -34,6 +42,8 @@ EPOCH_END: Final = 16
 BATCHES: Final = 24
 LARGEST: Final = 12
 SHOWN: Final = 20
+SPLIT: Final = "1k"
+"""So small that segments are cut."""
 CODECS: Final = tuple(CompressionCodec)
 
 
@@ -45,16 +55,28 @@ class Log:
         parts: bytes, and the offsets of the records in them; None where they are intact no longer.
         is_told: whether ``failfast`` has something to say; the end of a log that was cut short is no damage.
         kinds: of damage.
+        is_last: whether no segment follows.
     """
 
     parts: list[tuple[bytes, range | None]]
+    is_last: bool = False
     is_told: bool = False
     kinds: list[str] = field(default_factory=list)
 
+    def allows(self, kind: Callable[[random.Random, Log], None]) -> bool:
+        """Whether there is something left for a kind of damage, and it is known what is to be told of it."""
+        if kind is cut:
+            return self.parts[-1][1] is not None
+        is_alone = len(self.parts) == 1
+        return any(offsets is not None for _, offsets in self.parts) and not (
+            is_alone and kind not in {flip, magic, codec}
+        )
+
     def spoil(self, number: int, data: bytes) -> None:
-        """Put something else in the place of a batch."""
+        """Put something else in the place of a batch; a last one that claims more than is there is as one cut short."""
         self.parts[number] = (data, None)
-        self.is_told = True
+        claims = PREFIX + int.from_bytes(data[8:PREFIX], "big", signed=True)
+        self.is_told |= not (self.is_last and number == len(self.parts) - 1 and claims > len(data))
 
 
 def flip(dice: random.Random, log: Log) -> None:
@@ -153,10 +175,10 @@ def make(root: Path, seed: int) -> Case:
     logs = sorted(path for path in directory.glob("*.log") if path.stat().st_size)
     path = dice.choice(logs)
     data = path.read_bytes()
-    log = Log([(bytes(frame.data), range(*_offsets(frame.header))) for frame in walk(data)])
+    log = Log([(bytes(frame.data), range(*_offsets(frame.header))) for frame in walk(data)], is_last=path == logs[-1])
     kinds = [kind for kind in dice.sample(KINDS, dice.choice((1, 1, 2, 3))) if kind is not cut or path == logs[-1]]
     for kind in sorted(kinds or [flip], key=lambda each: each is cut):
-        if len(log.parts) > 1 or kind in {flip, magic, codec}:
+        if log.allows(kind):
             kind(dice, log)
             log.kinds.append(kind.__name__)
     path.write_bytes(b"".join(part for part, _ in log.parts))
@@ -201,8 +223,24 @@ class Judge:
 
     def read(self, mode: str, columns: str, **options: str) -> DataFrame:
         """The directories in a mode."""
-        reader = self._spark.read.format("seglog").options(mode=mode, splitBytes="1k", **options)
+        reader = self._spark.read.format("seglog").options(mode=mode, **options)
         return reader.schema(columns).load(str(self._root))
+
+    def task_by_task(self, case: Case) -> None:
+        """Every mode, without a session."""
+        options = {"subscribe": case.topic, "splitBytes": SPLIT}
+        try:
+            found: Any = read(self._root, ("offset", "value"), mode="failfast", **options).num_rows
+        except ReadError as error:
+            found = refusal(case, error)
+        self._expect(case, "failfast", "refused" if case.is_told else len(case.intact), found)
+        rows = read(self._root, ("offset", "value"), mode="dropcorrupt", **options).to_pylist()
+        self._expect(case, "dropcorrupt", sorted(case.intact), sorted(row["offset"] for row in rows))
+        rows = read(self._root, ("offset", "value", "_corrupt"), mode="permissive", **options).to_pylist()
+        intact = sorted(row["offset"] for row in rows if row["_corrupt"] is None)
+        self._expect(case, "permissive", sorted(case.intact), intact)
+        if case.is_told:
+            self._expect(case, "permissive: a mark", expected=True, found=len(intact) < len(rows))
 
     def all_at_once(self, cases: Iterable[Case]) -> None:
         """The modes that pass over damage, over all directories in one query each."""
@@ -219,17 +257,17 @@ class Judge:
                 marks[row["topic"]] += 1
         for case in cases:
             for mode, rows in (("dropcorrupt", dropped), ("permissive", marked)):
-                self._expect(case, f"{mode}: records", sorted(case.intact), sorted(rows[case.topic]))
+                self._expect(case, f"{mode} through Spark", sorted(case.intact), sorted(rows[case.topic]))
             if case.is_told:
-                self._expect(case, "permissive: a mark", expected=True, found=marks[case.topic] > 0)
+                self._expect(case, "permissive: a mark through Spark", expected=True, found=marks[case.topic] > 0)
 
     def fail_fast(self, case: Case) -> None:
         """The mode that refuses."""
         try:
             found: Any = self.read("failfast", "offset long, value binary", subscribe=case.topic).count()
         except Exception as error:  # noqa: BLE001 - whatever Spark makes of it
-            found = "refused" if f"{case.topic}-0/0" in str(error) and "SEG-" in str(error) else str(error)[:300]
-        self._expect(case, "failfast", "refused" if case.is_told else len(case.intact), found)
+            found = refusal(case, error)
+        self._expect(case, "failfast through Spark", "refused" if case.is_told else len(case.intact), found)
 
     def _expect(self, case: Case, what: str, expected: object, found: object) -> None:
         self.counts[what] += 1
@@ -238,12 +276,20 @@ class Judge:
             self.failures.append(f"{case.topic} ({', '.join(case.kinds)}): {what}: {text}")
 
 
-def run(spark: SparkSession, root: Path, count: int, seed: int) -> dict[str, Any]:
-    """Damage directories and read them."""
+def refusal(case: Case, error: Exception) -> str:
+    """``refused`` where the text names file and requirement, else the text."""
+    return "refused" if f"{case.topic}-0/0" in str(error) and "SEG-" in str(error) else str(error)[:300]
+
+
+def run(spark: SparkSession, root: Path, count: int, seed: int, refusals: int = 2**31) -> dict[str, Any]:
+    """Damage directories and read them; so many of them through Spark in the mode that refuses."""
     cases = [make(root / "logs", seed * 10**6 + number) for number in range(count)]
     judge = Judge(spark, root / "logs")
-    judge.all_at_once(cases)
     for case in cases:
+        judge.task_by_task(case)
+    print(dict(judge.counts), judge.failures, file=sys.stderr, flush=True)
+    judge.all_at_once(cases)
+    for case in cases[:refusals]:
         judge.fail_fast(case)
     alive = spark.range(10).selectExpr("sum(id)").collect()[0][0] == sum(range(10))
     return {
@@ -261,15 +307,20 @@ def main() -> int:
     """Run and report; the exit status is 1 where something was not as it has to be."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--refusals", type=int, default=10, help="directories that Spark reads in mode failfast")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
     from seglog_format.spark import session  # noqa: PLC0415 - tests bring their own
 
-    settings = {"spark.log.level": "OFF", "spark.python.authenticate.socketTimeout": "600s"}
+    settings = {
+        "spark.log.level": "OFF",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.python.authenticate.socketTimeout": "600s",
+    }
     with tempfile.TemporaryDirectory(prefix="spark-damage-") as root:
         spark = session("spark-damage", master="local[2]", settings=settings)
-        found = run(spark, Path(root), options.count, options.seed)
+        found = run(spark, Path(root), options.count, options.seed, options.refusals)
         spark.stop()
     report = {"command": f"make spark-damage (--count {options.count})", "seglog_format": VERSION, **found}
     report |= {"cores": os.cpu_count(), "load_average": round(os.getloadavg()[0], 1)}

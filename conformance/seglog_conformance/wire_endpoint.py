@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Self
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError
 from seglog_format.log.partition import open_partition
+from seglog_format.model import INT64_MAX
 from seglog_format.serve.catalog import Catalog, CatalogOptions, Topic
 from seglog_format.serve.served_partition import Fetched, LogRange, ServedPartition, Source
 from seglog_format.serve.server import Server
@@ -67,8 +69,13 @@ class WatchedPartition(ServedPartition):
             self._note(offset)
             if self._is_over:
                 end = max(self._end, offset)
-                return Fetched(LogRange(0, end, end), None, () if is_committed_only else None)
-        return super().fetch(offset, max_bytes, is_committed_only=is_committed_only, is_first=is_first)
+                return Fetched(_held(LogRange(0, end, end)), None, () if is_committed_only else None)
+        found = super().fetch(offset, max_bytes, is_committed_only=is_committed_only, is_first=is_first)
+        return replace(found, log=_held(found.log))
+
+    def log_range(self, *, is_committed_only: bool) -> LogRange:
+        """As it is; see there."""
+        return _held(super().log_range(is_committed_only=is_committed_only))
 
     def _note(self, offset: int) -> None:
         if self._is_over:
@@ -135,6 +142,11 @@ class Endpoint:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._server.stop()
+
+
+def _held(log: LogRange) -> LogRange:
+    """A range that can be told; behind the greatest offset there is none."""
+    return LogRange(log.start, min(log.end, INT64_MAX), min(log.stable, INT64_MAX))
 
 
 def _nobody(_finding: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Self
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Final, Self
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError
 from seglog_format.log.partition import open_partition
-from seglog_format.model import INT64_MAX
 from seglog_format.serve.catalog import Catalog, CatalogOptions, Topic
 from seglog_format.serve.served_partition import Fetched, LogRange, ServedPartition, Source
 from seglog_format.serve.server import Server
@@ -69,13 +67,8 @@ class WatchedPartition(ServedPartition):
             self._note(offset)
             if self._is_over:
                 end = max(self._end, offset)
-                return Fetched(_held(LogRange(0, end, end)), None, () if is_committed_only else None)
-        found = super().fetch(offset, max_bytes, is_committed_only=is_committed_only, is_first=is_first)
-        return replace(found, log=_held(found.log))
-
-    def log_range(self, *, is_committed_only: bool) -> LogRange:
-        """As it is; see there."""
-        return _held(super().log_range(is_committed_only=is_committed_only))
+                return Fetched(LogRange(0, end, end), None, () if is_committed_only else None)
+        return super().fetch(offset, max_bytes, is_committed_only=is_committed_only, is_first=is_first)
 
     def _note(self, offset: int) -> None:
         if self._is_over:
@@ -142,11 +135,6 @@ class Endpoint:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._server.stop()
-
-
-def _held(log: LogRange) -> LogRange:
-    """A range that can be told; behind the greatest offset there is none."""
-    return LogRange(log.start, min(log.end, INT64_MAX), min(log.stable, INT64_MAX))
 
 
 def _nobody(_finding: str) -> None:

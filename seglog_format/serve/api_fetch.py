@@ -178,13 +178,13 @@ def _fetched_partition(
 
 
 def _fetch_fields(number: int, error: ErrorCode, found: Fetched) -> dict[str, object]:
-    aborted = found.aborted
+    aborted, log = found.aborted, found.log.told
     return {
         "partition_index": number,
         "error_code": error,
-        "high_watermark": found.log.end,
-        "last_stable_offset": found.log.stable,
-        "log_start_offset": found.log.start,
+        "high_watermark": log.end,
+        "last_stable_offset": log.stable,
+        "log_start_offset": log.start,
         "aborted_transactions": None if aborted is None else map(_aborted_fields, aborted),
         "records": b"" if found.records is None else found.records,
     }

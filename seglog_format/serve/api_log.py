@@ -77,7 +77,7 @@ def _find(served: ServedPartition, timestamp_ms: int, *, is_committed_only: bool
         served.look_again()
     if timestamp_ms == LATEST_TIMESTAMP:
         log = served.log_range(is_committed_only=is_committed_only)
-        return TimestampOffset(NO_TIMESTAMP, log.stable)
+        return TimestampOffset(NO_TIMESTAMP, log.told.stable)
     if timestamp_ms < -5:  # noqa: PLR2004 - what is below has a meaning for tiered logs only
         return None
     found = served.offset_for_timestamp(timestamp_ms)
@@ -124,7 +124,7 @@ def _end_of_epoch(catalog: Catalog, served: ServedPartition, epoch: int) -> tupl
     if epoch < 0 or not starts or epoch > starts[-1].epoch:
         return UNKNOWN_EPOCH, UNKNOWN_OFFSET
     if epoch == starts[-1].epoch:
-        return epoch, served.log_range(is_committed_only=False).end
+        return epoch, served.log_range(is_committed_only=False).told.end
     following = next(each for each in starts if each.epoch > epoch)
     floor = max((each.epoch for each in starts if each.epoch <= epoch), default=epoch)
     return floor, following.start_offset

@@ -39,6 +39,11 @@ class LogRange:
     end: int
     stable: int
 
+    @property
+    def told(self) -> LogRange:
+        """As an answer can tell it: its fields hold no offset behind the greatest."""
+        return LogRange(self.start, min(self.end, INT64_MAX), min(self.stable, INT64_MAX))
+
 
 @dataclass(frozen=True, slots=True)
 class Fetched:

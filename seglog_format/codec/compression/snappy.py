@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import cramjam
 
@@ -20,7 +20,15 @@ BLOCK_HEADER_SIZE: Final[int] = XerialBlock.sizeof()
 MAX_EXPANSION: Final = 22
 """More than a block can grow: its densest element is three bytes that stand for 64."""
 
-ERRORS: Final = (*LIBRARY_ERRORS, cramjam.DecompressionError)
+SHORT_LITERAL: Final = 60
+"""Literals of more bytes have their size behind the tag."""
+COPY_SIZES: Final = (0, 2, 3, 5)
+"""Bytes of a copy, by kind."""
+LONG_TAILS: Final = ((b"\xf0\x00", 1), (b"\xf0\x01", 2), (b"\xf4\x00\x00", 1))
+"""Tag and size in front of a literal that ends fewer than four bytes behind its tag, and how many bytes it has."""
+
+REFUSED: Final = cramjam.DecompressionError
+ERRORS: Final = (*LIBRARY_ERRORS, REFUSED)
 
 
 def expand(data: memoryview, output: Output, at: Location) -> int:
@@ -92,8 +100,56 @@ def _expand_block(block: memoryview, output: Output) -> bool:
         if not len(block) or claimed > len(block) * MAX_EXPANSION:
             return False
         output.reserve(claimed)
-        content = cramjam.snappy.decompress_raw(block)
+        content = _content(block)
     except ERRORS:
         return False
     output.append(memoryview(content))
     return True
+
+
+def _content(block: memoryview) -> Any:  # noqa: ANN401 - a buffer of the library
+    """What a block decompresses to.
+
+    The library wants four bytes behind the tag of a literal whose size does not stand in the tag. So it refuses a block
+    that ends with such a literal of one or two bytes. Kafka's reads it: the literal is tried with its size in the tag.
+
+    Raises:
+        DecompressionError: the block is damaged.
+    """
+    try:
+        return cramjam.snappy.decompress_raw(block)
+    except REFUSED:
+        plain = _with_plain_tail(bytes(block))
+        if plain is None:
+            raise
+    return cramjam.snappy.decompress_raw(plain)
+
+
+def _with_plain_tail(block: bytes) -> bytes | None:
+    """A block that ends with a literal of one or two bytes behind a size of its own, with that size in the tag instead.
+
+    None for any other block.
+    """
+    for head, size in LONG_TAILS:
+        start = len(block) - len(head) - size
+        if start > 0 and block.startswith(head, start) and _element_starts_at(block, start):
+            return block[:start] + bytes([(size - 1) << 2]) + block[-size:]
+    return None
+
+
+def _element_starts_at(block: bytes, place: int) -> bool:
+    """Whether the elements of a block, each as long as its tag says, lead to a position."""
+    position = 0
+    while position < place and block[position] & 0x80:  # the decompressed size
+        position += 1
+    position += 1
+    while position < place:
+        tag = block[position]
+        if tag & 3:
+            position += COPY_SIZES[tag & 3]
+        elif tag >> 2 < SHORT_LITERAL:
+            position += 2 + (tag >> 2)
+        else:
+            count = (tag >> 2) - SHORT_LITERAL + 1
+            position += 2 + count + int.from_bytes(block[position + 1 : position + 1 + count], "little")
+    return position == place

@@ -13,11 +13,7 @@ bits  meaning
 
 from __future__ import annotations
 
-import ctypes
-import hashlib
-import mmap
 import struct
-import sys
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
@@ -26,25 +22,22 @@ import google_crc32c
 import numpy as np
 import pyarrow as pa
 import xxhash
+from fuzz_codecs import libraries, lz4, snappy
+from fuzz_judging import LIMIT, LOG, SMALL_LIMIT, hold, outcome
 
 from seglog_format.checks import verify_log
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.checksum import crc32
 from seglog_format.codec.compress import compress
-from seglog_format.codec.compression import decompress
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.encode import encode_batch
 from seglog_format.codec.framing import walk
-from seglog_format.columnar import plan as names
 from seglog_format.columnar.batch_table import batch_table, sound_size
 from seglog_format.columnar.clear import Clearing
-from seglog_format.columnar.copying import SLACK
 from seglog_format.columnar.encode import BatchFields, encode
-from seglog_format.columnar.expand import Expander, zstd_bound
 from seglog_format.columnar.index_volume import ColumnarVolume
 from seglog_format.columnar.ranges import next_range, position_of
-from seglog_format.columnar.sections import expand_ahead, no_sections
-from seglog_format.errors import FormatError, Location
+from seglog_format.errors import FormatError
 from seglog_format.lifecycle.broker_scan_at_volume import broker_scan_with
 from seglog_format.lifecycle.index_build import IndexedOffset
 from seglog_format.lifecycle.index_settings import IndexSettings
@@ -59,59 +52,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from seglog_format.columnar.arrays import Bytes
     from seglog_format.lifecycle.volume import Volume
     from seglog_format.log.partition import Partition
     from seglog_format.model import Message
 
-LIMIT: Final = 2**18
-"""Bytes that one entry may decompress to; a few inputs ask for less."""
-SMALL_LIMIT: Final = 150
 SEALED: Final = 0x08
 COLUMNS: Final = ("offset", "timestamp", "key", "value", "headers")
 ENTRY_COLUMNS: Final = ("position", "codec", "timestamp_type", "sequence", "is_transactional", "batch_offset")
 ENGINE: Final = ColumnarVolume()
-OUTCOME = tuple[list[Any], str]
-ROOM: Final = 2**16
-"""Bytes of a decompressed block in the targets of a codec."""
-CANARY: Final = 0xA5
-
-
-class DifferenceError(Exception):
-    """Engine and reference, or a library, do not agree."""
-
-
-# Memory that ends where it may not be read
-
-
-class Guarded:
-    """Some bytes that end where a page begins that nobody may touch: whoever goes on behind them, ends the process.
-
-    Where a page cannot be taken away, they are like any others.
-    """
-
-    def __init__(self, size: int) -> None:
-        whole = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
-        self._pages = mmap.mmap(-1, whole + mmap.PAGESIZE)
-        self._bytes = np.frombuffer(self._pages, np.uint8)[:whole]
-        if sys.platform == "linux":
-            ctypes.CDLL(None).mprotect(ctypes.c_void_p(self._bytes.ctypes.data + whole), mmap.PAGESIZE, 0)
-
-    def last(self, size: int) -> Bytes:
-        """The last so many bytes."""
-        return self._bytes[len(self._bytes) - size :]
-
-    def holding(self, data: bytes) -> memoryview:
-        """The bytes, put to the end; valid until the next call."""
-        if len(data) > len(self._bytes):
-            return memoryview(data)
-        place = self.last(len(data))
-        place[:] = np.frombuffer(data, np.uint8)
-        return place.data.toreadonly()
-
-
-LOG: Final = Guarded(2**17)
-ARENA: Final = Guarded(2**20)
 
 
 # Checksums
@@ -140,34 +88,6 @@ def seal_frame(data: bytearray, start: int, end: int) -> None:
     last = start + 6 + (8 if end - start > 6 and data[start + 4] & 8 else 0)  # noqa: PLR2004
     if last < end:
         data[last] = xxhash.xxh32_intdigest(bytes(data[start + 4 : last])) >> 8 & 0xFF
-
-
-# Comparing
-
-
-def outcome(parts: Callable[[], Iterable[Any]]) -> OUTCOME:
-    """What was delivered, and the error that ended it."""
-    found: list[Any] = []
-    try:
-        for each in parts():
-            found.append(each)  # noqa: PERF402 - what came before the error counts
-    except FormatError as error:
-        return found, str(error)
-    return found, ""
-
-
-def hold(what: str, engine: object, reference: object) -> str:
-    """Both say the same, or it is a finding; returns what they say, in short."""
-    if engine != reference:
-        msg = f"{what}: engine {clipped(engine)}, reference {clipped(reference)}"
-        raise DifferenceError(msg)
-    return hashlib.sha256(repr(engine).encode()).hexdigest()[:16]
-
-
-def clipped(value: object) -> str:
-    """Enough of a value to see what it is."""
-    text = repr(value)
-    return text if len(text) <= 400 else f"{text[:200]} ... {text[-200:]}"  # noqa: PLR2004
 
 
 @contextmanager
@@ -401,112 +321,6 @@ def records_in(data: bytes) -> Iterator[Record]:
         if offset > 2**31 - 2:
             return
         yield Record(offset, made.timestamp_ms, made.key, made.value, made.headers)
-
-
-# Targets that decompress
-
-HEADER: Final = struct.Struct(">qiibIhiqqqhii")
-FRAME_START: Final = bytes.fromhex("04224d18604082")
-LZ4_SIZE: Final = 65536
-
-
-def batch_around(stored: bytes, codec: CompressionCodec) -> bytes:
-    """An entry of magic 2 whose records section is these bytes; nobody looks at its checksum here."""
-    return HEADER.pack(0, 49 + len(stored), 0, 2, 0, codec, 0, 0, 0, -1, -1, -1, 1) + stored
-
-
-def message_around(stored: bytes, codec: CompressionCodec) -> bytes:
-    """A wrapper of magic 0 with these bytes: for it, the header of an lz4 frame is not held to its checksum."""
-    return struct.pack(">qiIbbii", 0, 14 + len(stored), 0, 0, codec, -1, len(stored)) + stored
-
-
-def expanded(
-    stored: bytes, codec: CompressionCodec, *, magic: int = 2, used: int = 0, room: int = ROOM
-) -> bytes | None:
-    """What the kernel decompresses, or None; nothing else may have changed in the arena, but for its slack.
-
-    Args:
-        stored: compressed bytes, to the last one before memory that may not be read.
-        codec: of them.
-        magic: of the entry, 0 or 2.
-        used: bytes of the arena that are taken.
-        room: bytes after them.
-    """
-    log = LOG.holding(batch_around(stored, codec) if magic else message_around(stored, codec))
-    arena = ARENA.last(used + room + SLACK)
-    arena[:used], arena[used:] = CANARY, 0
-    plan, state = np.zeros(names.PLAN_SIZE, np.int64), np.zeros(names.STATE_SIZE, np.int64)
-    sections = no_sections()
-    plan[names.LIMIT], plan[names.MAX_ROWS], state[names.ARENA_USED] = 2**20, 1, used
-    data = np.frombuffer(log, np.uint8)
-    data.flags.writeable = False
-    expand_ahead(data, arena, plan, state, sections)
-    if (arena[:used] != CANARY).any():
-        msg = "bytes before the content were overwritten"
-        raise DifferenceError(msg)
-    if not state[names.SECTIONS]:
-        return None
-    position, start, end = sections[: names.SECTION_FIELDS].tolist()
-    hold("section", (position, start), (0, used))
-    return bytes(arena[start:end])
-
-
-def by_reference(stored: bytes, codec: CompressionCodec, magic: int = 2) -> bytes | None:
-    """What the library decompresses; None where it refuses."""
-    try:
-        return decompress(codec, stored, magic=magic, at=Location("p", 0), limit=2**20)
-    except FormatError:
-        return None
-
-
-def hold_content(stored: bytes, codec: CompressionCodec, option: int, *, magic: int = 2, is_plain: bool = False) -> str:
-    """Content is that of the library; with ``is_plain``, there is content whenever the library has some."""
-    wanted = by_reference(stored, codec, magic)
-    used = (option & 3) * 21
-    found = expanded(stored, codec, magic=magic, used=used)
-    if found is not None or (is_plain and wanted is not None and len(wanted) <= ROOM):
-        hold(f"content of {codec.label}", found, wanted)
-    if found is not None:
-        for room in {len(found), max(len(found) - 1, 0), len(found) // 2, min(len(found) + 5, ROOM)}:
-            again = expanded(stored, codec, magic=magic, used=used, room=room)
-            hold(f"content of {codec.label} in {room} bytes", again, found if room >= len(found) else None)
-    return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
-
-
-def lz4(data: bytes, option: int) -> str:
-    """Blocks, or whole frames. Options: two bits for the place; a whole frame; of magic 0."""
-    if option & 4:
-        return hold_content(data, CompressionCodec.LZ4, option, magic=0 if option & 8 else 2)
-    data = data[:LZ4_SIZE]
-    frame = FRAME_START + struct.pack("<I", len(data)) + data + bytes(4) if data else FRAME_START + bytes(4)
-    return hold_content(frame, CompressionCodec.LZ4, option)
-
-
-def snappy(data: bytes, option: int) -> str:
-    """A raw block, or xerial blocks, as the first bytes say. Options: two bits for the place."""
-    return hold_content(data, CompressionCodec.SNAPPY, option, is_plain=True)
-
-
-def libraries(data: bytes, option: int) -> str:
-    """What goes to libraries: gzip, or zstd, by the first bit of the option; a small limit, by the second."""
-    codec = CompressionCodec.GZIP if option & 1 else CompressionCodec.ZSTD
-    limit = SMALL_LIMIT if option & 2 else LIMIT
-    log = LOG.holding(batch_around(data, codec))
-    found = Expander(log, limit).content(0)
-    try:
-        wanted = decompress(codec, data, magic=2, at=Location("p", 0), limit=limit)
-    except FormatError:
-        wanted = None
-    if found is not None:
-        hold(f"content of {codec.label}", found, wanted)
-    bound = -1
-    if codec is CompressionCodec.ZSTD:
-        array = np.frombuffer(log, np.uint8)
-        array.flags.writeable = False
-        bound = zstd_bound(array, 61, len(array))
-        if wanted is not None and 0 <= bound < len(wanted):
-            hold("most that a zstd frame can hold", bound, len(wanted))
-    return f"{bound} {hashlib.sha256(repr(found).encode()).hexdigest()[:16]}"
 
 
 TARGETS: Final = ("scan", "objects", "verify", "recover", "lz4", "snappy", "libraries", "entries_or_rows")

@@ -22,7 +22,6 @@ BLOCK_HEADER_SIZE: Final = 4
 SIZE_BYTES: Final = 5
 MAX_EXPANSION: Final = 22
 SHORT_LITERAL: Final = 60
-LONGEST_SIZE: Final = 4
 FAR: Final = 64
 """So far before the ends of a block and of its content, no copy and no literal of 16 bytes can meet either."""
 TOO_MANY: Final = 1 << 40
@@ -118,16 +117,12 @@ def _claimed_size(data: Region, position: int, end: int) -> tuple[int, int]:
 
 @inlined
 def _literal(data: Region, position: int, end: int, tag: int) -> tuple[int, int]:
-    """How many bytes stand as they are, and where. Past the end it becomes more than anything can hold.
-
-    So does a size that stands behind the tag where the block ends fewer than four bytes later, as in the library of the
-    reference. No compressor makes one: literals of so few bytes have their size in the tag.
-    """
+    """How many bytes stand as they are, and where. Past the end it becomes more than anything can hold."""
     size, position = (tag >> 2) + 1, position + 1
     if size <= SHORT_LITERAL:
         return size, position
     count = size - SHORT_LITERAL
-    if end - position < LONGEST_SIZE:
+    if count > end - position:
         return TOO_MANY, position
     size, place = 1, 0
     while place < count:

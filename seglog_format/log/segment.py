@@ -22,7 +22,6 @@ from seglog_format.model import INT64_MAX, Frame, RecordBatch, Tail
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-    from types import TracebackType
 
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.open_segments import OpenSegments
@@ -206,8 +205,7 @@ class LogSegment:
         Raises:
             FormatError: no entry can start there.
         """
-        data = self.data
-        return frame_at(data, position, len(data), self.path)
+        return frame_at(data := self.data, position, len(data), self.path)
 
     def position_of(self, offset: int, *, trust_index: bool = False) -> int | None:
         """Where the first entry starts whose last offset is not below an offset (SEG-LKP-002).
@@ -223,8 +221,7 @@ class LogSegment:
         Raises:
             FormatError: damage was met before such an entry.
         """
-        trusted = trusted_position(self, offset) if trust_index else None
-        if trusted is not None:
+        if trust_index and (trusted := trusted_position(self, offset)) is not None:
             return trusted
         number = self.number_of(offset)
         return None if number is None else self._table.positions[number]
@@ -337,9 +334,7 @@ class LogSegment:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

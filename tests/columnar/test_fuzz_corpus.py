@@ -9,10 +9,13 @@ import pytest
 pytest.importorskip("numba")
 
 import fuzz
+import fuzz_codecs
 import fuzz_seeds
 import fuzz_targets
-from fuzz_targets import SEALED, TARGETS, DifferenceError, Targets, sealed
+from fuzz_judging import ARENA, LOG, DifferenceError
+from fuzz_targets import SEALED, TARGETS, Targets, sealed
 
+from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import walk
 
 if TYPE_CHECKING:
@@ -45,7 +48,7 @@ def test_checksums_are_made_right() -> None:
         changed = bytearray(log)
         changed[14] ^= 1
         changed[20] ^= 1
-        assert all(map(fuzz_targets.checksum_is_valid, walk(sealed(bytes(changed)))))
+        assert all(map(checksum_is_valid, walk(sealed(bytes(changed)))))
 
 
 def seed_of(name: str) -> bytes:
@@ -68,7 +71,8 @@ def seed_of(name: str) -> bytes:
     ],
 )
 def test_a_difference_is_noticed(name: str, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data, right, calls = seed_of(name), getattr(fuzz_targets, part), []
+    module = fuzz_codecs if part == "by_reference" else fuzz_targets
+    data, right, calls = seed_of(name), getattr(module, part), []
     Targets(tmp_path).run(data)
 
     def wrong(*arguments: object, **options: object) -> object:
@@ -80,17 +84,17 @@ def test_a_difference_is_noticed(name: str, part: str, tmp_path: Path, monkeypat
         result = right(*arguments, **options)
         return result[:-1] if isinstance(result, (bytes, tuple)) else not result
 
-    monkeypatch.setattr(fuzz_targets, part, wrong)
+    monkeypatch.setattr(module, part, wrong)
     with pytest.raises(DifferenceError):
         Targets(tmp_path).run(data)
     assert calls
 
 
 def test_memory_ends_where_the_input_ends() -> None:
-    view = fuzz_targets.LOG.holding(b"some bytes")
+    view = LOG.holding(b"some bytes")
     assert bytes(view) == b"some bytes"
     assert view.readonly
-    assert len(fuzz_targets.ARENA.last(70)) == 70
+    assert len(ARENA.last(70)) == 70
 
 
 def test_inputs_are_packed_smallest_first_and_no_more_than_may_be(

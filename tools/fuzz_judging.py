@@ -1,0 +1,88 @@
+"""How fuzzing and checks of bounds compare engine and reference, and the memory they give to the engine."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import mmap
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from seglog_format.errors import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from seglog_format.columnar.arrays import Bytes
+
+LIMIT: Final = 2**18
+"""Bytes that one entry may decompress to; a few inputs ask for less."""
+SMALL_LIMIT: Final = 150
+OUTCOME = tuple[list[Any], str]
+
+
+class DifferenceError(Exception):
+    """Engine and reference, or a library, do not agree."""
+
+
+# Memory that ends where it may not be read
+
+
+class Guarded:
+    """Some bytes that end where a page begins that nobody may touch: whoever goes on behind them, ends the process.
+
+    Where a page cannot be taken away, they are like any others.
+    """
+
+    def __init__(self, size: int) -> None:
+        whole = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+        self._pages = mmap.mmap(-1, whole + mmap.PAGESIZE)
+        self._bytes = np.frombuffer(self._pages, np.uint8)[:whole]
+        if sys.platform == "linux":
+            ctypes.CDLL(None).mprotect(ctypes.c_void_p(self._bytes.ctypes.data + whole), mmap.PAGESIZE, 0)
+
+    def last(self, size: int) -> Bytes:
+        """The last so many bytes."""
+        return self._bytes[len(self._bytes) - size :]
+
+    def holding(self, data: bytes) -> memoryview:
+        """The bytes, put to the end; valid until the next call."""
+        if len(data) > len(self._bytes):
+            return memoryview(data)
+        place = self.last(len(data))
+        place[:] = np.frombuffer(data, np.uint8)
+        return place.data.toreadonly()
+
+
+LOG: Final = Guarded(2**17)
+ARENA: Final = Guarded(2**20)
+
+
+# Comparing
+
+
+def outcome(parts: Callable[[], Iterable[Any]]) -> OUTCOME:
+    """What was delivered, and the error that ended it."""
+    found: list[Any] = []
+    try:
+        for each in parts():
+            found.append(each)  # noqa: PERF402 - what came before the error counts
+    except FormatError as error:
+        return found, str(error)
+    return found, ""
+
+
+def hold(what: str, engine: object, reference: object) -> str:
+    """Both say the same, or it is a finding; returns what they say, in short."""
+    if engine != reference:
+        msg = f"{what}: engine {clipped(engine)}, reference {clipped(reference)}"
+        raise DifferenceError(msg)
+    return hashlib.sha256(repr(engine).encode()).hexdigest()[:16]
+
+
+def clipped(value: object) -> str:
+    """Enough of a value to see what it is."""
+    text = repr(value)
+    return text if len(text) <= 400 else f"{text[:200]} ... {text[-200:]}"  # noqa: PLR2004

@@ -185,9 +185,12 @@ def processor() -> str:
     return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), "")
 
 
-def is_full(given: argparse.Namespace, report: dict[str, Any]) -> bool:
-    """Whether everything was measured, at full size."""
-    chosen = given.data or given.works or given.programs or given.parts != list(PARTS)
+def is_whole(given: argparse.Namespace, report: dict[str, Any]) -> bool:
+    """Whether what was measured was measured at full size, on all sets and by everybody.
+
+    It may be some works only: a report tells by what it holds which these are.
+    """
+    chosen = given.data or given.programs
     return given.scale == 1 and not chosen and not report.get("missing") and not report["failed"]
 
 
@@ -203,7 +206,9 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=PARTS)
     parser.add_argument("--json", type=Path, default=BUILD / "bench.json", help="where any run is written")
     parser.add_argument("--resume", action="store_true", help="go on with what the last run with these terms has kept")
-    parser.add_argument("--report", type=Path, help="where a full run is written besides")
+    parser.add_argument(
+        "--report", type=Path, help="where a run at full size, on all sets and by everybody is written besides"
+    )
     return parser.parse_args(arguments)
 
 
@@ -213,10 +218,10 @@ def main() -> int:
     bench = Bench(given)
     text = json.dumps(bench.run(), indent=1) + "\n"
     given.json.write_text(text, encoding="utf-8")
-    if given.report is not None and is_full(given, bench.report):
+    if given.report is not None and is_whole(given, bench.report):
         given.report.write_text(text, encoding="utf-8")
     elif given.report is not None:
-        say(f"\nnot a full run at scale 1: {given.report} is left as it is")
+        say(f"\nnot at full size, on all sets or by everybody: {given.report} is left as it is")
     return 1 if bench.failed else 0
 
 

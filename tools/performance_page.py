@@ -31,6 +31,8 @@ TITLES: Final = {
     "verify": "A whole process that verifies a log",
 }
 
+PARTS: Final = {"memory": "Memory", "articles": "What articles say"}
+
 INTRODUCTION: Final = """\
 # Performance
 
@@ -101,7 +103,7 @@ def page(report: dict[str, Any], notice: str) -> str:
         report: of `make bench`.
         notice: that the page is generated.
     """
-    sections = (_versions, _data, _ratios, _limits, _works, _memory, _articles)
+    sections = (_versions, _left_out, _data, _ratios, _limits, _works, _memory, _articles)
     lines = [notice + INTRODUCTION.format(**report).rstrip()]
     for section in sections:
         lines += section(report)
@@ -119,6 +121,16 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -
 def _versions(report: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield "Taking part: " + "; ".join([f"Python {report['machine']['python']}", *report["versions"].values()]) + "."
+
+
+def _left_out(report: dict[str, Any]) -> Iterator[str]:
+    """What the run that the report is of did not measure."""
+    there = {row["work"] for row in report["results"]}
+    missing = [title for work, title in TITLES.items() if work not in there]
+    missing += [title for part, title in PARTS.items() if not report.get(part)]
+    if missing:
+        yield ""
+        yield f"Not in this run: {'; '.join(title[0].lower() + title[1:] for title in missing)}."
 
 
 def _data(report: dict[str, Any]) -> Iterator[str]:
@@ -186,6 +198,8 @@ def _speed(row: dict[str, Any]) -> str:
 
 
 def _memory(report: dict[str, Any]) -> Iterator[str]:
+    if not report.get("memory"):
+        return
     yield ""
     yield "## Memory"
     yield ""
@@ -200,6 +214,8 @@ def _memory(report: dict[str, Any]) -> Iterator[str]:
 
 
 def _articles(report: dict[str, Any]) -> Iterator[str]:
+    if not report.get("articles"):
+        return
     yield ""
     yield "## What articles say"
     yield ""

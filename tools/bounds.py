@@ -11,18 +11,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import random
 import subprocess
 import sys
 import tempfile
 import time
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fuzz import CHECKED, memory, packed
+from report_facts import machine, versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -165,12 +164,8 @@ def report(found: dict[str, dict[str, Any]], wrong: list[str], options: argparse
     sample = f" --sample {options.sample:g} --seed {options.seed}" if options.sample < 1 else ""
     return {
         "command": f"python tools/bounds.py{sample}",
-        "versions": {name: version(name) for name in ("seglog-format", "numba", "llvmlite", "numpy", "pyarrow")},
-        "machine": {
-            "system": platform.system(),
-            "architecture": platform.machine(),
-            "python": platform.python_version(),
-        },
+        "versions": versions("seglog-format", "numba", "llvmlite", "numpy", "pyarrow"),
+        "machine": machine(),
         "inputs": {name: len(result["verdicts"]) for name, result in found.items()},
         "kernels": sorted(next(iter(found.values()))["kernels"]),
         "failures": wrong,

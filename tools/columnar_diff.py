@@ -9,69 +9,40 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import platform
 import random
 import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
+from delivered_rows import COLUMNS, Row, reference_only, row_of, rows_of
 from random_logs import random_log
+from report_facts import machine, versions
 
 from seglog_format.errors import FormatError
-from seglog_format.log import reading, volume
 from seglog_format.log.partition import open_partition
-from seglog_format.model import INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
-    from seglog_format.log.partition import Partition
 
-COLUMNS = ("offset", "timestamp", "key", "value", "headers")
 MAX_DIFFERENCES = 20
 PART = 100
 """Logs that a process reads before it tells what it found."""
 
-# What it is held against is the reference, however large a log is.
-reading.QUICK_SIZE = volume.VOLUME = volume.SMALL_VOLUME = INT64_MAX  # type: ignore[misc]
-
-Outcome = tuple[list[tuple[object, ...]], str]
+Outcome = tuple[list[Row], str]
 
 
-def outcome(rows: Iterable[tuple[object, ...]]) -> Outcome:
+def outcome(rows: Iterable[Row]) -> Outcome:
     """What is delivered, and the error that ends it."""
-    found: list[tuple[object, ...]] = []
+    found: list[Row] = []
     try:
         found.extend(rows)
     except FormatError as error:
         return found, str(error)
     return found, ""
-
-
-def by_reference(partition: Partition, options: dict[str, Any]) -> Iterator[tuple[object, ...]]:
-    """What the reference delivers."""
-    for each in partition.records(**options):
-        headers = tuple((pair.key, pair.value) for pair in each.headers)
-        yield each.offset, each.timestamp_ms, each.key, each.value, headers
-
-
-def by_engine(partition: Partition, options: dict[str, Any]) -> Iterator[tuple[object, ...]]:
-    """What the engine delivers."""
-    for batch in partition.scan(COLUMNS, **options):
-        yield from rows_of(batch)
-
-
-def rows_of(batch: pa.RecordBatch) -> Iterable[tuple[object, ...]]:
-    """The rows of a batch as tuples."""
-    times = batch.column("timestamp").cast(pa.int64()).fill_null(-1).to_pylist()
-    for row, timestamp_ms in zip(batch.to_pylist(), times, strict=True):
-        headers = tuple((pair["key"], pair["value"]) for pair in row["headers"])
-        yield row["offset"], timestamp_ms, row["key"], row["value"], headers
 
 
 def differences(directory: Path, seed: int) -> list[str]:
@@ -91,14 +62,15 @@ def differences(directory: Path, seed: int) -> list[str]:
 
 def compared(directory: Path, name: str) -> list[str]:
     """Differences in any way of reading."""
-    with open_partition(directory) as partition:
+    with open_partition(directory) as partition, reference_only():
         middle = (partition.log_start_offset + partition.log_end_offset) // 2
         ways: tuple[dict[str, Any], ...] = ({}, {"from_offset": middle}, {"isolation": "read_committed"})
         extras: tuple[dict[str, Any], ...] = ({"batch_rows": 50}, {"layout": "binary"}, {"threads": 2})
         return [
             f"{name}: {way | extra}"
             for way, extra in zip(ways, extras, strict=True)
-            if outcome(by_engine(partition, way | extra)) != outcome(by_reference(partition, way))
+            if outcome(rows_of(partition.scan(COLUMNS, **way, **extra)))
+            != outcome(map(row_of, partition.records(**way)))
         ]
 
 
@@ -138,12 +110,8 @@ def main() -> int:
     logs, found = of_many(range(options.seed, options.seed + options.logs), options.workers, options.minutes)
     result = {
         "command": f"python tools/columnar_diff.py --logs {logs} --seed {options.seed}",
-        "versions": {name: version(name) for name in ("seglog-format", "numba", "numpy", "pyarrow")},
-        "machine": {
-            "system": platform.system(),
-            "architecture": platform.machine(),
-            "python": platform.python_version(),
-        },
+        "versions": versions("seglog-format", "numba", "numpy", "pyarrow"),
+        "machine": machine(),
         "logs": logs,
         "firstSeed": options.seed,
         "differences": found,

@@ -12,7 +12,6 @@ import argparse
 import io
 import json
 import os
-import platform
 import re
 import subprocess
 import sys
@@ -23,10 +22,11 @@ import zipfile
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Final
+
+from report_facts import machine, versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -255,9 +255,8 @@ def report(total: Total, arguments: argparse.Namespace, whole: int, kept: tuple[
     """The result as one JSON object, without names or paths of this machine."""
     return {
         "command": f"python tools/fuzz.py --seconds {arguments.seconds} --seed {arguments.seed}",
-        "versions": {"python": platform.python_version()}
-        | {name: version(name) for name in ("seglog-format", *LIBRARIES)},
-        "machine": {"system": platform.system(), "architecture": platform.machine(), "cores": os.cpu_count()},
+        "versions": versions("seglog-format", *LIBRARIES),
+        "machine": machine(),
         "seed": arguments.seed,
         "seconds": round(total.seconds, 1),
         "executions": total.executions,

@@ -14,7 +14,6 @@ bits  meaning
 from __future__ import annotations
 
 import struct
-from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +21,7 @@ import google_crc32c
 import numpy as np
 import pyarrow as pa
 import xxhash
+from delivered_rows import COLUMNS, engine_from, reference_only, row_of, rows_of
 from fuzz_codecs import libraries, lz4, snappy
 from fuzz_judging import LIMIT, LOG, SMALL_LIMIT, hold, outcome
 
@@ -43,21 +43,18 @@ from seglog_format.lifecycle.index_build import IndexedOffset
 from seglog_format.lifecycle.index_settings import IndexSettings
 from seglog_format.lifecycle.segment_files import side_files_of
 from seglog_format.lifecycle.segment_scan import scan_segment
-from seglog_format.log import reading, volume
 from seglog_format.log.partition import open_partition
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import INT64_MAX, CompressionCodec, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from seglog_format.lifecycle.volume import Volume
     from seglog_format.log.partition import Partition
-    from seglog_format.model import Message
 
 SEALED: Final = 0x08
-COLUMNS: Final = ("offset", "timestamp", "key", "value", "headers")
 ENTRY_COLUMNS: Final = ("position", "codec", "timestamp_type", "sequence", "is_transactional", "batch_offset")
 ENGINE: Final = ColumnarVolume()
 
@@ -88,20 +85,6 @@ def seal_frame(data: bytearray, start: int, end: int) -> None:
     last = start + 6 + (8 if end - start > 6 and data[start + 4] & 8 else 0)  # noqa: PLR2004
     if last < end:
         data[last] = xxhash.xxh32_intdigest(bytes(data[start + 4 : last])) >> 8 & 0xFF
-
-
-@contextmanager
-def volumes(size: int) -> Iterator[None]:
-    """From so many bytes on, records come from the engine: 0 for always, `INT64_MAX` for never."""
-    places = ((reading, "QUICK_SIZE"), (volume, "VOLUME"), (volume, "SMALL_VOLUME"))
-    before = [getattr(module, name) for module, name in places]
-    try:
-        for module, name in places:
-            setattr(module, name, size)
-        yield
-    finally:
-        for (module, name), value in zip(places, before, strict=True):
-            setattr(module, name, value)
 
 
 # Targets that read logs
@@ -156,7 +139,7 @@ class Targets:
             shared = bounds_of(partition, option)
             if isinstance(shared, str):
                 return shared
-            with volumes(INT64_MAX):
+            with reference_only():
                 wanted = outcome(lambda: map(row_of, partition.records(**shared)))
             layout = "binary" if option & 4 else "view"
             found = outcome(lambda: rows_of(partition.scan(COLUMNS, batch_rows=8, layout=layout, **shared)))
@@ -171,9 +154,9 @@ class Targets:
             shared = bounds_of(partition, option)
             if isinstance(shared, str):
                 return shared
-            with volumes(INT64_MAX):
+            with reference_only():
                 wanted = outcome(lambda: partition.records(**shared))
-            with volumes(0):
+            with engine_from(0):
                 found = outcome(lambda: partition.records(**shared))
             return hold("records", found, wanted)
 
@@ -187,22 +170,6 @@ def bounds_of(partition: Partition, option: int) -> dict[str, Any] | str:
         except FormatError as error:
             return str(error)
     return shared
-
-
-def row_of(record: Record | Message) -> tuple[object, ...]:
-    """A record as a row."""
-    headers = tuple((header.key, header.value) for header in record.headers)
-    return record.offset, record.timestamp_ms, record.key, record.value, headers
-
-
-def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[object, ...]]:
-    """The rows of Arrow batches."""
-    for batch in batches:
-        batch.validate(full=True)
-        times = batch.column(1).cast(pa.int64()).fill_null(-1).to_pylist()
-        lists = (batch.column(number).to_pylist() for number in (0, 2, 3, 4))
-        for time_ms, (offset, key, value, pairs) in zip(times, zip(*lists, strict=True), strict=True):
-            yield offset, time_ms, key, value, tuple((pair["key"], pair["value"]) for pair in pairs)
 
 
 def verify(data: bytes, option: int) -> str:

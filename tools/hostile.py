@@ -12,7 +12,6 @@ import argparse
 import json
 import mmap
 import os
-import platform
 import random
 import resource
 import subprocess
@@ -23,11 +22,11 @@ import traceback
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hostile_readers import Depth, Input, Target, inputs, variants
+from report_facts import machine, versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -238,9 +237,8 @@ def report(results: list[Result], arguments: argparse.Namespace) -> dict[str, An
     largest = max(results, key=lambda result: result.growth)
     return {
         "command": command,
-        "versions": {"python": platform.python_version()}
-        | {name: version(name) for name in ("seglog-format", *LIBRARIES)},
-        "machine": {"system": platform.system(), "architecture": platform.machine(), "cores": os.cpu_count()},
+        "versions": versions("seglog-format", *LIBRARIES),
+        "machine": machine(),
         "seed": arguments.seed,
         "share": arguments.sample,
         "limits": {"seconds": MAX_SECONDS, "growthBytes": MAX_GROWTH},

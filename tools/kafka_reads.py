@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import subprocess
 import sys
 import time
 from contextlib import ExitStack
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +23,7 @@ from kafka_directories import check_fixtures, check_generated
 from kafka_loads import check_loads
 from kafka_oracle import RELEASES, Oracle, OracleError, missing_tools
 from kafka_recovery import check_recovery
+from report_facts import machine, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -131,10 +129,9 @@ def _report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> 
         "versions": {
             "kafka": [RELEASES[release] for release in options.releases],
             "java": java_version(),
-            "python": platform.python_version(),
-            "seglog-format": version("seglog-format"),
+            **versions("seglog-format"),
         },
-        "machine": {"system": platform.system(), "architecture": platform.machine(), "cores": os.cpu_count()},
+        "machine": machine(),
         "disagreements": sum(result["disagreements"] for result in results.values()),
         "parts": results,
     }

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import subprocess
 import sys
 import time
@@ -17,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from report_facts import machine
 from seglog_conformance.cases import load_cases
 
 if TYPE_CHECKING:
@@ -92,11 +91,7 @@ def report(paths: list[Path], seconds: list[float]) -> Json:
     return {
         "command": "python tools/matrix.py",
         "versions": {"suite": first[0]["suite"], "python": first[0]["python"], "protocol": first[0]["protocol"]},
-        "machine": {
-            "system": platform.system(),
-            "architecture": platform.machine(),
-            "cores": os.cpu_count(),
-        },
+        "machine": machine(),
         "seed": first[0]["seed"],
         "cases": len(cases),
         "casesSha256": first[0]["casesSha256"],

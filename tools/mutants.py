@@ -10,18 +10,16 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
-import platform
 import random
 import sys
 import time
 from collections import Counter
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from mutation.candidates import LAYERS, OUT_OF_SIGHT, Candidates, Mutant, equivalents, levels
 from mutation.worker import Flag, Task, loaded_files, reach, run, suite
+from report_facts import machine, versions
 
 LEAST_SHARE = 0.95
 SLOW_FAMILIES = ("bombs",)
@@ -135,13 +133,12 @@ def report(
 ) -> dict[str, Any]:
     """The result as one JSON object, without names or paths of this machine."""
     known = equivalents()
-    packages = ("seglog-format", "construct", "coverage")
     by_hand = _of_kind(outcomes, "fault", "rule")
     musts = {name for name, level in levels().items() if level == "MUST"}
     return {
         "command": f"python tools/mutants.py --count {arguments.count} --seed {arguments.seed}",
-        "versions": {"python": platform.python_version()} | {name: version(name) for name in packages},
-        "machine": {"system": platform.system(), "architecture": platform.machine(), "cores": os.cpu_count()},
+        "versions": versions("seglog-format", "construct", "coverage"),
+        "machine": machine(),
         "seed": arguments.seed,
         "cases": len(candidates.cases),
         "population": population,

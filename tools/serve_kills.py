@@ -13,7 +13,6 @@ import argparse
 import io
 import json
 import os
-import platform
 import random
 import signal
 import subprocess
@@ -21,10 +20,11 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from report_facts import machine, versions
 
 import seglog_format as seglog
 from seglog_format.lifecycle.config import LogConfig
@@ -203,17 +203,11 @@ def circumstances(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "command": " ".join(["python tools/serve_kills.py", *own, *(["--broker"] if options.broker else [])]),
         "versions": {
-            "python": platform.python_version(),
-            "seglog-format": version("seglog-format"),
+            **versions("seglog-format"),
             "librdkafka": listed("librdkafka").version,
             "kafka-clients": listed(str(SOURCES / "kafka-clients")).version,
         },
-        "machine": {
-            "system": platform.system(),
-            "architecture": platform.machine(),
-            "cores": os.cpu_count(),
-            "loadAverage": round(os.getloadavg()[1], 1),
-        },
+        "machine": {**machine(), "loadAverage": round(os.getloadavg()[1], 1)},
     }
 
 

@@ -11,7 +11,6 @@ import argparse
 import hashlib
 import json
 import os
-import platform
 import random
 import shutil
 import subprocess
@@ -21,11 +20,11 @@ import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 
 from enforcement import ENFORCING, PACKAGE, REPOSITORY, Fault, disabled, faults, sites
 from marked_tests import marked_tests
+from report_facts import machine, versions
 
 from seglog_format.requirements import requirements
 
@@ -199,9 +198,8 @@ def report(outcomes: list[Outcome], arguments: argparse.Namespace) -> dict[str, 
     ]
     return {
         "command": command,
-        "versions": {"python": platform.python_version()}
-        | {name: version(name) for name in ("seglog-format", "construct", "hypothesis", "pytest")},
-        "machine": {"system": platform.system(), "architecture": platform.machine(), "cores": os.cpu_count()},
+        "versions": versions("seglog-format", "construct", "hypothesis", "pytest"),
+        "machine": machine(),
         "seed": arguments.seed,
         "broken": len(outcomes),
         "survived": sum(outcome.killed_by is None for outcome in outcomes),

@@ -127,6 +127,20 @@ def are_in_order(first: int, last: int, previous: int, first_allowed: int, last_
     return previous < last <= last_allowed and (first == UNKNOWN_OFFSET or first >= first_allowed)
 
 
+@inlined
+def entry_in_order(
+    data: Region, position: int, end: int, previous: int, first_allowed: int, last_allowed: int
+) -> tuple[int, int, int]:
+    """Size, first and last offset of the entry at a position; the size is `DOUBT` where it does not fit in there."""
+    size = entry_size(data, position, end)
+    if size < 0:
+        return DOUBT, 0, 0
+    first, last = entry_offsets(data, position)
+    if not are_in_order(first, last, previous, first_allowed, last_allowed):
+        return DOUBT, 0, 0
+    return size, first, last
+
+
 @kernel
 def sound_end(log: Bytes, path: int, previous: int, first_allowed: int, last_allowed: int) -> int:
     """Position after the last entry, counted from the start without a gap, that is regular and has a right checksum.
@@ -140,13 +154,8 @@ def sound_end(log: Bytes, path: int, previous: int, first_allowed: int, last_all
     """
     data, end, position = region(log), len(log), 0
     while position < end:
-        size = entry_size(data, position, end)
-        if size < 0:
-            break
-        first, last = entry_offsets(data, position)
-        if not are_in_order(first, last, previous, first_allowed, last_allowed):
-            break
-        if not entry_is_valid(path, data, position, size):
+        size, _, last = entry_in_order(data, position, end, previous, first_allowed, last_allowed)
+        if size < 0 or not entry_is_valid(path, data, position, size):
             break
         position, previous = position + size, last
     return position
@@ -171,11 +180,8 @@ def fill_table(log: Bytes, state: Numbers, path: int, table: Table) -> int:
         return 0
     data, rows, end, row = region(log), region(table), len(log), 0
     while row < len(table):
-        size = entry_size(data, position, end)
+        size, first, last = entry_in_order(data, position, end, previous, first_allowed, last_allowed)
         if size < 0:
-            break
-        first, last = entry_offsets(data, position)
-        if not are_in_order(first, last, previous, first_allowed, last_allowed):
             break
         is_valid = path >= 0 and entry_is_valid(path, data, position, size)
         at = row * ROW_SIZE

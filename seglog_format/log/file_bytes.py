@@ -45,6 +45,7 @@ class FileBytes:
         self.data = memoryview(data).toreadonly()
         self.is_mapped = isinstance(data, mmap.mmap)
         self._mapping = data if isinstance(data, mmap.mmap) else None
+        self._forgotten = 0
 
     @property
     def size(self) -> int:
@@ -58,6 +59,16 @@ class FileBytes:
         """
         if self._mapping is not None and FORGET is not None:
             self._mapping.madvise(FORGET)
+
+    def forget_behind(self, position: int) -> None:
+        """Let pages go whenever a reading has come `FORGET_SIZE` bytes further, or has begun anew.
+
+        Args:
+            position: up to which everything was read.
+        """
+        if not 0 <= position - self._forgotten <= FORGET_SIZE:
+            self.forget()
+            self._forgotten = position
 
     def close(self) -> None:
         """Give the file back; a second call does nothing.

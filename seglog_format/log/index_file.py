@@ -7,15 +7,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
 
 from seglog_format.codec.index_entries import Slots, trailing_zero_size
+from seglog_format.errors import SeglogError
 from seglog_format.log.file_bytes import FileBytes, open_bytes
 
 if TYPE_CHECKING:
     import os
     import struct
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
     from types import TracebackType
 
 EntryT = TypeVar("EntryT")
+IndexT = TypeVar("IndexT")
 
 
 class IndexFile(ABC, Generic[EntryT]):
@@ -116,3 +119,19 @@ class IndexFile(ABC, Generic[EntryT]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def readable(opener: Callable[[Path, int], IndexT], path: Path | None, base_offset: int) -> IndexT | None:
+    """An index; None where there is none, or none that can be read.
+
+    Args:
+        opener: such as `OffsetIndex.open`.
+        path: of its file; None where there is no file.
+        base_offset: of the segment.
+    """
+    if path is None:
+        return None
+    try:
+        return opener(path, base_offset)
+    except SeglogError:
+        return None

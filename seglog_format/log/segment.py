@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from copy import copy as copied
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import decode_frame, verify_checksum
 from seglog_format.codec.framing import FrameWalk, frame_at, walk
-from seglog_format.errors import FormatError, Location, SeglogError, TruncatedError, UsageError
+from seglog_format.errors import FormatError, Location, TruncatedError, UsageError
 from seglog_format.log.entry_table import EntryTable, OffsetRange, in_order
 from seglog_format.log.file_bytes import FileBytes, open_bytes
+from seglog_format.log.index_file import readable
 from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.quick_lookup import record_at
 from seglog_format.log.time_index import TimeIndex
@@ -20,14 +21,11 @@ from seglog_format.log.trusted_lookup import trusted_position
 from seglog_format.model import INT64_MAX, Frame, RecordBatch, Tail
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.open_segments import OpenSegments
     from seglog_format.model import Record
-
-IndexT = TypeVar("IndexT")
 
 
 class LogSegment:
@@ -94,6 +92,11 @@ class LogSegment:
         if self._bytes is not None:
             self._bytes.forget()
 
+    def forget_behind(self, position: int) -> None:
+        """The same now and then, while it is read; `FileBytes.forget_behind`."""
+        if self._bytes is not None:
+            self._bytes.forget_behind(position)
+
     def _use(self) -> None:
         if self._opened is not None:
             self._opened.use(self)
@@ -115,18 +118,18 @@ class LogSegment:
     def offset_index(self) -> OffsetIndex | None:
         """The offset index; None where there is none that can be read."""
         self._use()
-        return _readable(partial(OffsetIndex.open, copy=self.copy), self.paths.offset_index, self.base_offset)
+        return readable(partial(OffsetIndex.open, copy=self.copy), self.paths.offset_index, self.base_offset)
 
     @cached_property
     def time_index(self) -> TimeIndex | None:
         """The time index; None where there is none that can be read."""
         self._use()
-        return _readable(partial(TimeIndex.open, copy=self.copy), self.paths.time_index, self.base_offset)
+        return readable(partial(TimeIndex.open, copy=self.copy), self.paths.time_index, self.base_offset)
 
     @cached_property
     def transaction_index(self) -> TransactionIndex | None:
         """The transaction index; None where there is none that can be read."""
-        return _readable(TransactionIndex.open, self.paths.transaction_index, self.base_offset)
+        return readable(TransactionIndex.open, self.paths.transaction_index, self.base_offset)
 
     @property
     def entries(self) -> EntryTable:
@@ -205,7 +208,8 @@ class LogSegment:
         Raises:
             FormatError: no entry can start there.
         """
-        return frame_at(data := self.data, position, len(data), self.path)
+        data = self.data
+        return frame_at(data, position, len(data), self.path)
 
     def position_of(self, offset: int, *, trust_index: bool = False) -> int | None:
         """Where the first entry starts whose last offset is not below an offset (SEG-LKP-002).
@@ -339,12 +343,3 @@ class LogSegment:
 
     def __repr__(self) -> str:
         return f"LogSegment({self.path!r})"
-
-
-def _readable(opener: Callable[[Path, int], IndexT], path: Path | None, base_offset: int) -> IndexT | None:
-    if path is None:
-        return None
-    try:
-        return opener(path, base_offset)
-    except SeglogError:
-        return None

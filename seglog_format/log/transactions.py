@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.decode import verify_checksum
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.file_bytes import FORGET_SIZE
 from seglog_format.model import NO_PRODUCER_ID, AbortedTxn, ControlRecordType
 
 if TYPE_CHECKING:
@@ -108,12 +107,9 @@ def scan_transactions(segments: Iterable[LogSegment], log_start_offset: int = 0)
     found = Transactions(end_offset=log_start_offset)
     for segment in segments:
         try:
-            forgotten = 0
             for frame in segment.ordered_frames():
                 found.add(frame.header, end_marker(segment, frame))
-                if frame.end - forgotten > FORGET_SIZE:
-                    segment.forget()
-                    forgotten = frame.end
+                segment.forget_behind(frame.end)
             segment.forget()
         except FormatError as error:
             if segment.allowed.last >= log_start_offset:

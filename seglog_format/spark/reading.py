@@ -14,7 +14,6 @@ from seglog_format.columnar.run import Request, Run, Start
 from seglog_format.columnar.schema import Shape
 from seglog_format.columnar.transactions import aborted_numbers
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.log.file_bytes import FORGET_SIZE
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition
 from seglog_format.model import Frame, RecordBatchHeader
@@ -109,13 +108,10 @@ class TaskReader:
         )
         start = Start(piece.start, piece.previous, piece.from_offset, piece.end)
         run = Run(source, request, start, self._pool)
-        forgotten = piece.start
         for batch in run.batches():
             yield self.columns.of(batch, piece)
             yield from self._told_all(piece, damaged)
-            if run.position - forgotten > FORGET_SIZE:
-                segment.forget()
-                forgotten = run.position
+            segment.forget_behind(run.position)
         yield from self._told_all(piece, damaged)
         if source.end_of_log is not None:
             if piece.has_to_reach and run.floor < piece.to_offset:

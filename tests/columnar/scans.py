@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from delivered_rows import COLUMNS, Row, reference_only, row_of, rows_of
 
 from seglog_format.columnar import run
 from seglog_format.errors import FormatError
-from seglog_format.log import reading, volume
 from seglog_format.log.partition import Partition, open_partition
-from seglog_format.model import INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
     import pytest
-
-ALL_COLUMNS = ("offset", "timestamp", "key", "value", "headers")
-
-Row = tuple[int, int, bytes | None, bytes | None, tuple[tuple[bytes, bytes | None], ...]]
-
-
-def rows_of_batch(batch: Any) -> list[Row]:
-    """The rows of an Arrow batch with all columns."""
-    batch.validate(full=True)
-    import pyarrow as pa
-
-    numbers = batch.column(1).cast(pa.int64()).to_pylist()
-    keys, values, headers = (batch.column(number).to_pylist() for number in (2, 3, 4))
-    return [
-        (offset, -1 if time is None else time, key, value, tuple((pair["key"], pair["value"]) for pair in pairs))
-        for offset, time, key, value, pairs in zip(
-            batch.column(0).to_pylist(), numbers, keys, values, headers, strict=True
-        )
-    ]
 
 
 def outcome(rows: Iterable[list[Row]]) -> tuple[list[Row], str]:
@@ -52,8 +32,8 @@ def scanned(partition: Partition, **options: Any) -> tuple[list[Row], str]:
     """What a scan delivers."""
 
     def rows() -> Iterable[list[Row]]:
-        for batch in partition.scan(ALL_COLUMNS, **options):
-            yield rows_of_batch(batch)
+        for batch in partition.scan(COLUMNS, **options):
+            yield list(rows_of([batch]))
 
     return outcome(rows())
 
@@ -63,25 +43,10 @@ def expected(partition: Partition, **options: Any) -> tuple[list[Row], str]:
 
     def rows() -> Iterable[list[Row]]:
         for each in partition.records(**options):
-            pairs = tuple((header.key, header.value) for header in each.headers)
-            yield [(each.offset, each.timestamp_ms, each.key, each.value, pairs)]
+            yield [row_of(each)]
 
     with reference_only():
         return outcome(rows())
-
-
-@contextmanager
-def reference_only() -> Iterator[None]:
-    """Records come from the reference, however large a log is."""
-    places = ((reading, "QUICK_SIZE"), (volume, "VOLUME"), (volume, "SMALL_VOLUME"))
-    before = [getattr(module, name) for module, name in places]
-    try:
-        for module, name in places:
-            setattr(module, name, INT64_MAX)
-        yield
-    finally:
-        for (module, name), value in zip(places, before, strict=True):
-            setattr(module, name, value)
 
 
 def assert_equal_reading(path: Path, **scan_options: Any) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 pytest.importorskip("numba")
 
-from scans import ALL_COLUMNS, segment_directory
+from delivered_rows import COLUMNS
+from scans import segment_directory
 
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
@@ -36,7 +37,7 @@ def test_kernels_are_called_with_what_they_are_compiled_for(tmp_path: Path) -> N
     with open_partition(segment_directory(tmp_path / "types-0", small_log())) as partition:
         for layout in ("view", "binary", "large_binary"):
             for threads in (1, 2):
-                columns = (*ALL_COLUMNS, *ENTRY_COLUMNS)
+                columns = (*COLUMNS, *ENTRY_COLUMNS)
                 assert partition.scan(columns, layout=layout, threads=threads).read_all().num_rows == 26
     called = [kernel for kernel in compiled.KERNELS if kernel.signatures]
     assert len(called) > 5

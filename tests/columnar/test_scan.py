@@ -15,8 +15,9 @@ import pytest
 pytest.importorskip("numba")
 
 import pyarrow as pa
+from delivered_rows import COLUMNS
 from random_logs import random_log
-from scans import ALL_COLUMNS, assert_equal_reading, count_judged, expected, scanned, segment_directory
+from scans import assert_equal_reading, count_judged, expected, scanned, segment_directory
 from support import authentic, authentic_names
 
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
@@ -145,7 +146,7 @@ def test_parts_make_the_whole(
 def test_columns_are_those_asked_for(tmp_path: Path) -> None:
     directory = segment_directory(tmp_path / "columns-0", batches_log(CompressionCodec.LZ4))
     with open_partition(directory) as partition:
-        whole = partition.scan(ALL_COLUMNS).read_all()
+        whole = partition.scan(COLUMNS).read_all()
         for columns in (["offset"], ["value", "offset"], ["headers"], ["timestamp", "key"], []):
             table = partition.scan(columns).read_all()
             assert table.column_names == columns

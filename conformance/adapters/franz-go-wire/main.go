@@ -14,10 +14,7 @@ func main() {
 			"name": "franz-go, Client", "version": version("github.com/twmb/franz-go"), "language": "Go",
 			"homepage": "https://github.com/twmb/franz-go", "issues": "https://github.com/twmb/franz-go/issues",
 		},
-		"features": object{
-			"magic": []int{0, 1, 2}, "codec": codecs, "crc": true, "control": "hidden", "headers": "ordered",
-			"batchMeta": false, "bytesKeys": true, "partialTail": false,
-		},
+		"features": consumerFeatures(true),
 	}, map[string]func(Request) (object, error){"decode": decode})
 }
 

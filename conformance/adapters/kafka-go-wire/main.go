@@ -15,10 +15,7 @@ func main() {
 			"name": "kafka-go, Reader", "version": version("github.com/segmentio/kafka-go"), "language": "Go",
 			"homepage": "https://github.com/segmentio/kafka-go", "issues": "https://github.com/segmentio/kafka-go/issues",
 		},
-		"features": object{
-			"magic": []int{0, 1, 2}, "codec": codecs, "crc": false, "control": "hidden", "headers": "ordered",
-			"batchMeta": false, "bytesKeys": true, "partialTail": false,
-		},
+		"features": consumerFeatures(false),
 	}, map[string]func(Request) (object, error){"decode": decode})
 }
 

@@ -8,12 +8,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "python"))
 
 from record_builders import record_of
-from seglog_adapter import CODECS, decoded, serve
-from wire_consumer import POLL_SECONDS, checks_crc, consumed
+from seglog_adapter import decoded, serve
+from wire_consumer import CONSUMER_FEATURES, MOST_SIZE, POLL_SECONDS, checks_crc, consumed
 
 import kafka
-
-MOST_SIZE = 1 << 26
 
 
 def decode(request):
@@ -49,15 +47,6 @@ serve(
         "homepage": "https://github.com/dpkp/kafka-python",
         "issues": "https://github.com/dpkp/kafka-python/issues",
     },
-    {
-        "magic": [0, 1, 2],
-        "codec": list(CODECS),
-        "crc": True,
-        "control": "hidden",
-        "headers": "ordered",
-        "batchMeta": False,
-        "bytesKeys": False,
-        "partialTail": False,
-    },
+    CONSUMER_FEATURES,
     decode=decode,
 )

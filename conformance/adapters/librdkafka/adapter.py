@@ -7,8 +7,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "python"))
 
-from seglog_adapter import CODECS, RefusedError, SkipError, decoded, header_pair, hexed, serve
-from wire_consumer import POLL_SECONDS, checks_crc, consumed
+from seglog_adapter import RefusedError, SkipError, decoded, header_pair, hexed, serve
+from wire_consumer import CONSUMER_FEATURES, POLL_SECONDS, checks_crc, consumed
 
 import confluent_kafka
 
@@ -93,15 +93,6 @@ serve(
         "homepage": "https://github.com/confluentinc/librdkafka",
         "issues": "https://github.com/confluentinc/librdkafka/issues",
     },
-    {
-        "magic": [0, 1, 2],
-        "codec": list(CODECS),
-        "crc": True,
-        "control": "hidden",
-        "headers": "ordered",
-        "batchMeta": False,
-        "bytesKeys": False,
-        "partialTail": False,
-    },
+    CONSUMER_FEATURES,
     decode=decode,
 )

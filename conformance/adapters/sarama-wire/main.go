@@ -13,10 +13,7 @@ func main() {
 			"name": "sarama, Consumer", "version": version("github.com/IBM/sarama"), "language": "Go",
 			"homepage": "https://github.com/IBM/sarama", "issues": "https://github.com/IBM/sarama/issues",
 		},
-		"features": object{
-			"magic": []int{0, 1, 2}, "codec": codecs, "crc": true, "control": "hidden", "headers": "ordered",
-			"batchMeta": false, "bytesKeys": true, "partialTail": false,
-		},
+		"features": consumerFeatures(true),
 	}, map[string]func(Request) (object, error){"decode": decode})
 }
 

@@ -10,10 +10,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from seglog_adapter import CODECS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 POLL_SECONDS = 0.02
+
+MOST_SIZE = 1 << 26
+"""Bytes of a fetch: any case comes whole."""
+
+CONSUMER_FEATURES = {
+    "magic": [0, 1, 2],
+    "codec": list(CODECS),
+    "crc": True,
+    "control": "hidden",
+    "headers": "ordered",
+    "batchMeta": False,
+    "bytesKeys": False,
+    "partialTail": False,
+}
+"""What every client here can do and show: it hides batches, control records and the bytes of its header keys."""
 
 
 def consumed(request: dict[str, Any], poll: Callable[[], list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:

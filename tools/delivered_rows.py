@@ -1,0 +1,59 @@
+"""Records as rows, from the reference and from the columnar engine, to hold the one against the other."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import pyarrow as pa
+
+from seglog_format.log import reading, volume
+from seglog_format.model import INT64_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from seglog_format.model import Message, Record
+
+COLUMNS: Final = ("offset", "timestamp", "key", "value", "headers")
+"""Of a scan whose batches become rows."""
+
+Row: TypeAlias = tuple[int, int, bytes | None, bytes | None, tuple[tuple[bytes, bytes | None], ...]]
+"""Offset, timestamp in milliseconds, key, value, headers."""
+
+
+def row_of(record: Record | Message) -> Row:
+    """A record as a row."""
+    headers = tuple((header.key, header.value) for header in record.headers)
+    return record.offset, record.timestamp_ms, record.key, record.value, headers
+
+
+def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
+    """The rows of Arrow batches with `COLUMNS`, which have to be sound in themselves."""
+    for batch in batches:
+        batch.validate(full=True)
+        times = batch.column(1).cast(pa.int64()).fill_null(-1).to_pylist()
+        lists = (batch.column(number).to_pylist() for number in (0, 2, 3, 4))
+        for time_ms, (offset, key, value, pairs) in zip(times, zip(*lists, strict=True), strict=True):
+            yield offset, time_ms, key, value, tuple((pair["key"], pair["value"]) for pair in pairs)
+
+
+@contextmanager
+def engine_from(size: int) -> Iterator[None]:
+    """Record objects come from the engine where a log has so many bytes: 0 for always."""
+    places = ((reading, "QUICK_SIZE"), (volume, "VOLUME"), (volume, "SMALL_VOLUME"))
+    before = [getattr(module, name) for module, name in places]
+    try:
+        for module, name in places:
+            setattr(module, name, size)
+        yield
+    finally:
+        for (module, name), value in zip(places, before, strict=True):
+            setattr(module, name, value)
+
+
+@contextmanager
+def reference_only() -> Iterator[None]:
+    """Record objects come from the reference, however large a log is."""
+    with engine_from(INT64_MAX):
+        yield

@@ -1,0 +1,95 @@
+"""What a second core brings at most: one process, and two that share it, sum up or decompress the same bytes."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from limits import OWN_WAY, payloads_of, wheels
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from datasets import DataSet
+    from limits import Limit
+
+MAX_RUNS: Final = 10
+WORD: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """How many times as quick two processes are as one, and the seconds of both."""
+
+    times: float
+    alone: float
+    shared: float
+
+
+class Part:
+    """One of some parts of a log.
+
+    Args:
+        path: of the log.
+        number: of the part, from 0.
+        parts: how many there are.
+        way: a decoder of `wheels`; nothing for reading.
+    """
+
+    def __init__(self, path: Path, number: int, parts: int, way: str) -> None:
+        self._way = way
+        if way:
+            payloads = list(payloads_of(path.read_bytes()))
+            self._codec, own = payloads[0][0], payloads[number::parts]
+            self._payloads = [payload for _, _, payload in own]
+        else:
+            words = np.memmap(path, np.uint64, "r", shape=path.stat().st_size // WORD)
+            self._words = words[len(words) * number // parts : len(words) * (number + 1) // parts]
+
+    def worked(self) -> None:
+        """Read or decompress it."""
+        if not self._way:
+            self._words.sum()
+            return
+        expand = wheels(self._codec)[self._way]
+        for payload in self._payloads:
+            expand(payload)
+
+
+_known: dict[tuple[Any, ...], Part] = {}
+
+
+def _run(told: tuple[Any, ...]) -> None:
+    if told not in _known:
+        _known[told] = Part(*told)
+    _known[told].worked()
+
+
+def second_core(data: DataSet, codec: Limit | None, rounds: int) -> Gain:
+    """By how much two processes are quicker, in the best of some rounds that take turns.
+
+    Args:
+        data: a set.
+        codec: what decoders give alone, of which the quickest that a wheel brings is used; None for reading.
+        rounds: how many.
+    """
+    way = "" if codec is None else max(codec.ways.keys() - {OWN_WAY}, key=codec.ways.__getitem__)
+    anew = get_context("spawn")
+    with ProcessPoolExecutor(1, anew) as first, ProcessPoolExecutor(1, anew) as second:
+        alone = [(first, (data.path, 0, 1, way))]
+        shared = [(first, (data.path, 0, 2, way)), (second, (data.path, 1, 2, way))]
+        seconds = [(_timed(alone), _timed(shared)) for _ in range(min(rounds, MAX_RUNS) + 1)][1:]
+    best = [min(each) for each in zip(*seconds, strict=True)]
+    return Gain(best[0] / best[1], *best)
+
+
+def _timed(jobs: Sequence[tuple[ProcessPoolExecutor, tuple[Any, ...]]]) -> float:
+    started = time.perf_counter()
+    for running in [pool.submit(_run, told) for pool, told in jobs]:
+        running.result()
+    return time.perf_counter() - started

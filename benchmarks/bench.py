@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import sys
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,8 +26,9 @@ from ratios import ratios
 from recipes import RECIPES
 from session import Session
 from tables import say_articles, say_limits, say_memory, say_ratios, say_rows
+from two_cores import second_core
 from wholes import memory_growth, verify_rows
-from works import TEXT, WORKS
+from works import TEXT, TWO_CORES, WORKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -120,7 +122,10 @@ class Bench:
         compressed = [self.data[name] for name in (*TEXT, "m1lz4") if name in self.data]
         codecs = {each.name: codec_limit(each, self.given.rounds) for each in compressed}
         logs["codec"] = {name: limit.best * 1e6 / self.data[name].size for name, limit in codecs.items()}
+        shared = [self.data[name] for name in TWO_CORES if name in self.data]
+        gains = {each.name: second_core(each, codecs.get(each.name), self.given.rounds) for each in shared}
         return {
+            "twoCores": {name: asdict(gain) for name, gain in gains.items()},
             "megabytesPerSecond": {kind: {"best": limit.best, **limit.ways} for kind, limit in speeds.items()},
             "codecs": {name: {"best": limit.best, **limit.ways} for name, limit in codecs.items()},
             "logsPerSecond": logs,
@@ -132,20 +137,25 @@ class Bench:
             self.report["missing"] = session.missing
             for name, reason in session.missing.items():
                 say(f"passed over: {name}: {reason}")
-            for work in WORKS:
-                if not self.given.works or work.name in self.given.works:
-                    self._work(session, work)
+            wanted = [work for work in WORKS if not self.given.works or work.name in self.given.works]
+            for turns in dict.fromkeys(work.turns for work in wanted):
+                self._in_turns(session, [work for work in wanted if work.turns == turns])
 
-    def _work(self, session: Session, work: Work) -> None:
+    def _in_turns(self, session: Session, works: Sequence[Work]) -> None:
         told: list[dict[str, Any]] = []
-        for data in (self.data[name] for name in work.data if name in self.data):
-            told += self.pieces.measured(f"{work.key} {data.name}", partial(self._rows, session, work, data)) or []
+        for data in self.data.values():
+            here = [work for work in works if data.name in work.data]
+            if here:
+                name = f"{' '.join(work.key for work in here)} {data.name}"
+                told += self.pieces.measured(name, partial(self._rows, session, here, data)) or []
         self.failed |= any(row.get("agrees") is False for row in told)
-        self.report["results"] += told
-        say_rows(work.title, told, say)
+        for work in works:
+            rows = [row for row in told if row["work"] == work.key]
+            self.report["results"] += rows
+            say_rows(work.title, rows, say)
 
-    def _rows(self, session: Session, work: Work, data: DataSet) -> list[dict[str, Any]]:
-        return [row.told() for row in session.measured(work, data, self.given.rounds)]
+    def _rows(self, session: Session, works: Sequence[Work], data: DataSet) -> list[dict[str, Any]]:
+        return [row.told() for row in session.measured(works, data, self.given.rounds)]
 
     def _verify(self) -> None:
         java = next(program for program in PROGRAMS if program.name == "java")

@@ -34,6 +34,7 @@ CHUNK: Final = 16_384
 WRAPPED_FROM: Final = 34
 """Where the payload of a wrapper of magic 1 without a key begins."""
 XERIAL_HEADER: Final = 16
+OWN_WAY: Final = "the package's"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +111,11 @@ def codec_limit(data: DataSet, rounds: int) -> Limit:
         data: a compressed set.
         rounds: of which the best counts.
     """
-    payloads = list(_payloads(data))
+    payloads = list(payloads_of(data.path.read_bytes()))
     codec, magic = payloads[0][0], payloads[0][1]
     found = [payload for _, _, payload in payloads]
-    ways = {"the package's": lambda: [decompress(codec, each, magic=magic, at=Location()) for each in found]}
-    for name, expand in _wheels(codec).items():
+    ways = {OWN_WAY: lambda: [decompress(codec, each, magic=magic, at=Location()) for each in found]}
+    for name, expand in wheels(codec).items():
         ways[name] = partial(_each, expand, found)
     return _limit(ways, data.size, rounds)
 
@@ -124,8 +125,9 @@ def _each(expand: Callable[[bytes], object], payloads: Sequence[bytes]) -> None:
         expand(payload)
 
 
-def _payloads(data: DataSet) -> Iterable[tuple[int, int, bytes]]:
-    log, at = data.path.read_bytes(), 0
+def payloads_of(log: bytes) -> Iterable[tuple[int, int, bytes]]:
+    """Codec, magic and compressed records of each batch of a compressed set."""
+    at = 0
     while at < len(log):
         end = at + 12 + struct.unpack_from(">i", log, at + 8)[0]
         magic = log[at + 16]
@@ -134,7 +136,7 @@ def _payloads(data: DataSet) -> Iterable[tuple[int, int, bytes]]:
         at = end
 
 
-def _wheels(codec: int) -> dict[str, Callable[[bytes], object]]:
+def wheels(codec: int) -> dict[str, Callable[[bytes], object]]:
     """Decoders that pip brings, by name; the reference's own choice is among them."""
     zstd = zstandard.ZstdDecompressor()
     known: dict[int, dict[str, Callable[[bytes], object]]] = {

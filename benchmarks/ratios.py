@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from works import OURS, OWN, TARGETS
+from works import OURS, OWN, SECOND_CORE, TARGETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ def _row(target: Target, results: Sequence[Mapping[str, Any]], limits: Mapping[s
         return {**named, "note": mine[0].get("note", "nobody to compare with")}
     best = max(rivals, key=_speed)
     ratio = _speed(best) / _speed(mine[0]) if target.is_time else _speed(mine[0]) / _speed(best)
-    limit = _limit(target, limits)
+    limit = _limit(target, limits, _speed(best))
     if limit is not None and limit < max(_speed(mine[0]), _speed(best)):
         limit = None  # what somebody passes is no limit of the machine
     needed = _needed(target, _speed(best), limit)
@@ -69,8 +69,11 @@ def _speed(row: Mapping[str, Any]) -> float:
     return 1 / float(row["best"])
 
 
-def _limit(target: Target, limits: Mapping[str, Any]) -> float | None:
+def _limit(target: Target, limits: Mapping[str, Any], rival: float) -> float | None:
     """In logs a second, as `_speed`; None where there is none or it was not measured."""
+    if target.limit == SECOND_CORE:
+        gain = limits.get("twoCores", {}).get(target.data)
+        return None if gain is None else float(gain["times"]) * rival
     found = limits.get("logsPerSecond", {}).get(target.limit, {})
     value: float | None = found.get(target.data)
     return value

@@ -22,7 +22,7 @@ LEAST_SECONDS: Final = 0.3
 that take longer would otherwise have been looked for longer."""
 MOST_PASSES: Final = 40
 SLOW_SECONDS: Final = 2.0
-SLOW_ROUNDS: Final = 2
+SLOW_ROUNDS: Final = 1
 LOOKUPS: Final = 200
 STRIDE: Final = 7919
 """Lookups jump around, by a prime."""
@@ -102,16 +102,16 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def measured(self, work: Work, data: DataSet, rounds: int) -> list[Row]:
+    def measured(self, works: Sequence[Work], data: DataSet, rounds: int) -> list[Row]:
         """Let all who can take turns.
 
         Args:
-            work: that is done.
+            works: that are done, of everybody in each round.
             data: with which.
             rounds: how often.
         """
-        here = [each for each in work.contenders if each.program in self.processes]
-        rows = [Row(work, data, each) for each in here if not each.is_reference or data.size <= each.largest]
+        here = [(work, each) for work in works for each in work.contenders if each.program in self.processes]
+        rows = [Row(work, data, each) for work, each in here if not each.is_reference or data.size <= each.largest]
         passes = {id(row): self._warmed_up(row) for row in rows}
         for number in range(rounds):
             for row in rows:

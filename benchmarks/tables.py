@@ -43,6 +43,8 @@ def say_limits(limits: Mapping[str, Any], say: Say) -> None:
     for kind, ways in {**limits["megabytesPerSecond"], **limits["codecs"]}.items():
         named = ", ".join(f"{name} {speed:,.0f}" for name, speed in ways.items() if name != "best")
         say(f"  {kind:10}{ways['best']:10,.0f}   {named}")
+    for name, gain in limits["twoCores"].items():
+        say(f"  two processes sharing {name}: {gain['times']:.2f} times one")
 
 
 def say_ratios(rows: Sequence[Mapping[str, Any]], say: Say) -> None:

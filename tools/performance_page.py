@@ -45,7 +45,8 @@ on the same machine in the same session, and in terms of what the machine allows
 
 `{command}`: {rounds} turns of each, after one that does not count and whose result is checked. Everyone reads the same
 files from the page cache, made from seed {seed}, in one thread unless it says otherwise. The figures are those of the
-best pass. Figures of a busy machine waver; ratios less.
+best pass. Visiting and columns, in one thread and in two, take turns with each other. Figures of a busy machine waver;
+ratios less.
 
 The machine: {machine[processor]}, {machine[cores]} cores, {machine[system]}; its load was {machine[loadAverage]} at the
 start and {loadAverageAtEnd} at the end, the benchmark itself included.
@@ -175,6 +176,11 @@ def _limits(report: dict[str, Any]) -> Iterator[str]:
         (kind, name, f"{speed:,.0f}") for kind, ways in kinds.items() for name, speed in ways.items() if name != "best"
     ]
     yield from _table(("limit", "way", "MB/s"), rows, 2)
+    gains = [(f"`{name}`", f"{gain['times']:.2f}") for name, gain in report["limits"].get("twoCores", {}).items()]
+    if gains:
+        yield ""
+        yield "By how much two processes are quicker than one at the same, which two threads of anybody cannot pass:"
+        yield from _table(("data", "times"), gains)
 
 
 def _works(report: dict[str, Any]) -> Iterator[str]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.codec.quick import quick_batch
+from seglog_format.log.trusted_lookup import offset_not_younger
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
 
 if TYPE_CHECKING:
@@ -41,8 +43,8 @@ def first_not_older(reader: LogReader, timestamp_ms: int, log_start_offset: int)
         if reader.trust_indexes and not is_last and is_older(segment, timestamp_ms):
             continue
         batches = (
-            _trusted_candidates(reader, segment, timestamp_ms, log_start_offset, is_last=is_last)
-            if reader.trust_indexes and segment.time_index is not None and segment.time_index.entries
+            _trusted_candidates(reader, segment, timestamp_ms, log_start_offset)
+            if reader.trust_indexes and segment.time_index is not None and len(segment.time_index.raw_entries())
             else _proven_candidates(reader, segment, timestamp_ms, log_start_offset)
         )
         for found in _visible(batches, log_start_offset):
@@ -83,19 +85,15 @@ def _proven_candidates(
 
 
 def _trusted_candidates(
-    reader: LogReader, segment: LogSegment, timestamp_ms: int, log_start_offset: int, *, is_last: bool
+    reader: LogReader, segment: LogSegment, timestamp_ms: int, log_start_offset: int
 ) -> Iterator[RecordBatch]:
     """The same from where the time index says that they begin, without a look at what stands before."""
-    index = segment.time_index
-    assert index is not None
-    if index.entries[-1].timestamp_ms < timestamp_ms and not is_last:
-        return
-    start = max(index.lookup(timestamp_ms - 1).offset, log_start_offset)
+    start = max(offset_not_younger(segment, timestamp_ms - 1), log_start_offset)
     position = segment.position_of(start, trust_index=True)
     if position is not None:
         for frame in segment.ordered_frames(position):
             if frame.header.max_timestamp_ms >= timestamp_ms:
-                yield reader.decode(segment, frame)
+                yield quick_batch(frame, limit=segment.limit) or reader.decode(segment, frame)
 
 
 def first_of_largest(reader: LogReader, log_start_offset: int) -> TimestampOffset | None:

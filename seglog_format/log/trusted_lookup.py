@@ -3,10 +3,14 @@
 What stands at an index entry's position must be an intact entry of a fitting offset, and the walk from there must lead
 to the offset asked for. That it is an entry of the log cannot be proven: the bytes may belong to a record's value. On
 any doubt the answer is None, and the caller walks from the start of the segment.
+
+An index is first searched as it is. To see which of its entries are in order it has to be read whole, which costs more
+than all the rest of a lookup: so that is done only where the first search has led to nothing that fits.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from seglog_format.codec.decode import checksum_is_valid
@@ -16,7 +20,9 @@ from seglog_format.model import INT64_MAX, Frame
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seglog_format.log.offset_index import OffsetIndex
     from seglog_format.log.segment import LogSegment
+    from seglog_format.model import OffsetPosition, TimestampOffset
 
 
 def trusted_position(segment: LogSegment, offset: int) -> int | None:
@@ -24,23 +30,84 @@ def trusted_position(segment: LogSegment, offset: int) -> int | None:
 
     That the offset is missing in the log is a doubt, too.
     """
-    index = segment.offset_index
-    floor = 0 if index is None else index.lookup(offset).position
-    try:
-        found = next((frame for frame in _frames(segment, floor, offset) if frame.header.last_offset >= offset), None)
-    except FormatError:
-        return None
-    return found.position if found is not None and starts_at(found) <= offset else None
+    for position in _positions(segment.offset_index, offset):
+        try:
+            frames = _frames(segment, position, offset)
+            found = next((frame for frame in frames if frame.header.last_offset >= offset), None)
+        except FormatError:
+            continue
+        if found is not None and starts_at(found) <= offset:
+            return found.position
+    return None
+
+
+def _positions(index: OffsetIndex | None, offset: int) -> Iterator[int]:
+    """Where to start looking for an offset: by all slots of an index, and by those of it that are in order."""
+    entries = () if index is None else index.raw_entries()
+    number = bisect_right(entries, offset, key=_offset)
+    if number:
+        assert index is not None
+        searched = entries[number - 1].position
+        yield searched
+        if (proven := index.lookup(offset).position) != searched:
+            yield proven
 
 
 def trusted_next_offset(segment: LogSegment) -> int | None:
     """The first offset after the last whole entry of a segment; None on any doubt."""
-    index = segment.offset_index
-    floor = index.entries[-1].position if index is not None and index.entries else 0
-    try:
-        return max((frame.header.next_offset for frame in _frames(segment, floor, INT64_MAX)), default=None)
-    except FormatError:
-        return None
+    for position in _last_positions(segment.offset_index):
+        try:
+            found = max((frame.header.next_offset for frame in _frames(segment, position, INT64_MAX)), default=None)
+        except FormatError:
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+def _last_positions(index: OffsetIndex | None) -> Iterator[int]:
+    entries = () if index is None else index.raw_entries()
+    if entries:
+        assert index is not None
+        yield entries[-1].position
+        if index.entries and index.entries[-1].position != entries[-1].position:
+            yield index.entries[-1].position
+
+
+def offset_not_younger(segment: LogSegment, timestamp_ms: int) -> int:
+    """The offset up to which no record of a segment is younger than a timestamp, as its time index says.
+
+    The entry found is believed where the log has an entry with just that timestamp at its offset; else those that are
+    in order decide (SEG-TIX-008, SEG-TIX-009).
+
+    Args:
+        segment: with or without a time index.
+        timestamp_ms: milliseconds since 1970; any integer.
+
+    Returns:
+        An absolute offset; the base offset of the segment where its index has nothing so old.
+    """
+    index = segment.time_index
+    entries = () if index is None else index.raw_entries()
+    number = bisect_right(entries, timestamp_ms, key=_timestamp_ms)
+    if not number:
+        return segment.base_offset
+    assert index is not None
+    return entries[number - 1].offset if _stands(segment, entries[number - 1]) else index.lookup(timestamp_ms).offset
+
+
+def _stands(segment: LogSegment, noted: TimestampOffset) -> bool:
+    position = trusted_position(segment, noted.offset)
+    found = None if position is None else segment.frame_at(position)
+    return isinstance(found, Frame) and found.header.max_timestamp_ms == noted.timestamp_ms
+
+
+def _offset(entry: OffsetPosition) -> int:
+    return entry.offset
+
+
+def _timestamp_ms(entry: TimestampOffset) -> int:
+    return entry.timestamp_ms
 
 
 def _frames(segment: LogSegment, position: int, offset: int) -> Iterator[Frame]:

@@ -15,6 +15,7 @@ from seglog_format.errors import FormatError, UsageError
 from seglog_format.log.listing import SegmentFiles
 from seglog_format.log.segment import LogSegment
 from seglog_format.log.timestamps import is_older
+from seglog_format.log.trusted_lookup import offset_not_younger
 from seglog_format.model import INT64_MAX, Frame
 from seglog_format.spark.discovery import choose, find_replicas
 from seglog_format.spark.filters import EVERYTHING, INT64_MIN, Narrowed
@@ -160,7 +161,7 @@ def _bounded(piece: Piece, segment: LogSegment, narrowed: Narrowed) -> Piece:
     """
     lowest = piece.from_offset
     if segment.time_index is not None and narrowed.from_timestamp_ms > INT64_MIN:
-        lowest = max(lowest, segment.time_index.lookup(narrowed.from_timestamp_ms - 1).offset)
+        lowest = max(lowest, offset_not_younger(segment, narrowed.from_timestamp_ms - 1))
     index = segment.offset_index
     if index is None or (lowest <= segment.base_offset and piece.to_offset > segment.allowed.last):
         return piece

@@ -155,6 +155,40 @@ def test_a_time_index_that_lies_is_not_believed_where_it_is_said(orders: Path, t
     assert [row["offset"] for row in found] == [350, 351, 352]
 
 
+def test_timestamps_are_looked_up_without_reading_an_index_whole(orders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> int:
+        msg = "an index was read whole"
+        raise AssertionError(msg)
+
+    monkeypatch.setattr("seglog_format.log.time_index.usable_time_slots", fail)
+    monkeypatch.setattr("seglog_format.log.offset_index.usable_offset_slots", fail)
+    for first in (0, 37, 105, 222, 350, 380):
+        bounds = (START_MS + first * 1000, START_MS + (first + 3) * 1000)
+        by_options = {"startingTimestamp": str(bounds[0]), "endingTimestamp": str(bounds[1])}
+        assert offsets(orders / "orders-0", **by_options) == [(0, first + each) for each in range(3)]
+        narrowed = replace(EVERYTHING, from_timestamp_ms=bounds[0], to_timestamp_ms=bounds[1])
+        found = rows(read(orders / "orders-0", ("offset",), narrowed))
+        assert [row["offset"] for row in found] == list(range(first, first + 4))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_entries_that_were_taken_back_mislead_nobody(tmp_path: Path, seed: int) -> None:
+    """Cutting a log back leaves them behind the others, until the segment is closed."""
+    chance = random.Random(seed)  # noqa: S311
+    directory = partition(tmp_path / "orders-0", segment_bytes=2**20)
+    (index,) = directory.glob("*.timeindex")
+    taken_back = [
+        (START_MS + 1000 * chance.randrange(390)).to_bytes(8, "big") + chance.randrange(400).to_bytes(4, "big")
+        for _ in range(chance.randrange(1, 60))
+    ]
+    index.write_bytes(index.read_bytes() + b"".join(taken_back))
+    for first in range(0, 397, 13):
+        at = START_MS + first * 1000
+        assert offsets(directory, startingTimestamp=str(at), endingTimestamp=str(at + 1)) == [(0, first)]
+        narrowed = replace(EVERYTHING, from_timestamp_ms=at, to_timestamp_ms=at)
+        assert [row["offset"] for row in rows(read(directory, ("offset",), narrowed))] == [first]
+
+
 class TestOffsets:
     """Start and end by options."""
 

@@ -55,7 +55,7 @@ class Client:
             "correlation_id": self._number,
             "client_id": "test",
         }
-        frame = write_entity(kind.__header_schema__, header, []) + write_entity(kind, UNASKED | fields, [])
+        frame = write_entity(kind.__header_schema__, header) + write_entity(kind, UNASKED | fields)
         self.send_frame(frame)
 
     def send_frame(self, frame: bytes) -> None:

@@ -17,8 +17,8 @@ from support import bundled
 
 from seglog_format.serve import slices
 from seglog_format.serve.apis import APIS
-from seglog_format.serve.schemas import UnreadableRequestError, read_entity, request_type, response_type
-from seglog_format.serve.wire import encode_response
+from seglog_format.serve.schemas import GAP, UnreadableRequestError, read_entity, request_type, response_type
+from seglog_format.serve.wire import encode_response, envelope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -303,10 +303,15 @@ def test_sizes_before_log_bytes_are_those_of_the_version(tmp_path: Path, version
     file = tmp_path / "log"
     file.write_bytes(bytes(size))
 
-    def encoded(records: object) -> bytes:
+    def fields(records: object) -> dict[str, object]:
         rows = {"partition_index": 0, "error_code": 0, "high_watermark": 5, "aborted_transactions": None}
         topics = [{"topic": "t", "partitions": [rows | {"records": records}]}] * 2
-        chunks = encode_response(FETCH, version, 7, {"throttle_time": 0, "error_code": 0, "responses": topics})
+        return {"throttle_time": 0, "error_code": 0, "responses": topics}
+
+    def filled(records: slices.Chunk) -> bytes:
+        chunks = envelope(FETCH, version, fields(GAP)).filled(7, [records] * 2)
         return b"".join(each if isinstance(each, bytes) else file.read_bytes() for each in chunks)
 
-    assert encoded(slices.FileSlice(str(file), 0, size)) == encoded(bytes(size))
+    (expected,) = encode_response(FETCH, version, 7, fields(bytes(size)))
+    assert filled(bytes(size)) == expected
+    assert filled(slices.FileSlice(str(file), 0, size)) == expected

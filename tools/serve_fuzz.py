@@ -88,7 +88,7 @@ class Maker:
             "correlation_id": self.chance.getrandbits(31),
             "client_id": self.chance.choice([None, "", "fuzz", "x" * 200]),
         }
-        return write_entity(kind.__header_schema__, header, []) + write_entity(kind, self._values(kind), [])
+        return write_entity(kind.__header_schema__, header) + write_entity(kind, self._values(kind))
 
     def _values(self, kind: type[Any]) -> dict[str, Any]:
         return {name: self._value(annotation, kafka_type) for name, annotation, kafka_type in _fields_of(kind)}

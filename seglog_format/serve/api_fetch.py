@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
 from seglog_format.serve.api_log import COMMITTED_ONLY, attempt
 from seglog_format.serve.calls import UNKNOWN_OFFSET, Call, Services, milliseconds
+from seglog_format.serve.schemas import GAP
 from seglog_format.serve.served_partition import Fetched, LogRange
 from seglog_format.serve.slices import size_of
+from seglog_format.serve.wire import envelope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from uuid import UUID
 
     from seglog_format.model import AbortedTxn
     from seglog_format.serve.catalog import Catalog, Topic
+    from seglog_format.serve.slices import Chunk
+    from seglog_format.serve.wire import Envelope
 
 MAX_FETCH_SIZE: Final = 55 << 20
 """Log bytes of one answer at most, whatever the client would take; as brokers set it."""
@@ -32,6 +37,14 @@ ZSTD_SINCE: Final = 10
 """Version of Fetch from which clients know zstd."""
 TOPIC_IDS_SINCE: Final = 13
 """Version of Fetch from which topics are named by id."""
+
+MAX_REMEMBERED: Final = 256
+MAX_REMEMBERED_PARTITIONS: Final = 64
+"""So many answers, of no more partitions than that, are kept encoded but for their log bytes."""
+
+API_KEY: Final = 1
+
+NOTHING: Final = Fetched(LogRange(UNKNOWN_OFFSET, UNKNOWN_OFFSET, UNKNOWN_OFFSET), None, None)
 
 LOOK_SECONDS: Final = 1.0
 """How often a log is looked at to which nobody in this process writes, while a client waits at its end."""
@@ -52,6 +65,68 @@ class FetchBudget:
     files: int = MAX_FILES
     is_empty: bool = True
     has_errors: bool = False
+
+
+class PartitionAnswer(NamedTuple):
+    """What an answer says of a partition, but for its log bytes."""
+
+    number: int
+    error: ErrorCode
+    log: LogRange
+    aborted: Sequence[AbortedTxn] | None
+
+    def fields(self) -> dict[str, object]:
+        """As they are encoded."""
+        return {
+            "partition_index": self.number,
+            "error_code": self.error,
+            "high_watermark": self.log.end,
+            "last_stable_offset": self.log.stable,
+            "log_start_offset": self.log.start,
+            "aborted_transactions": None if self.aborted is None else map(_aborted_fields, self.aborted),
+            "records": GAP,
+        }
+
+
+class TopicAnswer(NamedTuple):
+    """What an answer says of a topic, which is named in one of two ways."""
+
+    name: str
+    topic_id: UUID | None
+    partitions: tuple[PartitionAnswer, ...]
+
+    def fields(self) -> dict[str, object]:
+        """As they are encoded."""
+        partitions = [each.fields() for each in self.partitions]
+        return {"topic": self.name, "topic_id": self.topic_id, "partitions": partitions}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer, and the log bytes of its partitions, one after the other."""
+
+    error: ErrorCode
+    topics: tuple[TopicAnswer, ...]
+    records: list[Chunk]
+
+    def envelope(self, version: int) -> Envelope:
+        """The answer encoded, with gaps for log bytes. A log that stays the same is told of in the same words."""
+        is_short = len(self.records) <= MAX_REMEMBERED_PARTITIONS
+        has_aborted = any(each.aborted for topic in self.topics for each in topic.partitions)
+        encode = _remembered if is_short and not has_aborted else _encoded
+        return encode(version, self.error, self.topics)
+
+
+def _encoded(version: int, error: ErrorCode, topics: tuple[TopicAnswer, ...]) -> Envelope:
+    fields = [each.fields() for each in topics]
+    return envelope(API_KEY, version, {"throttle_time": 0, "error_code": error, "session_id": 0, "responses": fields})
+
+
+_remembered: Final = lru_cache(MAX_REMEMBERED)(_encoded)
+
+
+def _aborted_fields(transaction: AbortedTxn) -> dict[str, object]:
+    return {"producer_id": transaction.producer_id, "first_offset": transaction.first_offset}
 
 
 def fetch(services: Services, call: Call) -> None:
@@ -79,9 +154,9 @@ class WaitingFetch:
             raise
         if answer is not None:
             self._services.arrivals.forget(self._wake)
-            self._call.respond(answer)
+            self._call.fill(answer.envelope(self._call.version), answer.records)
 
-    def _look(self) -> dict[str, object] | None:
+    def _look(self) -> Answer | None:
         with self._lock:
             if self._is_answered:
                 return None
@@ -115,47 +190,34 @@ def _topic_of(catalog: Catalog, call: Call, asked: Any) -> Topic | None:
     return catalog.topic_of(asked.topic_id) if by_id else catalog.topics.get(asked.topic)
 
 
-def _answer(catalog: Catalog, call: Call, budget: FetchBudget) -> dict[str, object]:
-    is_session = call.field("session_id", 0) != 0
-    budget.has_errors = is_session
-    return {
-        "throttle_time": 0,
-        "error_code": ErrorCode.fetch_session_id_not_found if is_session else ErrorCode.none,
-        "session_id": 0,
-        "responses": [] if is_session else [_fetched_topic(catalog, call, each, budget) for each in call.body.topics],
-    }
+def _answer(catalog: Catalog, call: Call, budget: FetchBudget) -> Answer:
+    if call.field("session_id", 0) != 0:
+        budget.has_errors = True
+        return Answer(ErrorCode.fetch_session_id_not_found, (), [])
+    records: list[Chunk] = []
+    topics = tuple(_fetched_topic(catalog, call, each, budget, records) for each in call.body.topics)
+    return Answer(ErrorCode.none, topics, records)
 
 
-def _fetched_topic(catalog: Catalog, call: Call, asked: Any, budget: FetchBudget) -> dict[str, object]:
+def _fetched_topic(catalog: Catalog, call: Call, asked: Any, budget: FetchBudget, records: list[Chunk]) -> TopicAnswer:
     by_id = call.version >= TOPIC_IDS_SINCE
     topic = _topic_of(catalog, call, asked)
     unknown = ErrorCode.unknown_topic_id if by_id else ErrorCode.unknown_topic_or_partition
-    return {
-        "topic": "" if by_id else asked.topic,
-        "topic_id": asked.topic_id if by_id else None,
-        "partitions": [
-            _fetched_partition(catalog, call, topic, each, budget) if topic else _refused(each, unknown, budget)
-            for each in asked.partitions
-        ],
-    }
-
-
-def _refused(asked: Any, error: ErrorCode, budget: FetchBudget) -> dict[str, object]:
-    budget.has_errors = True
-    nothing = Fetched(LogRange(UNKNOWN_OFFSET, UNKNOWN_OFFSET, UNKNOWN_OFFSET), None, None)
-    return _fetch_fields(asked.partition, error, nothing)
+    partitions = []
+    for each in asked.partitions:
+        error, found = _fetched_partition(catalog, call, topic, each, budget) if topic else (unknown, NOTHING)
+        budget.has_errors |= error is not ErrorCode.none
+        records.append(b"" if found.records is None else found.records)
+        partitions.append(PartitionAnswer(each.partition, error, found.log.told, found.aborted))
+    return TopicAnswer("" if by_id else asked.topic, asked.topic_id if by_id else None, tuple(partitions))
 
 
 def _fetched_partition(
-    catalog: Catalog,
-    call: Call,
-    topic: Topic,
-    asked: Any,
-    budget: FetchBudget,
-) -> dict[str, object]:
+    catalog: Catalog, call: Call, topic: Topic, asked: Any, budget: FetchBudget
+) -> tuple[ErrorCode, Fetched]:
     served = catalog.partition(topic.name, asked.partition)
     if served is None:
-        return _refused(asked, ErrorCode.unknown_topic_or_partition, budget)
+        return ErrorCode.unknown_topic_or_partition, NOTHING
     read = partial(
         served.fetch,
         asked.fetch_offset,
@@ -166,29 +228,12 @@ def _fetched_partition(
     found = attempt(served, read)
     if isinstance(found, Fetched) and found.records is None and served.look_again():
         found = attempt(served, read)
-    if isinstance(found, Fetched) and found.has_zstd and call.version < ZSTD_SINCE:
-        found = ErrorCode.unsupported_compression_type
-    if isinstance(found, ErrorCode):
-        return _refused(asked, found, budget)
+    if not isinstance(found, Fetched):
+        return found, NOTHING
+    if found.has_zstd and call.version < ZSTD_SINCE:
+        return ErrorCode.unsupported_compression_type, NOTHING
     if found.records is not None:
         budget.size -= size_of(found.records)
         budget.files -= not isinstance(found.records, bytes)
         budget.is_empty = False
-    return _fetch_fields(asked.partition, ErrorCode.none, found)
-
-
-def _fetch_fields(number: int, error: ErrorCode, found: Fetched) -> dict[str, object]:
-    aborted, log = found.aborted, found.log.told
-    return {
-        "partition_index": number,
-        "error_code": error,
-        "high_watermark": log.end,
-        "last_stable_offset": log.stable,
-        "log_start_offset": log.start,
-        "aborted_transactions": None if aborted is None else map(_aborted_fields, aborted),
-        "records": b"" if found.records is None else found.records,
-    }
-
-
-def _aborted_fields(transaction: AbortedTxn) -> dict[str, object]:
-    return {"producer_id": transaction.producer_id, "first_offset": transaction.first_offset}
+    return ErrorCode.none, found

@@ -6,13 +6,14 @@ Modules are loaded when the first request of theirs comes: who only fetches wait
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from kio.schema.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from seglog_format.serve.calls import Call, Services
 
@@ -30,7 +31,13 @@ class Api:
 
     def answer(self, services: Services, call: Call) -> None:
         """Answer a request of a version that there is."""
-        getattr(import_module(f"seglog_format.serve.{self.module}"), self.name)(services, call)
+        _loaded(self.module, self.name)(services, call)
+
+
+@cache
+def _loaded(module: str, name: str) -> Callable[[Services, Call], None]:
+    function: Callable[[Services, Call], None] = getattr(import_module(f"seglog_format.serve.{module}"), name)
+    return function
 
 
 def api_versions(_services: Services, call: Call) -> None:

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import timedelta
 
     from seglog_format.serve.arrivals import Arrivals
     from seglog_format.serve.catalog import Catalog
     from seglog_format.serve.delays import Delays
     from seglog_format.serve.groups import Coordinator
+    from seglog_format.serve.slices import Chunk
+    from seglog_format.serve.wire import Envelope
     from seglog_format.serve.writing import Writers
 
 NODE_ID: Final = 1
@@ -42,6 +44,7 @@ class Call:
         body: the request; its fields are those of the version.
         address: where the client has reached us.
         respond: takes the fields of the answer, once, from any thread.
+        fill: the same with an answer that is encoded, and the log bytes for its gaps.
         finish: takes the next request without an answer to this one.
         hang_up: closes the connection instead: for a request that may not be answered.
     """
@@ -51,6 +54,7 @@ class Call:
     body: Any
     address: Address
     respond: Callable[[Mapping[str, object]], None]
+    fill: Callable[[Envelope, Sequence[Chunk]], None]
     finish: Callable[[], None]
     hang_up: Callable[[], None]
 

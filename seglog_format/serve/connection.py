@@ -30,6 +30,7 @@ class Connection:
         address: where the client has reached us.
         is_busy: a request is being answered.
         is_closed: nothing more comes or goes.
+        awaited: events of the selector for which its processor waits.
         active_at: when a request or a part of an answer last got through.
         received_size: bytes that came.
         sent_size: bytes that went.
@@ -40,6 +41,7 @@ class Connection:
         self.address = address
         self.is_busy = False
         self.is_closed = False
+        self.awaited = 0
         self.active_at = time.monotonic()
         self._max_request_size = max_request_size
         self.received_size = 0

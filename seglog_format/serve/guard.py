@@ -7,13 +7,15 @@ there is no such room. A request of thirty bytes could ask for that. So every re
 from __future__ import annotations
 
 from dataclasses import fields
-from functools import cache
+from functools import cache, partial
+from itertools import groupby
+from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from seglog_format.serve.annotations import is_array, is_nullable, message_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 MAX_VARINT_SIZE: Final = 5
 FIXED_SIZES: Final[Mapping[str, int]] = {
@@ -33,64 +35,24 @@ FIXED_SIZES: Final[Mapping[str, int]] = {
     "datetime_i64": 8,
     "uuid": 16,
 }
-SHORT, LONG = 2, 4
-"""Bytes of a size before a string, and before anything else, where sizes are not compact."""
+SHORT, LONG = Struct(">h"), Struct(">i")
+"""A size before a string, and before anything else, where sizes are not compact."""
+MARK = Struct(">b")
+"""Negative before a message that is null."""
 
-Step: TypeAlias = "Callable[[Cursor], None]"
+Step: TypeAlias = "Callable[[bytes, int, int], int]"
+"""Over one field or more: takes the data, a position and the end; returns the position behind, maybe behind the end."""
 
 
 class BrokenRequestError(Exception):
     """A request ends before what it announces."""
 
 
-class Cursor:
-    """A place in a request, which moves forward only and never beyond the end."""
-
-    __slots__ = ("data", "end", "position")
-
-    def __init__(self, data: bytes, position: int, end: int) -> None:
-        self.data = data
-        self.position = position
-        self.end = end
-
-    def skip(self, size: int) -> None:
-        """Go on by some bytes."""
-        if size > self.end - self.position:
-            msg = f"{size} bytes announced, {self.end - self.position} left"
-            raise BrokenRequestError(msg)
-        self.position += size
-
-    def fixed(self, size: int) -> int:
-        """A signed number of so many bytes."""
-        start = self.position
-        self.skip(size)
-        return int.from_bytes(self.data[start : self.position], "big", signed=True)
-
-    def varint(self) -> int:
-        """An unsigned number of seven bits a byte."""
-        value = 0
-        for place in range(MAX_VARINT_SIZE):
-            byte = self.fixed(1) & 0xFF
-            value |= (byte & 0x7F) << 7 * place
-            if byte <= 0x7F:  # noqa: PLR2004 - the highest bit is not set
-                return value
-        msg = "a number without an end"
-        raise BrokenRequestError(msg)
-
-    def count(self, size: int | None) -> int:
-        """How many follow, -1 for null: a number of ``size`` bytes, or a compact one that is one more."""
-        claimed = self.varint() - 1 if size is None else self.fixed(size)
-        if claimed > self.end - self.position:
-            msg = f"{claimed} announced, {self.end - self.position} bytes left"
-            raise BrokenRequestError(msg)
-        return max(claimed, -1)
-
-
 class Layout(NamedTuple):
     """What a message consists of.
 
     Attributes:
-        steps: over each field, in order.
+        steps: over all fields, in order.
         tagged: over each field with a tag; None where the version has none.
     """
 
@@ -104,34 +66,70 @@ def check_message(kind: type[Any], data: bytes, position: int) -> None:
     Raises:
         BrokenRequestError: it is not.
     """
-    _message(kind, Cursor(data, position, len(data)))
+    _within(_message(_layout(kind), data, position, len(data)), len(data))  # type: ignore[arg-type]  # a class is a key
 
 
-def _message(kind: type[Any], cursor: Cursor) -> None:
-    layout = _layout(kind)  # type: ignore[arg-type]  # a class can be a key
+def _within(position: int, end: int) -> int:
+    if position > end:
+        msg = f"{position - end} bytes more announced than there are"
+        raise BrokenRequestError(msg)
+    return position
+
+
+def _message(layout: Layout, data: bytes, position: int, end: int) -> int:
     for step in layout.steps:
-        step(cursor)
+        position = step(data, position, end)
     if layout.tagged is None:
-        return
-    for _ in range(cursor.varint()):
-        _tagged_field(layout.tagged, cursor)
+        return position
+    count, position = _varint(data, position, end)
+    for _ in range(count):
+        position = _tagged_field(layout.tagged, data, position, end)
+    return position
 
 
-def _tagged_field(known: Mapping[int, Step], cursor: Cursor) -> None:
-    tag, size = cursor.varint(), cursor.varint()
-    start = cursor.position
-    cursor.skip(size)
-    if tag in known:
-        inner = Cursor(cursor.data, start, cursor.position)
-        known[tag](inner)
-        if inner.position != inner.end:
-            msg = f"tag {tag} has {inner.end - inner.position} bytes too many"
-            raise BrokenRequestError(msg)
+def _tagged_field(known: Mapping[int, Step], data: bytes, position: int, end: int) -> int:
+    tag, position = _varint(data, position, end)
+    size, position = _varint(data, position, end)
+    following = _within(position + size, end)
+    if tag in known and known[tag](data, position, following) != following:
+        msg = f"tag {tag} has not {size} bytes"
+        raise BrokenRequestError(msg)
+    return following
+
+
+def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
+    """An unsigned number of seven bits a byte, and the position behind it."""
+    if position < end and data[position] <= 0x7F:  # noqa: PLR2004 - as below; nearly all are that short
+        return data[position], position + 1
+    value = 0
+    for place in range(MAX_VARINT_SIZE):
+        _within(position + place + 1, end)
+        byte = data[position + place]
+        value |= (byte & 0x7F) << 7 * place
+        if byte <= 0x7F:  # noqa: PLR2004 - the highest bit is not set
+            return value, position + place + 1
+    msg = "a number without an end"
+    raise BrokenRequestError(msg)
+
+
+def _count(prefix: Struct | None, data: bytes, position: int, end: int) -> tuple[int, int]:
+    """How many follow, -1 for null, and the position behind the number. A compact number is one more."""
+    if prefix is None:
+        more, following = _varint(data, position, end)
+        claimed = more - 1
+    else:
+        following = _within(position + prefix.size, end)
+        (claimed,) = prefix.unpack_from(data, position)
+    if claimed > end - following:
+        msg = f"{claimed} announced, {end - following} bytes left"
+        raise BrokenRequestError(msg)
+    return max(claimed, -1), following
 
 
 @cache
 def _layout(kind: type[Any]) -> Layout:
-    plain, tagged = [], {}
+    plain: list[Step | int] = []
+    tagged = {}
     for field in fields(kind):
         # the client id stayed as it was when everything around it became compact
         is_compact = kind.__flexible__ and not (kind.__name__ == "RequestHeader" and field.name == "client_id")
@@ -140,45 +138,78 @@ def _layout(kind: type[Any]) -> Layout:
         if tag is None:
             plain.append(step)
         else:
-            tagged[tag] = step
-    return Layout(tuple(plain), tagged if kind.__flexible__ else None)
+            tagged[tag] = _stepping(step)
+    return Layout(tuple(_joined(plain)), tagged if kind.__flexible__ else None)
 
 
-def _step(annotation: Any, kafka_type: str, *, is_compact: bool) -> Step:
+def _joined(steps: Iterable[Step | int]) -> Iterator[Step]:
+    """Steps, of which those over a known number of bytes are one where they follow each other."""
+    for is_known, run in groupby(steps, lambda step: isinstance(step, int)):
+        if is_known:
+            yield _skip(sum(size for size in run if isinstance(size, int)))
+        else:
+            yield from map(_stepping, run)
+
+
+def _stepping(step: Step | int) -> Step:
+    return _skip(step) if isinstance(step, int) else step
+
+
+def _skip(size: int) -> Step:
+    return lambda _data, position, _end: position + size
+
+
+def _step(annotation: Any, kafka_type: str, *, is_compact: bool) -> Step | int:
+    """How to pass over a field; a number where it always has as many bytes."""
     nested = message_in(annotation)
     item = _scalar(kafka_type, is_compact=is_compact) if nested is None else _nested(nested)
     if is_array(annotation):
         return _array(item, None if is_compact else LONG, may_be_null=is_nullable(annotation))
-    return _optional(item) if nested is not None and is_nullable(annotation) else item
+    return _optional(_stepping(item)) if nested is not None and is_nullable(annotation) else item
 
 
-def _scalar(kafka_type: str, *, is_compact: bool) -> Step:
-    size = FIXED_SIZES.get(kafka_type)
-    if size is not None:
-        return lambda cursor: cursor.skip(size)
-    prefix = None if is_compact else SHORT if kafka_type == "string" else LONG
-    return lambda cursor: cursor.skip(max(cursor.count(prefix), 0))
+def _scalar(kafka_type: str, *, is_compact: bool) -> Step | int:
+    return FIXED_SIZES.get(kafka_type) or _sized(None if is_compact else SHORT if kafka_type == "string" else LONG)
 
 
-def _nested(kind: type[Any]) -> Step:
-    return lambda cursor: _message(kind, cursor)
+def _sized(prefix: Struct | None) -> Step:
+    def step(data: bytes, position: int, end: int) -> int:
+        size, position = _count(prefix, data, position, end)
+        return position + max(size, 0)
+
+    return step
 
 
-def _array(item: Step, prefix: int | None, *, may_be_null: bool) -> Step:
-    def step(cursor: Cursor) -> None:
-        count = cursor.count(prefix)
+def _nested(kind: type[Any]) -> Step | int:
+    sizes = [_size_of(field.type, field.metadata.get("kafka_type", "")) for field in fields(kind)]
+    if not kind.__flexible__ and all(sizes):
+        return sum(sizes)
+    return partial(_message, _layout(kind))  # type: ignore[arg-type]  # a class is a key
+
+
+def _size_of(annotation: Any, kafka_type: str) -> int:
+    """Bytes of a plain field that always has as many; else 0."""
+    return 0 if message_in(annotation) or is_array(annotation) else FIXED_SIZES.get(kafka_type, 0)
+
+
+def _array(item: Step | int, prefix: Struct | None, *, may_be_null: bool) -> Step:
+    def step(data: bytes, position: int, end: int) -> int:
+        count, position = _count(prefix, data, position, end)
         if count < 0 and not may_be_null:
             msg = "null where there has to be an array"
             raise BrokenRequestError(msg)
+        if isinstance(item, int):
+            return position + max(count, 0) * item
         for _ in range(count):
-            item(cursor)
+            position = _within(item(data, position, end), end)
+        return position
 
     return step
 
 
 def _optional(item: Step) -> Step:
-    def step(cursor: Cursor) -> None:
-        if cursor.fixed(1) >= 0:
-            item(cursor)
+    def step(data: bytes, position: int, end: int) -> int:
+        (mark,) = MARK.unpack_from(data, _within(position + MARK.size, end) - MARK.size)
+        return position + MARK.size if mark < 0 else item(data, position + MARK.size, end)
 
     return step

@@ -6,21 +6,17 @@ import selectors
 import socket
 import time
 from collections import deque
-from queue import Full
 from threading import Thread
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.serve.schemas import UnreadableRequestError
 from seglog_format.serve.slices import Chunk, SliceLostError, close_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from queue import Queue
 
     from seglog_format.serve.connection import Connection
-
-    Job: TypeAlias = "Waiting | Callable[[], None] | None"
-    RequestQueue = Queue[Job]
+    from seglog_format.serve.request_queue import RequestQueue
 
 SWEEP_SECONDS: Final = 1.0
 """How often idle connections are looked for."""
@@ -67,6 +63,7 @@ class Processor:
         self._arrived: deque[Connection] = deque()
         self._answered: deque[tuple[Connection, list[Chunk] | None]] = deque()
         self._held: deque[Waiting] = deque()
+        self._is_woken = False
         self._connections: set[Connection] = set()
         self._is_draining = False
         self._is_stopped = False
@@ -114,6 +111,10 @@ class Processor:
         self._thread.join()
 
     def _wake(self) -> None:
+        """Have the thread look at what was left for it; what comes before it does so needs no further call."""
+        if self._is_woken:
+            return
+        self._is_woken = True
         try:
             self._waking.send(b"\0")
         except OSError:  # full, and so awake in any case; or closed, and past caring
@@ -125,6 +126,7 @@ class Processor:
             for key, events in self._selector.select(HELD_SECONDS if self._held else SWEEP_SECONDS):
                 if key.data is None:
                     self._woken.recv(1 << 12)
+                    self._is_woken = False  # from here on whoever leaves something calls again
                 else:
                     self._serve(key.data, events)
             self._take_arrived()
@@ -140,6 +142,7 @@ class Processor:
             connection = self._arrived.popleft()
             self._connections.add(connection)
             self._selector.register(connection.socket, selectors.EVENT_READ, connection)
+            connection.awaited = selectors.EVENT_READ
 
     def _take_answered(self) -> None:
         while self._answered:
@@ -156,7 +159,9 @@ class Processor:
         try:
             if events & selectors.EVENT_WRITE and connection.is_sending:
                 connection.send()
-            if events & selectors.EVENT_READ and not connection.is_busy and not connection.receive():
+            if events & selectors.EVENT_READ and connection.is_busy:
+                self._await(connection, 0)
+            elif events & selectors.EVENT_READ and not connection.receive():
                 self._close(connection)
                 return
             self._take_request(connection)
@@ -165,25 +170,31 @@ class Processor:
 
     def _take_request(self, connection: Connection) -> None:
         frame = None if self._is_draining else connection.take_request()
-        if frame is not None:
+        if connection.is_sending:
+            self._await(connection, selectors.EVENT_WRITE)
+        elif not connection.is_busy or connection.awaited == selectors.EVENT_WRITE:
+            self._await(connection, selectors.EVENT_READ)
+        if frame is not None:  # last, as the thread that takes it wants to run where this one does
             self._offer(Waiting(self, connection, frame))
-        self._listen(connection)
 
-    def _listen(self, connection: Connection) -> None:
-        """Wait for what can happen next; for nothing at all while a request is being answered."""
-        wanted = selectors.EVENT_WRITE if connection.is_sending else 0 if connection.is_busy else selectors.EVENT_READ
-        known = self._selector.get_map().get(connection.socket)
-        if known is not None and not wanted:
-            self._selector.unregister(connection.socket)
-        elif known is not None and known.events != wanted:
-            self._selector.modify(connection.socket, wanted, connection)
-        elif known is None and wanted:
+    def _await(self, connection: Connection, wanted: int) -> None:
+        """Wait for what can happen next.
+
+        While a request is being answered nothing is read, and most clients send nothing. So the selector goes on
+        waiting for more, which costs no call, and stops when it does come (``wanted`` is 0).
+        """
+        awaited, connection.awaited = connection.awaited, wanted
+        if awaited == wanted:
+            return
+        if not awaited:
             self._selector.register(connection.socket, wanted, connection)
+        elif wanted:
+            self._selector.modify(connection.socket, wanted, connection)
+        else:
+            self._selector.unregister(connection.socket)
 
     def _offer(self, waiting: Waiting) -> None:
-        try:
-            self._requests.put_nowait(waiting)
-        except Full:
+        if not self._requests.offer(waiting):
             self._held.append(waiting)
 
     def _offer_held(self) -> None:
@@ -200,8 +211,7 @@ class Processor:
     def _close(self, connection: Connection) -> None:
         if connection in self._connections:
             self._connections.remove(connection)
-            if connection.socket in self._selector.get_map():
-                self._selector.unregister(connection.socket)
+            self._await(connection, 0)
             self._closed_received += connection.received_size
             self._closed_sent += connection.sent_size
             connection.close()

@@ -18,7 +18,6 @@ from kio.serial import entity_reader, entity_writer
 
 from seglog_format.serve.annotations import is_array, message_in
 from seglog_format.serve.guard import check_message
-from seglog_format.serve.slices import FileSlice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,16 +27,21 @@ if TYPE_CHECKING:
 MARK: Final = secrets.token_bytes(16)
 """Stands for log bytes in an encoded answer. Nobody outside can know it and place it there."""
 
+GAP: Final = object()
+"""Stands for log bytes in the fields of an answer."""
+
 
 class UnreadableRequestError(Exception):
     """The bytes are no request of the API and version that they name."""
 
 
+@cache
 def request_type(api_key: int, version: int) -> type[RequestPayload]:
     """The class of a request's fields."""
     return load_request_schema(api_key, version)
 
 
+@cache
 def response_type(api_key: int, version: int) -> type[ResponsePayload]:
     """The class of an answer's fields."""
     return load_response_schema(api_key, version)
@@ -60,20 +64,19 @@ def read_entity(kind: type[Any], data: bytes, position: int) -> tuple[Any, int]:
         raise UnreadableRequestError(msg) from error
 
 
-def write_entity(kind: type[Any], values: Mapping[str, object], slices: list[FileSlice]) -> bytes:
+def write_entity(kind: type[Any], values: Mapping[str, object]) -> bytes:
     """Encode one message.
 
     Args:
         kind: class of the message.
-        values: fields of this version, and maybe of others.
-        slices: log bytes, for each of which `MARK` stands in the result, are added here.
+        values: fields of this version, and maybe of others. For each `GAP`, `MARK` stands in the result.
     """
     buffer = io.BytesIO()
-    entity_writer(kind)(buffer, _build(kind, values, slices))
+    entity_writer(kind)(buffer, _build(kind, values))
     return buffer.getvalue()
 
 
-Converter: TypeAlias = "Callable[[Any, list[FileSlice]], object]"
+Converter: TypeAlias = "Callable[[Any], object]"
 
 
 class FieldPlan(NamedTuple):
@@ -84,9 +87,9 @@ class FieldPlan(NamedTuple):
     convert: Converter
 
 
-def _build(kind: type[Any], values: Mapping[str, object], slices: list[FileSlice]) -> object:
+def _build(kind: type[Any], values: Mapping[str, object]) -> object:
     made = {
-        name: convert(values[name], slices)
+        name: convert(values[name])
         for name, is_required, convert in _plan(kind)  # type: ignore[arg-type]  # a class can be a key
         if is_required or name in values
     }
@@ -108,31 +111,28 @@ def _converter(annotation: Any, kafka_type: str) -> Converter:
     return _as_tuple if is_array(annotation) else CONVERTERS.get(kafka_type, _as_it_is)
 
 
-def _messages(kind: type[Any], values: Any, slices: list[FileSlice]) -> object:
-    return None if values is None else tuple(_build(kind, each, slices) for each in values)
+def _messages(kind: type[Any], values: Any) -> object:
+    return None if values is None else tuple(_build(kind, each) for each in values)
 
 
-def _as_it_is(value: object, _slices: list[FileSlice]) -> object:
+def _as_it_is(value: object) -> object:
     return value
 
 
-def _as_tuple(values: Any, _slices: list[FileSlice]) -> object:
+def _as_tuple(values: Any) -> object:
     return None if values is None else tuple(values)
 
 
-def _milliseconds(value: int, _slices: list[FileSlice]) -> object:
+def _milliseconds(value: int) -> object:
     return timedelta(milliseconds=value)
 
 
-def _error_code(value: int, _slices: list[FileSlice]) -> object:
+def _error_code(value: int) -> object:
     return ErrorCode(value)
 
 
-def _log_bytes(value: bytes | FileSlice, slices: list[FileSlice]) -> object:
-    if not isinstance(value, FileSlice):
-        return value
-    slices.append(value)
-    return MARK
+def _log_bytes(value: object) -> object:
+    return MARK if value is GAP else value
 
 
 CONVERTERS: Final[Mapping[str, Converter]] = {

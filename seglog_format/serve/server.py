@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from queue import Full, Queue
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, Self
 
@@ -17,19 +16,20 @@ from seglog_format.serve.calls import Call, Services
 from seglog_format.serve.delays import Delays
 from seglog_format.serve.metrics import Load, Metrics
 from seglog_format.serve.processor import HELD_SECONDS, Processor, Waiting
+from seglog_format.serve.request_queue import RequestQueue
 from seglog_format.serve.schemas import UnreadableRequestError
 from seglog_format.serve.wire import Request, decode_request, encode_response, peek
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
     from seglog_format.serve.calls import Address
     from seglog_format.serve.catalog import Catalog
     from seglog_format.serve.groups import Coordinator
-    from seglog_format.serve.processor import Job
     from seglog_format.serve.settings import Settings
     from seglog_format.serve.slices import Chunk
+    from seglog_format.serve.wire import Envelope
     from seglog_format.serve.writing import Writers
 
 
@@ -75,7 +75,7 @@ class Server:
         self._coordinator: Coordinator | None = None
         self._making = Lock()
         self._services = Services(catalog, self._coordinate, self._delays, Arrivals(), self._submit, writers)
-        self._requests: Queue[Job] = Queue(settings.queue_length)
+        self._requests = RequestQueue(settings.queue_length)
         self._processors = [
             Processor(number, self._requests, settings.idle_seconds, self._acceptor.connection_closed)
             for number in range(settings.processors)
@@ -102,7 +102,7 @@ class Server:
             connections=self._acceptor.connection_count,
             accepted=self._acceptor.accepted_count,
             refused=self._acceptor.refused_count,
-            waiting=self._requests.qsize(),
+            waiting=len(self._requests),
             received=sum(received for received, _ in traffic),
             sent=sum(sent for _, sent in traffic),
         )
@@ -122,8 +122,7 @@ class Server:
         self._drain()
         for processor in self._processors:
             processor.stop()
-        for _ in self._threads:
-            self._requests.put(None)
+        self._requests.end(len(self._threads))
         for thread in self._threads:
             thread.join()
         self._delays.stop()
@@ -154,13 +153,11 @@ class Server:
 
     def _submit(self, action: Callable[[], None]) -> None:
         """Have an I/O thread do something, as soon as there is room in the queue."""
-        try:
-            self._requests.put_nowait(action)
-        except Full:
+        if not self._requests.offer(action):
             self._delays.after(HELD_SECONDS, partial(self._submit, action))
 
     def _answer_requests(self) -> None:
-        while (job := self._requests.get()) is not None:
+        while (job := self._requests.take()) is not None:
             if isinstance(job, Waiting):
                 self._answer_request(job)
             else:
@@ -195,6 +192,7 @@ class Server:
             body=request.body,
             address=waiting.connection.address,
             respond=partial(self._respond, waiting, request),
+            fill=partial(_fill, waiting, correlation_id),
             finish=partial(waiting.answer, []),
             hang_up=partial(waiting.answer, None),
         )
@@ -206,6 +204,10 @@ class Server:
         except Exception as error:  # noqa: BLE001 - as above; the caller may be a thread that nobody watches
             waiting.answer(None)
             self._on_failure(f"{_named(request)}: the answer could not be encoded: {type(error).__name__}: {error}")
+
+
+def _fill(waiting: Waiting, correlation_id: int, encoded: Envelope, records: Sequence[Chunk]) -> None:
+    waiting.answer(encoded.filled(correlation_id, records))
 
 
 def _named(request: Request) -> str:

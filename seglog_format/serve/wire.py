@@ -17,9 +17,13 @@ from seglog_format.serve.schemas import (
 from seglog_format.serve.slices import Chunk, FileSlice, size_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping, Sequence
 
 SIZE: Final = struct.Struct(">i")
+SIZE_AND_CORRELATION_ID: Final = struct.Struct(">ii")
+"""The start of every answer."""
+CORRELATION_ID_SIZE: Final = SIZE_AND_CORRELATION_ID.size - SIZE.size
+
 KEY_AND_VERSION: Final = struct.Struct(">hhi")
 """API key, version and correlation id: the same in the header of every request."""
 
@@ -72,38 +76,70 @@ def decode_request(frame: bytes) -> Request:
     return Request(key, version, correlation_id, header.client_id or "", body)
 
 
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """An encoded answer with gaps where log bytes go. Requests of one version may share it.
+
+    Attributes:
+        head: what follows the correlation id, up to the first gap.
+        rest: what follows each gap.
+        is_flexible: the size before log bytes is a compact one.
+    """
+
+    head: bytes
+    rest: tuple[bytes, ...]
+    is_flexible: bool
+
+    def filled(self, correlation_id: int, records: Sequence[Chunk]) -> list[Chunk]:
+        """The answer to one request, size and header included.
+
+        Args:
+            correlation_id: of the request.
+            records: log bytes for each gap.
+        """
+        prefix_of = _compact_size if self.is_flexible else SIZE.pack
+        chunks, text = list[Chunk](), self.head
+        for piece, rest in zip(records, self.rest, strict=True):
+            text += prefix_of(size_of(piece))
+            if isinstance(piece, FileSlice):
+                chunks += text, piece
+                text = rest
+            else:
+                text += piece + rest
+        if text:
+            chunks.append(text)
+        start = SIZE_AND_CORRELATION_ID.pack(CORRELATION_ID_SIZE + sum(map(size_of, chunks)), correlation_id)
+        first, *others = chunks
+        assert isinstance(first, bytes)
+        return [start + first, *others]
+
+
+def envelope(api_key: int, version: int, values: Mapping[str, object]) -> Envelope:
+    """Encode an answer.
+
+    Args:
+        api_key: of the request.
+        version: of the request.
+        values: the fields, with `GAP` for log bytes that are filled in.
+    """
+    kind = response_type(api_key, version)
+    header = write_entity(kind.__header_schema__, {"correlation_id": 0})[CORRELATION_ID_SIZE:]
+    *before_gaps, end = write_entity(kind, values).split(MARK)
+    mark_prefix_size = len(_compact_size(len(MARK)) if kind.__flexible__ else SIZE.pack(len(MARK)))
+    head, *rest = [*(each[:-mark_prefix_size] for each in before_gaps), end]
+    return Envelope(header + head, tuple(rest), kind.__flexible__)
+
+
 def encode_response(api_key: int, version: int, correlation_id: int, values: Mapping[str, object]) -> list[Chunk]:
-    """Encode an answer, size and header included.
+    """Encode an answer without gaps, size and header included.
 
     Args:
         api_key: of the request.
         version: of the request.
         correlation_id: of the request.
-        values: the fields; log bytes are given as `FileSlice`.
+        values: the fields.
     """
-    kind = response_type(api_key, version)
-    slices: list[FileSlice] = []
-    header = write_entity(kind.__header_schema__, {"correlation_id": correlation_id}, slices)
-    body = header + write_entity(kind, values, slices)
-    if not slices:
-        return [SIZE.pack(len(body)) + body]
-    chunks = list(_interleaved(body, slices, is_flexible=kind.__flexible__))
-    first = chunks[0]
-    assert isinstance(first, bytes)
-    chunks[0] = SIZE.pack(sum(map(size_of, chunks))) + first
-    return chunks
-
-
-def _interleaved(body: bytes, slices: list[FileSlice], *, is_flexible: bool) -> Iterator[Chunk]:
-    """The answer with log bytes in place of their marks, each with its own size before it."""
-    prefix_of = _compact_size if is_flexible else SIZE.pack
-    mark_prefix_size = len(prefix_of(len(MARK)))
-    *before, rest = body.split(MARK)
-    assert len(before) == len(slices)
-    for part, piece in zip(before, slices, strict=True):
-        yield part[: len(part) - mark_prefix_size] + prefix_of(piece.size)
-        yield piece
-    yield rest
+    return envelope(api_key, version, values).filled(correlation_id, ())
 
 
 def _compact_size(size: int) -> bytes:

@@ -24,7 +24,8 @@ PAUSE_SECONDS: Final = 0.2
 STEP: Final = 4000
 """Offsets of a step at most."""
 FINISH_SECONDS: Final = 300
-PROGRESS_SECONDS: Final = 120
+PROGRESS_SECONDS: Final = 300
+"""For a query to start and commit a step, also on a busy machine."""
 CONFIG: Final = LogConfig(
     segment_bytes=2**14, segment_index_bytes=2**12, retention_ms=int(KEPT_SECONDS * 1000), file_delete_delay_ms=1000
 )

@@ -160,10 +160,11 @@ def _bounded(piece: Piece, segment: LogSegment, narrowed: Narrowed) -> Piece:
     looked at, and the batch there tells its own offsets.
     """
     lowest = piece.from_offset
-    if segment.time_index is not None and narrowed.from_timestamp_ms > INT64_MIN:
+    if narrowed.from_timestamp_ms > INT64_MIN:
         lowest = max(lowest, offset_not_younger(segment, narrowed.from_timestamp_ms - 1))
-    index = segment.offset_index
-    if index is None or (lowest <= segment.base_offset and piece.to_offset > segment.allowed.last):
+    is_whole = lowest <= segment.base_offset and piece.to_offset >= min(segment.allowed.last + 1, INT64_MAX)
+    index = None if is_whole else segment.offset_index  # many need not be opened
+    if index is None:
         return piece
     entries = index.raw_entries()
     number = bisect_right(entries, lowest, key=_offset)

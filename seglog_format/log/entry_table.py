@@ -18,11 +18,14 @@ from seglog_format.model import ENTRY_PREFIX_SIZE, INT64_MAX, NO_TIMESTAMP, Tail
 from seglog_format.schema.record_batch import ENTRY_PREFIX, FIELDS, RECORD_BATCH_HEADER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from seglog_format.model import Frame
 
 NUMBERS: Final = "q"
+
+STRIDE_SIZE: Final = 16 * 2**20
+"""Bytes that are passed over before anybody is told."""
 
 RECORD_BATCH_MAGIC: Final = 2
 MIN_BATCH_LENGTH: Final = RECORD_BATCH_HEADER.size - ENTRY_PREFIX_SIZE
@@ -128,15 +131,29 @@ class EntryTable:
         """Whether an entry that ends at or above an offset may still come."""
         return not self.is_complete and (not self.last_offsets or self.last_offsets[-1] < target)
 
-    def grow(self, data: memoryview, path: str, target: int = INT64_MAX) -> None:
-        """Walk on until an entry ends at or above an offset; by default to the end."""
-        self._stride(data, target)
+    def grow(
+        self, data: memoryview, path: str, target: int = INT64_MAX, passed: Callable[[int], None] | None = None
+    ) -> None:
+        """Walk on until an entry ends at or above an offset.
+
+        Args:
+            data: bytes of the log file.
+            path: file name for errors.
+            target: the offset; by default the walk goes to the end.
+            passed: told now and then up to which position nothing is needed any more.
+        """
+        start = None
+        while start != self.position:
+            start = self.position
+            self._stride(data, target, min(start + STRIDE_SIZE, len(data) - MAX_TRAILING_SIZE))
+            if passed is not None:
+                passed(self.position)
         if self.has_to_grow(target):
             self._walk(data, path, target)
 
-    def _stride(self, data: memoryview, target: int) -> None:
+    def _stride(self, data: memoryview, target: int, end: int) -> None:
         """Pass over record batches that are beyond doubt, ten times as quickly as a walk; leave all else to it."""
-        prefix, header, end = ENTRY_PREFIX.unpack_from, RECORD_BATCH_HEADER.unpack_from, len(data) - MAX_TRAILING_SIZE
+        prefix, header = ENTRY_PREFIX.unpack_from, RECORD_BATCH_HEADER.unpack_from
         next_offset, last_offset = self.next_offset, self.next_offset - 1
         while self.position < end and last_offset < target:
             _, size, _, magic = prefix(data, self.position)

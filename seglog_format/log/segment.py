@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import decode_frame, verify_checksum
-from seglog_format.codec.framing import FrameWalk, frame_at, walk
+from seglog_format.codec.framing import SHOWN_SIZE, FrameWalk, frame_at, stated_end, walk
 from seglog_format.errors import FormatError, Location, TruncatedError, UsageError
 from seglog_format.log.entry_table import EntryTable, OffsetRange, in_order
 from seglog_format.log.file_bytes import FileBytes, open_bytes
@@ -82,10 +82,18 @@ class LogSegment:
         Raises:
             UsageError: the file is gone, or may not be read.
         """
+        return self._source.data
+
+    def part(self, start: int, end: int | None) -> memoryview:
+        """The same where only the bytes between two positions will be looked at; `FileBytes.part`."""
+        return self._source.part(start, end)
+
+    @property
+    def _source(self) -> FileBytes:
         self._use()
         if self._bytes is None:
             self._bytes = open_bytes(self.paths.log, copy=self.copy)
-        return self._bytes.data
+        return self._bytes
 
     def forget(self) -> None:
         """Let the pages of the log go that were read so far; `FileBytes.forget`."""
@@ -139,7 +147,9 @@ class LogSegment:
 
     def _grow(self, target: int) -> None:
         if self._table.has_to_grow(target):
-            self._table.grow(self.data, self.path, target)
+            self._table.grow(self.data, self.path, target, self.forget_behind)
+            if self._table.is_complete:
+                self.forget()  # a walk has a look at a page here and there, and the system maps those around it
 
     @property
     def damage(self) -> FormatError | None:
@@ -184,7 +194,14 @@ class LogSegment:
             FormatError: while iterating: at an entry after which nothing can be found, or whose offset cannot be
                 true (SEG-LOG-006, SEG-LOG-008, SEG-PDR-013).
         """
-        return in_order(self.frames(from_position), self.path, self.allowed, self.base_offset - 1)
+        frames = self._steps(from_position) if from_position else self.frames()
+        return in_order(frames, self.path, self.allowed, self.base_offset - 1)
+
+    def _steps(self, position: int) -> Iterator[Frame]:
+        """The entries from a position on; what stands before is not looked at, nor what stands behind those taken."""
+        while isinstance(found := self.frame_at(position), Frame):
+            yield found
+            position = found.end
 
     def batches(self, from_position: int = 0) -> Iterator[RecordBatch]:
         """Decode the entries, as they are stored and in file order.
@@ -208,8 +225,9 @@ class LogSegment:
         Raises:
             FormatError: no entry can start there.
         """
-        data = self.data
-        return frame_at(data, position, len(data), self.path)
+        source = self._source
+        data = source.part(position, position + SHOWN_SIZE)
+        return frame_at(source.part(position, stated_end(data, position)), position, source.size, self.path)
 
     def position_of(self, offset: int, *, trust_index: bool = False) -> int | None:
         """Where the first entry starts whose last offset is not below an offset (SEG-LKP-002).
@@ -256,14 +274,15 @@ class LogSegment:
             self.verify_entry(number)
             self._verified_count = number + 1
 
-    def verify_entry(self, number: int) -> None:
-        """Verify the checksum of one entry that was walked before.
+    def verify_entry(self, number: int) -> Frame:
+        """One entry that was walked before, once its checksum is verified.
 
         Raises:
             CorruptRecordError: it is wrong.
         """
         frame = self.entry(number)
         verify_checksum(frame, Location(self.path, frame.position))
+        return frame
 
     def verify_last_entry(self) -> None:
         """Verify the checksum of the last whole entry, if there is one: it decides where the segment ends.

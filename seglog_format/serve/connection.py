@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
@@ -11,12 +12,14 @@ from seglog_format.serve.slices import Chunk, FileSlice, close_all
 from seglog_format.serve.wire import MIN_REQUEST_SIZE, SIZE
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Iterable
 
     from seglog_format.serve.calls import Address
 
 RECEIVE_SIZE: Final = 1 << 16
+
+MORE_COMES: Final = getattr(socket, "MSG_MORE", 0)
+"""Has the system put what is sent into one packet with what follows, so that the client need not wake up for it."""
 
 
 class Connection:
@@ -123,7 +126,7 @@ class Connection:
                 return
             chunk.close()
         else:
-            sent = self.socket.send(chunk)
+            sent = self.socket.send(chunk, MORE_COMES if len(self._sending) > 1 else 0)
             self.sent_size += sent
             if sent < len(chunk):
                 self._sending[0] = chunk[sent:]

@@ -15,9 +15,10 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from seglog_format.errors import FormatError, Location, OffsetOutOfRangeError, TruncatedError, UsageError
-from seglog_format.model import INT64_MAX, CompressionCodec, TailKind
+from seglog_format.model import INT64_MAX, TailKind
 from seglog_format.serve.file_state import FileState, last_state, state_of
 from seglog_format.serve.slices import Chunk, taken
+from seglog_format.serve.touched_pages import TouchedPages
 from seglog_format.serve.transactions import ServedTransactions
 from seglog_format.serve.verified_entries import VerifiedEntries
 
@@ -42,7 +43,9 @@ class LogRange:
     @property
     def told(self) -> LogRange:
         """As an answer can tell it: its fields hold no offset behind the greatest."""
-        return LogRange(self.start, min(self.end, INT64_MAX), min(self.stable, INT64_MAX))
+        if self.end <= INT64_MAX:
+            return self
+        return LogRange(self.start, INT64_MAX, min(self.stable, INT64_MAX))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,8 @@ class ServedPartition:
         self._lock = Lock()
         self._opened: Partition | None = None
         self._state: FileState = ()
-        self._verified = VerifiedEntries()
+        self._pages = TouchedPages()
+        self._verified = VerifiedEntries(self._pages)
         self._transactions = ServedTransactions()
         self._told: set[str] = set()
 
@@ -250,7 +254,7 @@ class ServedPartition:
             if segment.allowed.last >= offset and rest:
                 first = rest if number is None else len(segment.entry(number).data)
                 size = min(rest, max(max_bytes, first if is_first else 0))
-                return Fetched(log, taken(segment, start, size) if size else None, aborted)
+                return Fetched(log, self._taken(segment, start, size) if size else None, aborted)
         return Fetched(log, None, aborted)
 
     def _answer(
@@ -258,22 +262,29 @@ class ServedPartition:
     ) -> Fetched:
         """The entries of these numbers, as far as their checksums are right."""
         first, wanted = numbers
-        frame = self._verified.first(segment, first, offset)
+        has_zstd = self._verified.first(segment, first, offset)
         stop = self._verified.stop(segment, first + 1, wanted, self._tell)
         table = segment.entries
         end = table.positions[stop] if stop < len(table.positions) else table.position
-        records = taken(segment, table.positions[first], end - table.positions[first])
+        records = self._taken(segment, table.positions[first], end - table.positions[first])
         aborted = self._aborted(offset, table.last_offsets[stop - 1] + 1) if is_committed_only else None
-        return Fetched(log, records, aborted, frame.header.codec_id == CompressionCodec.ZSTD)
+        return Fetched(log, records, aborted, has_zstd)
+
+    def _taken(self, segment: LogSegment, position: int, size: int) -> Chunk:
+        records = taken(segment, position, size)
+        if isinstance(records, bytes):
+            self._pages.touch(segment, size)
+        return records
 
     def _first_entry(self, offset: int) -> tuple[LogSegment, int] | None:
         """Segment and number of the first entry that ends at or above an offset; damage before it raises."""
-        for segment in self._partition.segments:
-            if segment.allowed.last >= offset:
-                number = segment.number_of(offset)
-                if number is not None:
-                    return segment, number
-                _raise_lost_end(segment)
+        segments = self._partition.segments
+        for place in range(bisect_left(segments, offset, key=_last_allowed), len(segments)):
+            segment = segments[place]
+            number = segment.number_of(offset)
+            if number is not None:
+                return segment, number
+            _raise_lost_end(segment)
         return None
 
     def _raise_damage_at(self, offset: int, log: LogRange, *, is_committed_only: bool) -> None:
@@ -332,6 +343,10 @@ class ServedPartition:
         if text not in self._told:
             self._told.add(text)
             self._on_finding(text)
+
+
+def _last_allowed(segment: LogSegment) -> int:
+    return segment.allowed.last
 
 
 def _raise_lost_end(segment: LogSegment) -> None:

@@ -82,3 +82,5 @@ def _transactional(segment: LogSegment, from_offset: int) -> Iterator[Frame]:
         attributes = data[position + ATTRIBUTES_LOW_PLACE]
         if data[position + MAGIC_PLACE] == BATCH_MAGIC and attributes & TRANSACTIONAL_OR_CONTROL:
             yield segment.entry(number)
+        segment.forget_behind(position)
+    segment.forget()

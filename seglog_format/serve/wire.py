@@ -98,20 +98,19 @@ class Envelope:
             records: log bytes for each gap.
         """
         prefix_of = _compact_size if self.is_flexible else SIZE.pack
-        chunks, text = list[Chunk](), self.head
-        for piece, rest in zip(records, self.rest, strict=True):
-            text += prefix_of(size_of(piece))
+        sizes = [size_of(piece) for piece in records]
+        prefixes = [prefix_of(size) for size in sizes]
+        size = CORRELATION_ID_SIZE + len(self.head) + sum(sizes) + sum(map(len, prefixes)) + sum(map(len, self.rest))
+        chunks = list[Chunk]()
+        run = [SIZE_AND_CORRELATION_ID.pack(size, correlation_id), self.head]
+        for prefix, piece, rest in zip(prefixes, records, self.rest, strict=True):
             if isinstance(piece, FileSlice):
-                chunks += text, piece
-                text = rest
+                chunks += b"".join((*run, prefix)), piece
+                run = [rest]
             else:
-                text += piece + rest
-        if text:
-            chunks.append(text)
-        start = SIZE_AND_CORRELATION_ID.pack(CORRELATION_ID_SIZE + sum(map(size_of, chunks)), correlation_id)
-        first, *others = chunks
-        assert isinstance(first, bytes)
-        return [start + first, *others]
+                run += prefix, piece, rest
+        last = b"".join(run)
+        return [*chunks, last] if last else chunks
 
 
 def envelope(api_key: int, version: int, values: Mapping[str, object]) -> Envelope:

@@ -23,6 +23,8 @@ OFFSET_DIGITS: Final = 20
 EPOCH_DIGITS: Final = 10
 MAX_OFFSET: Final = 2**63 - 1
 MAX_PARTITION: Final = 2**31 - 1
+FEW_DIGITS: Final = 9
+"""A number of so many digits fits any width."""
 MAX_NAME_SIZE: Final = 255
 MAX_TOPIC_SIZE: Final = 249
 
@@ -190,6 +192,8 @@ def parse_decimal(text: str, *, bits: int) -> int | None:
         text: any string, of any length.
         bits: width of the signed integer: 32 or 64.
     """
+    if len(text) <= FEW_DIGITS and text.isascii() and text.isdigit():  # nearly all are
+        return int(text)
     if not is_decimal(text):
         return None
     digits = (
@@ -221,18 +225,18 @@ def parse_partition_directory(name: str) -> PartitionDirectoryName:
     Raises:
         FormatError: a broker would not start with a directory of that name (SEG-PDR-001, SEG-PDR-003).
     """
-    at = Location(printable(name))
     plain, unique, state = _split_state(name)
     if state and (not plain or not unique or _WHITE_SPACE.search(name)):
-        expected = f"<topic>-<partition>.<unique>-{state}"
-        raise FormatError(at.at("name"), "SEG-PDR-003", expected=expected, found=printable(name))
+        expected, at = f"<topic>-<partition>.<unique>-{state}", Location(printable(name), field="name")
+        raise FormatError(at, "SEG-PDR-003", expected=expected, found=printable(name))
     topic, _, digits = plain.rpartition("-")
     if not topic or not digits:
-        raise FormatError(at.at("name"), "SEG-PDR-001", expected="<topic>-<partition>", found=printable(name))
+        at = Location(printable(name), field="name")
+        raise FormatError(at, "SEG-PDR-001", expected="<topic>-<partition>", found=printable(name))
     partition = parse_decimal(digits, bits=32)
     if partition is None:
-        expected = f"a partition of 0 to {MAX_PARTITION}"
-        raise FormatError(at.at("partition"), "SEG-PDR-001", expected=expected, found=printable(digits))
+        expected, at = f"a partition of 0 to {MAX_PARTITION}", Location(printable(name), field="partition")
+        raise FormatError(at, "SEG-PDR-001", expected=expected, found=printable(digits))
     return PartitionDirectoryName(topic, partition, unique, state, digits)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,20 +13,26 @@ from seglog_format.cli.render import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from json import JSONEncoder
     from pathlib import Path
 
-_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
-"""Escapes everything outside ASCII: no byte of a file reaches a terminal as it is, and any encoding can print it."""
+
+@cache
+def _encoder() -> JSONEncoder:
+    """Escapes all but ASCII: no byte of a file reaches a terminal as it is, and any encoding can print it."""
+    from json import JSONEncoder
+
+    return JSONEncoder(separators=(",", ":"))
 
 
 def write_json(value: dict[str, Any]) -> None:
     """One object on one line of standard output."""
-    sys.stdout.write(_ENCODER.encode(value) + "\n")
+    sys.stdout.write(_encoder().encode(value) + "\n")
 
 
 def json_text(value: object) -> str:
     """The same object as text."""
-    return _ENCODER.encode(value)
+    return _encoder().encode(value)
 
 
 def write_text(text: str) -> None:

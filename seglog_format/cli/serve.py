@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from ipaddress import ip_address
 from threading import Event
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from seglog_format.serve.writing import Writers
 
 MAX_FILES: Final = 1 << 16
+DEFAULT_HOST: Final = "127.0.0.1"
 
 EPILOG: Final = """\b
 Examples:
@@ -36,7 +37,7 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("paths", type=PATH, nargs=-1, required=True, metavar="PATH...")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Listen on this address.")
+@click.option("--host", default=DEFAULT_HOST, show_default=True, help="Listen on this address.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=9092, show_default=True, help="Listen on this port; 0 for any."
 )
@@ -103,10 +104,11 @@ def command(  # noqa: PLR0913 - options of a command
     """
     _warn_of_exposure(host)
     try:
-        from seglog_format.serve.catalog import CatalogOptions, open_catalog
-        from seglog_format.serve.metrics import Metrics
-        from seglog_format.serve.server import Server
-        from seglog_format.serve.settings import MAX_PRODUCE_SIZE, MEBI, Settings
+        with _without_collecting():
+            from seglog_format.serve.catalog import CatalogOptions, open_catalog
+            from seglog_format.serve.metrics import Metrics
+            from seglog_format.serve.server import Server
+            from seglog_format.serve.settings import MAX_PRODUCE_SIZE, MEBI, Settings
     except ModuleNotFoundError as error:
         msg = f"serving needs {error.name}: pip install 'seglog-format[serve]'"
         raise UsageError(msg) from error
@@ -132,7 +134,8 @@ def command(  # noqa: PLR0913 - options of a command
         options = CatalogOptions(
             trust_indexes=trust_indexes, is_raw=raw, end_of=None if writers is None else writers.end_of
         )
-        catalog = open_catalog(paths, on_finding=find, options=options)
+        with _without_collecting():
+            catalog = open_catalog(paths, on_finding=find, options=options)
         if writers is not None:
             writers.open(catalog.topics)
         server = closing.enter_context(Server(catalog, settings, tell, writers, metrics))
@@ -141,6 +144,19 @@ def command(  # noqa: PLR0913 - options of a command
         diagnose(f"listening on {_endpoint(server.address.host, server.address.port)}")
         show.until(told, partial(_figures, server), end_after)
     return 0
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Look for no garbage where hardly any is made; it would take a tenth of a start. What is there then stays."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.freeze()
+            gc.enable()
 
 
 def _figures(server: Server) -> tuple[int, int, int]:
@@ -169,8 +185,12 @@ def _tell_as_json(message: str) -> None:
 
 
 def _warn_of_exposure(host: str) -> None:
+    if host in {DEFAULT_HOST, "localhost"}:
+        return
+    from ipaddress import ip_address
+
     try:
-        is_local = host == "localhost" or ip_address(host).is_loopback
+        is_local = ip_address(host).is_loopback
     except ValueError:  # a name, which may lead anywhere
         is_local = False
     if not is_local:

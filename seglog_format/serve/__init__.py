@@ -6,11 +6,29 @@ processor of its connection, which sends it. Log bytes go from the file to the s
 """
 
 import sys
+from types import ModuleType
+from typing import Final
 
-if "hypothesis" not in sys.modules:
-    # The library of the protocol imports it wherever it is installed, which takes longer than all the rest of a start.
-    sys.modules["hypothesis"] = None  # type: ignore[assignment]  # the documented way to make an import fail
+FOR_ANNOTATIONS: Final = {"asyncio": "StreamWriter", "typing_extensions": "Buffer"}
+"""Modules of which the library of the protocol takes no more than the name of a class for an annotation."""
+
+FOR_TESTS: Final = "hypothesis"
+"""What it imports wherever it is installed, and does without where it is not."""
+
+
+def _load_protocol() -> None:
+    """Load that library without these, which take longer than all the rest of a start; others get the real ones."""
+    stand_ins: dict[str, ModuleType | None] = {FOR_TESTS: None}
+    for name, annotation in FOR_ANNOTATIONS.items():
+        stand_in = stand_ins[name] = ModuleType(name)
+        setattr(stand_in, annotation, type(annotation, (), {}))
+    missing = {name: module for name, module in stand_ins.items() if name not in sys.modules}
+    sys.modules.update(missing)  # type: ignore[arg-type]  # None is the documented way to make an import fail
     try:
-        import kio.static.primitive  # noqa: F401 - so that later imports find it
+        import kio.serial  # noqa: F401, PLC0415 - so that later imports find it
     finally:
-        del sys.modules["hypothesis"]
+        for name in missing:
+            del sys.modules[name]
+
+
+_load_protocol()

@@ -101,8 +101,7 @@ class TopicAnswer(NamedTuple):
         return {"topic": self.name, "topic_id": self.topic_id, "partitions": partitions}
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """An answer, and the log bytes of its partitions, one after the other."""
 
     error: ErrorCode

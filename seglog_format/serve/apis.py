@@ -5,10 +5,9 @@ Modules are loaded when the first request of theirs comes: who only fetches wait
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 API_VERSIONS: Final = 18
 
 
-@dataclass(frozen=True, slots=True)
-class Api:
+class Api(NamedTuple):
     """An API: the module and the function that answer it, and the lowest and the highest version of its messages."""
 
     module: str

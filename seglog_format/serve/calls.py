@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,16 +25,14 @@ NOT_ASKED: Final = -(2**31)
 """Stands for operations that somebody is authorized to, where nobody has asked for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(NamedTuple):
     """Host and port by which a client has reached us; what Metadata names, so that it comes back."""
 
     host: str
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A request, and the way back.
 
     Attributes:
@@ -63,8 +60,7 @@ class Call:
         return getattr(self.body, name, default)
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(NamedTuple):
     """What requests are answered from.
 
     Attributes:

@@ -7,10 +7,9 @@ and the code that reads it loaded, when somebody asks.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.errors import UsageError
 from seglog_format.log.listing import PartitionEntry, is_log_directory, list_log_directory
@@ -32,8 +31,7 @@ MAX_RESTING: Final = 64
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(NamedTuple):
     """A topic and where its partitions stand.
 
     Attributes:
@@ -50,8 +48,7 @@ class Topic:
         return self.name in INTERNAL_TOPICS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogOptions:
+class CatalogOptions(NamedTuple):
     """How partitions are served.
 
     Attributes:
@@ -85,7 +82,6 @@ class Catalog:
         """
         self._on_finding = on_finding
         self._options = options
-        self._sources: dict[tuple[str, int], Source] = {}
         self._served: OrderedDict[tuple[str, int], ServedPartition] = OrderedDict()
         self._lock = Lock()
         self._log_directories: list[Path] = []
@@ -104,16 +100,18 @@ class Catalog:
         return [entry for entry in list_log_directory(path).partitions if not entry.name.state]
 
     def _add(self, entry: PartitionEntry, found: dict[str, dict[int, Path]]) -> None:
-        topic, number = entry.name.topic_partition
-        other = found.setdefault(topic, {}).setdefault(number, entry.path)
-        if other != entry.path:
-            self._on_finding(f"{entry.path}: not served, {other} is the same partition")
-            return
+        numbers, number = found.setdefault(entry.name.topic, {}), entry.name.partition
+        if number not in numbers:
+            numbers[number] = entry.path
+        elif numbers[number] != entry.path:
+            self._on_finding(f"{entry.path}: not served, {numbers[number]} is the same partition")
+
+    def _source(self, topic: str, number: int, path: Path) -> Source:
         options = self._options
         end_of = options.end_of(topic, number) if options.end_of is not None else None
         copy = False if end_of is not None else None  # the lock is ours then, and nothing is cut short
-        opener = partial(open_partition, entry.path, trust_indexes=options.trust_indexes, copy=copy)
-        self._sources[topic, number] = Source(topic, number, entry.path, opener, end_of, is_raw=options.is_raw)
+        opener = partial(open_partition, path, trust_indexes=options.trust_indexes, copy=copy)
+        return Source(topic, number, path, opener, end_of, is_raw=options.is_raw)
 
     @property
     def cluster_id(self) -> str:
@@ -143,14 +141,14 @@ class Catalog:
 
     def partition(self, topic: str, number: int) -> ServedPartition | None:
         """A partition to read from; None where there is none."""
-        key = (topic, number)
-        source = self._sources.get(key)
-        if source is None:
+        key, known = (topic, number), self.topics.get(topic)
+        path = None if known is None else known.partitions.get(number)
+        if path is None:
             return None
         with self._lock:
             served = self._served.get(key)
             if served is None:
-                served = self._served[key] = ServedPartition(source, self._on_finding)
+                served = self._served[key] = ServedPartition(self._source(topic, number, path), self._on_finding)
             self._served.move_to_end(key)
             resting = self._longest_unused()
         if resting is not None:

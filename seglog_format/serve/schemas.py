@@ -6,7 +6,7 @@ An answer is written as one mapping with the fields of every version; a version 
 from __future__ import annotations
 
 import io
-import secrets
+import os
 from dataclasses import MISSING, fields
 from datetime import timedelta
 from functools import cache, partial
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from kio.static.protocol import RequestPayload, ResponsePayload
 
-MARK: Final = secrets.token_bytes(16)
+MARK: Final = os.urandom(16)
 """Stands for log bytes in an encoded answer. Nobody outside can know it and place it there."""
 
 GAP: Final = object()

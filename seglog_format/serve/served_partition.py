@@ -10,9 +10,8 @@ about files that are still there stays.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from seglog_format.errors import FormatError, Location, OffsetOutOfRangeError, TruncatedError, UsageError
 from seglog_format.model import INT64_MAX, TailKind
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
     from seglog_format.model import AbortedTxn, TimestampOffset
 
 
-@dataclass(frozen=True, slots=True)
-class LogRange:
+class LogRange(NamedTuple):
     """Where a log starts and ends for a client: `stable` is the last stable offset, the end where nothing is open."""
 
     start: int
@@ -48,8 +46,7 @@ class LogRange:
         return LogRange(self.start, INT64_MAX, min(self.stable, INT64_MAX))
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(NamedTuple):
     """What a fetch of one partition answers.
 
     Attributes:
@@ -65,8 +62,7 @@ class Fetched:
     has_zstd: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """Where a partition comes from.
 
     Attributes:

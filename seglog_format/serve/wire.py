@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from seglog_format.serve.schemas import (
     MARK,
@@ -31,8 +30,7 @@ MIN_REQUEST_SIZE: Final = KEY_AND_VERSION.size
 VARINT_BITS: Final = 7
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A request, decoded.
 
     Attributes:
@@ -76,8 +74,7 @@ def decode_request(frame: bytes) -> Request:
     return Request(key, version, correlation_id, header.client_id or "", body)
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(NamedTuple):
     """An encoded answer with gaps where log bytes go. Requests of one version may share it.
 
     Attributes:

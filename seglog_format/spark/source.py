@@ -11,7 +11,7 @@ from seglog_format.spark.columns import check_schema, default_schema
 from seglog_format.spark.filters import EVERYTHING, Narrowed, take_over
 from seglog_format.spark.options import OF_STREAMS, ReadOptions, parse_options, parse_stream_options
 from seglog_format.spark.planning import plan
-from seglog_format.spark.source_parts import Part, rows_of
+from seglog_format.spark.source_parts import Part, rows_of, settle
 from seglog_format.spark.streaming import stream_reader
 from seglog_format.spark.write_options import parse_write_options
 from seglog_format.spark.writing import SeglogWriter
@@ -38,6 +38,7 @@ class SeglogDataSource(DataSource):
 
     def schema(self) -> str:
         """The schema of a query that states none."""
+        settle()
         return default_schema(parse_options(self.options, more=OF_STREAMS))
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -97,7 +98,9 @@ class SeglogReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """What there is to read, a task each."""
-        return [Part(task, self.narrowed) for task in plan(self.options, self.narrowed)]
+        parts: list[InputPartition] = [Part(task, self.narrowed) for task in plan(self.options, self.narrowed)]
+        settle()
+        return parts
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task; Spark gives a task of its own where nothing was planned."""

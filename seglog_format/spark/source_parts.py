@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import gc
+import sys
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import InputPartition
 
@@ -14,6 +17,10 @@ if TYPE_CHECKING:
 
     from seglog_format.spark.filters import Narrowed
     from seglog_format.spark.options import ReadOptions
+
+
+DAEMON: Final = "pyspark.daemon"
+"""The program whose children are Spark's Python workers: each does one task after the other."""
 
 
 class Part(InputPartition):
@@ -39,4 +46,21 @@ def rows_of(part: Part, schema: StructType, options: ReadOptions) -> Iterator[pa
 
     from seglog_format.spark.executing import batches_of  # noqa: PLC0415 - brings the compiled engine
 
-    return batches_of(part.value, to_arrow_schema(schema, timezone="UTC"), options, part.narrowed)
+    yield from batches_of(part.value, to_arrow_schema(schema, timezone="UTC"), options, part.narrowed)
+    settle()
+
+
+def settle() -> None:
+    """Have the garbage collector leave alone what this worker of Spark has loaded by now.
+
+    A worker collects garbage after each task, and after each question of the planner. With the compiled engine in
+    memory that takes longer than all the rest of a short task, and finds nothing.
+    """
+    if getattr(getattr(sys.modules["__main__"], "__spec__", None), "name", "") == DAEMON:
+        _freeze()
+
+
+@cache
+def _freeze() -> None:
+    gc.collect()
+    gc.freeze()

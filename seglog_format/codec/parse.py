@@ -9,7 +9,6 @@ from construct import ConstructError
 
 from seglog_format.errors import CorruptRecordError, FormatError, Location
 from seglog_format.schema.fields import SchemaError
-from seglog_format.schema.tracing import trace
 
 if TYPE_CHECKING:
     from construct import Construct
@@ -53,6 +52,8 @@ def explain(
     error: type[FormatError] = CorruptRecordError,
 ) -> FormatError:
     """The `FormatError` for a parse that failed: parses again with a traced copy to find the field."""
+    from seglog_format.schema.tracing import trace  # noqa: PLC0415 - who meets no damage starts without it
+
     failed = trace(declaration, data).failed
     position, name, ids = (failed.start, failed.name, failed.doc.requirements) if failed else (0, "", ())
     field = ".".join(part for part in (at.field, name) if part)

@@ -248,7 +248,7 @@ def list_log_directory(path: str | os.PathLike[str]) -> LogDirectoryListing:
     root_files, others = _root_files(directory, names)
     return LogDirectoryListing(
         path=directory,
-        partitions=tuple(sorted(partitions, key=lambda entry: (*entry.name.topic_partition, entry.path.name))),
+        partitions=tuple(sorted(partitions, key=lambda entry: entry.name.topic_partition)),  # and by name, as they came
         special=tuple(directory / name for name in directories if name == REMOTE_INDEX_CACHE),
         misnamed=tuple(misnamed),
         root_files=root_files,

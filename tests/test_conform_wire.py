@@ -1,4 +1,7 @@
-"""Whole clients as testees: they fetch the bytes of a case from an endpoint, and what they ask for is judged, too."""
+"""Whole clients as testees: they fetch the bytes of a case from an endpoint, and what they ask for is judged, too.
+
+What they send to the endpoint is judged as what encoders write.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +20,22 @@ from seglog_conformance.process import Command, ProcessTestee
 from seglog_conformance.registry import BUILDS, STAMP, Builder, adapters, listed
 from seglog_conformance.verdicts import FINE, Judgement, Verdict
 from seglog_conformance.wire_endpoint import MOST_ASKED, Endpoint
-from serve_client import Client
+from serve_client import Answer, Client
 from support import REPOSITORY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from seglog_conformance.registry import Adapter
     from seglog_conformance.verdicts import Result
 
+PRODUCE = 0
 PROGRAM = Path(__file__).with_name("wire_clients.py")
 PASSING, LASTING_EMPTY = "control-records/data-commit-data", "empty-batches/last-in-the-log"
 SEVERAL, DAMAGED, CUT = "empty-batches/between-two", "crc/flip-attributes-byte-0", "tails/magic-2-cut-12"
 SAMPLE = (SEVERAL, "gzip/by-a-broker", DAMAGED, CUT)
+CODED, NUMBERED, TWICE = "encoding/codec-gzip", "encoding/three-records", "encoding/two-batches"
+SENT = (NUMBERED, "encoding/headers", CODED, TWICE)
 CASES = {case.id: case for case in load_cases()}
 WIRE = tuple(adapter for adapter in adapters() if "seglog_conformance.wire" in adapter.run)
 
@@ -42,7 +48,8 @@ def process(kind: str) -> ProcessTestee:
 
 @pytest.fixture(scope="module")
 def examiners() -> Iterator[dict[str, Examiner]]:
-    found = {kind: Examiner(process(kind), extra_growth=1 << 26) for kind in ("right", "stalls", "jumps", "dies")}
+    kinds = ("right", "stalls", "jumps", "dies", "loses", "garbles", "silent", "consumes")
+    found = {kind: Examiner(process(kind), extra_growth=1 << 26) for kind in kinds}
     yield found
     for examiner in found.values():
         examiner.close()
@@ -64,6 +71,13 @@ def examined(examiners: dict[str, Examiner], kind: str, case: str) -> Result:
         ("stalls", DAMAGED, Verdict.STALL),
         ("jumps", SEVERAL, Verdict.JUMP),
         ("dies", SEVERAL, Verdict.CRASH),
+        ("right", NUMBERED, Verdict.PASS),
+        ("right", CODED, Verdict.PASS),
+        ("right", TWICE, Verdict.PASS),
+        ("loses", CODED, Verdict.SILENT),
+        ("silent", CODED, Verdict.SILENT),
+        ("garbles", NUMBERED, Verdict.DIFFER),
+        ("consumes", NUMBERED, Verdict.SKIP),
     ],
 )
 def test_clients_get_the_verdict_that_is_theirs(
@@ -82,6 +96,62 @@ def test_a_client_that_stands_still_is_told_where(examiners: dict[str, Examiner]
 
 def test_a_client_dies_as_the_program_around_it_has(examiners: dict[str, Examiner]) -> None:
     assert "SIGABRT" in examined(examiners, "dies", SEVERAL).detail
+
+
+@pytest.mark.parametrize(
+    ("case", "reason"),
+    [
+        ("encoding/magic-1", "magic:1"),
+        ("encoding/magic-0", "magic:0"),
+        ("encoding/commit", "control batches"),
+        ("encoding/log-append-time", "time of the append"),
+        ("encoding/delete-horizon", "delete horizon"),
+        ("encoding/empty-batch", "empty batches"),
+        ("encoding/transactional", "transactions"),
+        ("encoding/producer", "producer id"),
+        ("encoding/compacted", "offsets"),
+    ],
+)
+def test_what_no_producer_can_be_told_is_passed_over(examiners: dict[str, Examiner], case: str, reason: str) -> None:
+    result = examined(examiners, "right", case)
+    assert result.verdict is Verdict.SKIP
+    assert reason in result.detail
+
+
+def test_what_a_producer_sent_is_told_as_a_broker_stores_it(examiners: dict[str, Examiner]) -> None:
+    answer = examined(examiners, "right", TWICE).answer
+    assert answer is not None
+    assert answer["data"] == CASES[TWICE].expect["data"]
+
+
+def test_only_the_topic_that_is_shown_can_be_sent_to_and_nothing_is_written(tmp_path: Path) -> None:
+    data = bytes.fromhex(CASES[NUMBERED].expect["data"])
+    with Endpoint() as endpoint, Client(int(endpoint.address.rpartition(":")[2])) as client:
+        before = endpoint.take(tmp_path, "before", 0, -1)
+        captured = endpoint.take(tmp_path, "now", 10, -1)
+        taken = [wire_answer(client, topic, data).error_code == 0 for topic in ("before", "other", "now")]
+        assert taken == [False, False, True]
+        again = wire_answer(client, "now", data)
+        assert (again.error_code, again.base_offset) == (0, 13)
+        endpoint.show(log_directory(tmp_path, data), "shown", tmp_path / "ended")
+        assert wire_answer(client, "shown", data).error_code != 0
+    assert before.data == b""
+    assert captured.data[: len(data)] == data
+    assert captured.data[len(data) :] == (13).to_bytes(8, "big") + data[8:]
+    assert (tmp_path / "shown-0" / f"{0:020}.log").read_bytes() == data
+
+
+def log_directory(parent: Path, data: bytes) -> Path:
+    directory = parent / "shown-0"
+    directory.mkdir()
+    (directory / f"{0:020}.log").write_bytes(data)
+    return directory
+
+
+def wire_answer(client: Client, topic: str, data: bytes) -> Answer:
+    topics = [{"name": topic, "partition_data": [{"index": 0, "records": data}]}]
+    answer = client.ask(PRODUCE, 9, transactional_id=None, acks=-1, timeout=0, topic_data=topics)
+    return answer.responses[0].partition_responses[0]
 
 
 def judged(verdict: Verdict, positions: list[str] | None, *, is_refused: bool = False, end: str = "10") -> Verdict:
@@ -136,6 +206,17 @@ def test_one_topic_at_a_time_is_shown_and_its_end_is_told(tmp_path: Path) -> Non
 @pytest.mark.parametrize("adapter", WIRE, ids=lambda adapter: adapter.name)
 def test_stock_clients_come_to_the_verdicts_that_are_known(adapter: Adapter) -> None:
     """A sample; `seglog conform run --testee NAME` asks everything."""
+    assert any(one.raw is Verdict.PASS for one in asked(adapter, SAMPLE))
+
+
+@pytest.mark.parametrize("adapter", WIRE, ids=lambda adapter: adapter.name)
+def test_what_stock_producers_send_comes_to_the_verdicts_that_are_known(adapter: Adapter) -> None:
+    """A sample, as above; each of them has a producer, which can be told all of this."""
+    assert all(one.raw is not Verdict.SKIP for one in asked(adapter, SENT))
+
+
+def asked(adapter: Adapter, cases: Iterable[str]) -> list[Result]:
+    """What a client makes of some cases, which is what its list says."""
     wanted, builder = listed(adapter.name), Builder(REPOSITORY / BUILDS, strict=True)
     missing = [tool for tool in adapter.toolchain if shutil.which(tool) is None]
     if missing:
@@ -146,8 +227,8 @@ def test_stock_clients_come_to_the_verdicts_that_are_known(adapter: Adapter) -> 
     known = read_known(adapter.name, wanted.version)
     try:
         examiner.start()
-        results = [known.applied(examiner.examine(CASES[case], known.expected(case))) for case in SAMPLE]
+        results = [known.applied(examiner.examine(CASES[case], known.expected(case))) for case in cases]
     finally:
         examiner.close()
     assert [(one.case, str(one.verdict), one.detail) for one in results if one.verdict not in FINE] == []
-    assert any(one.raw is Verdict.PASS for one in results)
+    return results

@@ -1,6 +1,8 @@
-"""Consumers of a few lines for the tests of whole clients: one that is right, and some that are not.
+"""Clients of a few lines for the tests of whole clients: one that is right, and some that are not.
 
-python wire_clients.py right|stalls|jumps|dies
+python wire_clients.py right|stalls|jumps|dies|loses|garbles|silent|consumes
+
+All of them consume, and all but the last produce, too.
 """
 
 from __future__ import annotations
@@ -12,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from seglog_conformance.reference import decode
+from seglog_conformance.reference.logs import encode
 from serve_client import Client
 
+PRODUCE = 0
 FEATURES = {
     "magic": [0, 1, 2],
     "codec": ["none", "gzip", "snappy", "lz4", "zstd"],
@@ -27,7 +31,7 @@ FEATURES = {
 HELLO = {
     "ok": True,
     "protocol": 1,
-    "ops": ["decode"],
+    "ops": ["decode"] if sys.argv[1] == "consumes" else ["decode", "encode"],
     "implementation": {"name": "a client", "version": "1", "language": "Python"},
     "features": FEATURES,
 }
@@ -60,10 +64,45 @@ def next_offset(offset: int, batches: list[dict[str, Any]], kind: str) -> int:
     return int(batches[-1]["nextOffset"]) if batches else offset
 
 
+def produced(place: dict[str, str], batches: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    """Send each batch as a producer does, who knows no base offset."""
+    with Client(int(place["bootstrap"].rpartition(":")[2])) as client:
+        for batch in batches if kind != "silent" else ():
+            told = {**batch, "records": batch["records"][:-1]} if kind == "loses" else batch
+            error = sent(client, place["topic"], sendable(told, kind))
+            if error is not None:
+                return {"ok": False, "reject": {"class": "other", "message": error}}
+    return {"ok": True}
+
+
+def sendable(batch: dict[str, Any], kind: str) -> bytes:
+    records = batch["records"]
+    last = {"lastOffset": records[-1]["offset"], "recordsCount": len(records)}
+    data = bytearray.fromhex(encode({"batches": [{**batch, **last}]})["data"])
+    data[:8] = bytes(8)
+    data[12:16] = bytes(4)
+    if kind == "garbles":
+        data[-1] ^= 1
+    return bytes(data)
+
+
+def sent(client: Client, topic: str, data: bytes) -> str | None:
+    """What the answer says, if it is an error."""
+    topics = [{"name": topic, "partition_data": [{"index": 0, "records": data}]}]
+    answer = client.ask(PRODUCE, 9, transactional_id=None, acks=-1, timeout=0, topic_data=topics)
+    found = answer.responses[0].partition_responses[0]
+    return found.error_code.name if found.error_code else None
+
+
 for line in sys.stdin:
     request = json.loads(line)
     if request["op"] == "stop":
         break
-    answer = HELLO if request["op"] == "hello" else consumed(request["place"], sys.argv[1])
+    if request["op"] == "hello":
+        answer = HELLO
+    elif request["op"] == "encode":
+        answer = produced(request["place"], request["batches"], sys.argv[1])
+    else:
+        answer = consumed(request["place"], sys.argv[1])
     sys.stdout.write(json.dumps({"seq": request["seq"], **answer}) + "\n")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Whole clients as testees: a stock consumer fetches the bytes of a case, and what it asks for is watched.
+"""Whole clients as testees: a stock consumer fetches the bytes of a case, and a stock producer sends its records.
 
     python -m seglog_conformance.wire COMMAND...
 
@@ -10,6 +10,10 @@ runs an endpoint of `seglog serve --raw` for both. Instead of `data`, a request 
 The program consumes partition 0 of the topic from offset 0 on, and answers with what was handed out and, if there was
 one, the error. A file `ended` tells that the client has asked for what follows the last record, or for the same offset
 again and again; what the client hands out after that is still in its buffers. What it asked for is added to the answer.
+
+With `encode` there are `batches` and a place without `ended`. The program has the records of each batch sent to
+partition 0, and answers once the producer was told that they have arrived, or has failed. What it sent is added to the
+answer, as a broker would store it: with base offsets and the leader epoch, which no producer knows.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from seglog_conformance.protocol import request_line
 from seglog_conformance.wire_endpoint import TOPIC_PREFIX, Endpoint
+from seglog_conformance.wire_producing import untold
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,8 +40,11 @@ if TYPE_CHECKING:
 
 OPS: Final = ("decode", "position")
 """What a consumer can be asked; the program behind answers ``decode`` alone."""
+PRODUCER_OP: Final = "encode"
+"""What a producer can be asked, where the program behind has one."""
 
 MOST_POSITIONS: Final = 1000
+UNKNOWN_EPOCH: Final = -1
 NO_LIMIT: Final = 1 << 30
 
 
@@ -87,25 +95,48 @@ class Wire:
         self._endpoint = endpoint
         self._scratch = scratch
         self._number = 0
+        self._ops: tuple[str, ...] = OPS
 
     def answer(self, request: Json) -> Json:
         """The answer to one request."""
         if request["op"] == "hello":
-            return {**self._client.ask(request), "ops": list(OPS)}
-        if request["op"] not in OPS:
+            hello = self._client.ask(request)
+            self._ops = (*OPS, PRODUCER_OP) if PRODUCER_OP in hello["ops"] else OPS
+            return {**hello, "ops": list(self._ops)}
+        if request["op"] not in self._ops:
             return {"skip": {"feature": f"op:{request['op']}"}}
+        if request["op"] == PRODUCER_OP:
+            return untold(request["batches"]) or self._produced(request)
         found, positions = self._consumed(request)
         if request["op"] == "decode":
             return {**found, "positions": positions} if "ok" in found else found
         return {"ok": True, "positions": positions} if found.get("ok") else {**found, "batches": None}
 
-    def _consumed(self, request: Json) -> tuple[Json, list[str]]:
-        """What the client hands out, and the offsets that it asked for."""
+    def _produced(self, request: Json) -> Json:
+        """What the client sends."""
+        topic, partition = self._new_topic()
+        first = request["batches"][0]
+        try:
+            start, epoch = int(first.get("baseOffset") or 0), int(first.get("partitionLeaderEpoch", UNKNOWN_EPOCH))
+            captured = self._endpoint.take(partition, topic, start, epoch)
+            place = {"bootstrap": self._endpoint.address, "topic": topic}
+            found = self._client.ask({**request, "place": place})
+            return {**found, "data": captured.data.hex()} if found.get("ok") else {**found, "batches": None}
+        finally:
+            partition.rmdir()
+
+    def _new_topic(self) -> tuple[str, Path]:
+        """A name that no topic had before, and the empty directory of its partition."""
         self._number += 1
         topic = f"{TOPIC_PREFIX}{self._number}"
-        ended = self._scratch / f"{topic}.ended"
         partition = self._scratch / f"{topic}-0"
         partition.mkdir()
+        return topic, partition
+
+    def _consumed(self, request: Json) -> tuple[Json, list[str]]:
+        """What the client hands out, and the offsets that it asked for."""
+        topic, partition = self._new_topic()
+        ended = self._scratch / f"{topic}.ended"
         (partition / f"{0:020}.log").write_bytes(bytes.fromhex(request["data"]))
         try:
             watched = self._endpoint.show(partition, topic, ended)

@@ -1,4 +1,7 @@
-"""The endpoint that whole clients fetch from: that of ``seglog serve --raw``, with an eye on what is asked for."""
+"""The endpoint that whole clients talk to.
+
+They fetch from that of ``seglog serve --raw``, with an eye on what is asked for; what they send is kept, not written.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Self
 
+from seglog_conformance.wire_producing import Captured, Capturing
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError
 from seglog_format.log.partition import open_partition
@@ -89,9 +93,15 @@ class CaseCatalog(Catalog):
 
     def show(self, watched: WatchedPartition) -> None:
         """Have this topic instead of the one before."""
-        topic = watched.source.topic
+        self._turn_to(watched.source.topic, watched.source.path, watched)
+
+    def show_empty(self, topic: str, path: Path) -> None:
+        """Have this topic, of which nothing can be read, instead of the one before."""
+        self._turn_to(topic, path, None)
+
+    def _turn_to(self, topic: str, path: Path, watched: WatchedPartition | None) -> None:
         self._shown, before = watched, self._shown
-        self.topics = {topic: Topic(topic, {0: watched.source.path})}
+        self.topics = {topic: Topic(topic, {0: path})}
         self._known_topic_ids = None
         if before is not None:
             before.rest()
@@ -103,7 +113,7 @@ class CaseCatalog(Catalog):
 
 
 class Endpoint:
-    """A server on 127.0.0.1 that shows one case after another. A context manager.
+    """A server on 127.0.0.1 that shows one case after another, or takes what is sent. A context manager.
 
     Attributes:
         address: host and port.
@@ -111,7 +121,10 @@ class Endpoint:
 
     def __init__(self) -> None:
         self._catalog = CaseCatalog()
-        self._server = Server(self._catalog, Settings(port=0, processors=1, io_threads=2), _nobody)
+        self._capturing = Capturing()
+        self._server = Server(
+            self._catalog, Settings(port=0, processors=1, io_threads=2), _nobody, writers=self._capturing
+        )
         self.address = f"{self._server.address.host}:{self._server.address.port}"
 
     def show(self, partition: Path, topic: str, ended: Path) -> WatchedPartition:
@@ -124,8 +137,23 @@ class Endpoint:
         """
         source = Source(topic, 0, partition, partial(open_partition, partition, copy=True), is_raw=True)
         watched = WatchedPartition(source, ended)
+        self._capturing.show(topic, None)
         self._catalog.show(watched)
         return watched
+
+    def take(self, partition: Path, topic: str, start: int, leader_epoch: int) -> Captured:
+        """Let producers send to a topic, and to nothing else.
+
+        Args:
+            partition: a directory that nothing is written to.
+            topic: its name.
+            start: offset that the first record gets.
+            leader_epoch: that batches get.
+        """
+        captured = Captured(start, leader_epoch)
+        self._capturing.show(topic, captured)
+        self._catalog.show_empty(topic, partition)
+        return captured
 
     def __enter__(self) -> Self:
         self._server.start()

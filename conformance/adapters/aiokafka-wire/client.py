@@ -1,4 +1,4 @@
-"""aiokafka: an `AIOKafkaConsumer` that is assigned a partition and polls it to its end."""
+"""aiokafka: an `AIOKafkaConsumer` that polls an assigned partition to its end, and an `AIOKafkaProducer`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "pyt
 from record_builders import record_of
 from seglog_adapter import decoded, serve
 from wire_consumer import CONSUMER_FEATURES, MOST_SIZE, POLL_SECONDS, checks_crc, consumed
+from wire_producer import LINGER_MS, MOST_REQUEST_SIZE, WAIT_SECONDS, produced
 
 import aiokafka
 
@@ -47,9 +48,34 @@ async def polled(consumer, partition):
     return [record_of(record) for record in found.get(partition, ())]
 
 
+def encode(request):
+    return produced(request, lambda codec, messages: asyncio.run(sent(request["place"], codec, messages)))
+
+
+async def sent(place, codec, messages):
+    producer = aiokafka.AIOKafkaProducer(
+        bootstrap_servers=place["bootstrap"],
+        acks="all",
+        compression_type=codec,
+        max_batch_size=MOST_REQUEST_SIZE,
+        max_request_size=MOST_REQUEST_SIZE,
+        linger_ms=LINGER_MS,
+        request_timeout_ms=1000 * WAIT_SECONDS,
+    )
+    await producer.start()
+    try:
+        futures = [
+            await producer.send(place["topic"], each.value, each.key, 0, each.timestamp, each.headers)
+            for each in messages
+        ]
+        await asyncio.gather(*futures)
+    finally:
+        await producer.stop()
+
+
 serve(
     {
-        "name": "aiokafka, AIOKafkaConsumer",
+        "name": "aiokafka, AIOKafkaConsumer and AIOKafkaProducer",
         "version": aiokafka.__version__,
         "language": "Cython",
         "homepage": "https://github.com/aio-libs/aiokafka",
@@ -57,4 +83,5 @@ serve(
     },
     CONSUMER_FEATURES,
     decode=decode,
+    encode=encode,
 )

@@ -1,4 +1,4 @@
-// franz-go: a kgo.Client that consumes a partition to its end.
+// franz-go: a kgo.Client that consumes a partition to its end, and one that produces.
 package main
 
 import (
@@ -15,7 +15,7 @@ func main() {
 			"homepage": "https://github.com/twmb/franz-go", "issues": "https://github.com/twmb/franz-go/issues",
 		},
 		"features": consumerFeatures(true),
-	}, map[string]func(Request) (object, error){"decode": decode})
+	}, map[string]func(Request) (object, error){"decode": decode, "encode": encode})
 }
 
 func decode(request Request) (object, error) {
@@ -47,6 +47,45 @@ func polled(client *kgo.Client) ([]Record, error) {
 		}
 	}
 	return found, nil
+}
+
+var compressions = []kgo.CompressionCodec{
+	kgo.NoCompression(), kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(), kgo.ZstdCompression(),
+}
+
+func encode(request Request) (object, error) {
+	return produced(request, func(codec int, messages []Message) error { return sent(request.Place, codec, messages) })
+}
+
+// sent waits for a flush, which takes everything that is there by then.
+func sent(place Place, codec int, messages []Message) error {
+	client, err := kgo.NewClient(
+		kgo.SeedBrokers(place.Bootstrap), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.DisableIdempotentWrite(), kgo.ManualFlushing(),
+		kgo.ProducerBatchCompression(compressions[codec]), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchMaxBytes(mostRequestSize), kgo.BrokerMaxWriteBytes(2*mostRequestSize), kgo.RecordRetries(0),
+	)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), waitTime)
+	defer cancel()
+	var failed error
+	for _, each := range messages {
+		record := &kgo.Record{Topic: place.Topic, Partition: 0, Key: each.Key, Value: each.Value, Timestamp: each.Time}
+		for _, header := range each.Headers {
+			record.Headers = append(record.Headers, kgo.RecordHeader{Key: header.Key, Value: header.Value})
+		}
+		client.Produce(ctx, record, func(_ *kgo.Record, err error) {
+			if err != nil {
+				failed = err
+			}
+		})
+	}
+	if err := client.Flush(ctx); err != nil {
+		return err
+	}
+	return failed
 }
 
 func recordOf(one *kgo.Record) Record {

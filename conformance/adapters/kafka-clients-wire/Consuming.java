@@ -30,7 +30,8 @@ public final class Consuming {
     }
 
     public static void main(String[] arguments) throws IOException {
-        Serving.run("Apache Kafka, KafkaConsumer", FEATURES, Map.of("decode", Consuming::decode));
+        Serving.run("Apache Kafka, KafkaConsumer and KafkaProducer", FEATURES,
+            Map.of("decode", Consuming::decode, "encode", Producing::encode));
     }
 
     private static void decode(JsonNode request, ObjectNode answer) {

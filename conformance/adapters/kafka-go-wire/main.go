@@ -1,4 +1,4 @@
-// kafka-go: a Reader of one partition, to its end.
+// kafka-go: a Reader of one partition, to its end, and a Writer.
 package main
 
 import (
@@ -12,11 +12,35 @@ import (
 func main() {
 	serve(object{
 		"implementation": object{
-			"name": "kafka-go, Reader", "version": version("github.com/segmentio/kafka-go"), "language": "Go",
+			"name": "kafka-go, Reader and Writer", "version": version("github.com/segmentio/kafka-go"), "language": "Go",
 			"homepage": "https://github.com/segmentio/kafka-go", "issues": "https://github.com/segmentio/kafka-go/issues",
 		},
 		"features": consumerFeatures(false),
-	}, map[string]func(Request) (object, error){"decode": decode})
+	}, map[string]func(Request) (object, error){"decode": decode, "encode": encode})
+}
+
+func encode(request Request) (object, error) {
+	return produced(request, func(codec int, messages []Message) error { return sent(request.Place, codec, messages) })
+}
+
+// sent has a writer wait for as many messages as there are. Writers that share a transport share what it knows of topics.
+func sent(place Place, codec int, messages []Message) error {
+	transport := &kafka.Transport{}
+	defer transport.CloseIdleConnections()
+	writer := &kafka.Writer{
+		Addr: kafka.TCP(place.Bootstrap), Topic: place.Topic, MaxAttempts: 1, BatchSize: len(messages), BatchBytes: mostRequestSize,
+		BatchTimeout: waitTime, ReadTimeout: waitTime, WriteTimeout: waitTime, RequiredAcks: kafka.RequireAll,
+		Compression: kafka.Compression(codec), Transport: transport,
+	}
+	defer writer.Close()
+	sending := make([]kafka.Message, len(messages))
+	for i, each := range messages {
+		sending[i] = kafka.Message{Key: each.Key, Value: each.Value, Time: each.Time}
+		for _, header := range each.Headers {
+			sending[i].Headers = append(sending[i].Headers, kafka.Header{Key: header.Key, Value: header.Value})
+		}
+	}
+	return writer.WriteMessages(context.Background(), sending...)
 }
 
 func decode(request Request) (object, error) {

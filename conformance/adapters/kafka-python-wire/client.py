@@ -1,4 +1,4 @@
-"""kafka-python: a `KafkaConsumer` that is assigned a partition and polls it to its end."""
+"""kafka-python: a `KafkaConsumer` that polls an assigned partition to its end, and a `KafkaProducer`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "pyt
 from record_builders import record_of
 from seglog_adapter import decoded, serve
 from wire_consumer import CONSUMER_FEATURES, MOST_SIZE, POLL_SECONDS, checks_crc, consumed
+from wire_producer import LINGER_MS, MOST_REQUEST_SIZE, WAIT_SECONDS, produced
 
 import kafka
 
@@ -39,9 +40,38 @@ def polled(consumer, partition):
     return [record_of(record) for record in found.get(partition, ())]
 
 
+def encode(request):
+    place = request["place"]
+
+    def send(codec, messages):
+        producer = kafka.KafkaProducer(
+            bootstrap_servers=place["bootstrap"],
+            acks="all",
+            enable_idempotence=False,
+            retries=0,
+            compression_type=codec,
+            batch_size=MOST_REQUEST_SIZE,
+            max_request_size=MOST_REQUEST_SIZE,
+            linger_ms=LINGER_MS,
+            request_timeout_ms=1000 * WAIT_SECONDS,
+            max_block_ms=1000 * WAIT_SECONDS,
+        )
+        try:
+            sent = [
+                producer.send(place["topic"], each.value, each.key, each.headers, 0, each.timestamp)
+                for each in messages
+            ]
+            for future in sent:
+                future.get(WAIT_SECONDS)
+        finally:
+            producer.close(0)
+
+    return produced(request, send)
+
+
 serve(
     {
-        "name": "kafka-python, KafkaConsumer",
+        "name": "kafka-python, KafkaConsumer and KafkaProducer",
         "version": kafka.__version__,
         "language": "Python",
         "homepage": "https://github.com/dpkp/kafka-python",
@@ -49,4 +79,5 @@ serve(
     },
     CONSUMER_FEATURES,
     decode=decode,
+    encode=encode,
 )

@@ -1,7 +1,8 @@
-// kafkajs: a consumer in a group of its own that reads a partition to its end.
+// kafkajs: a consumer in a group of its own that reads a partition to its end, and a producer.
 import { createRequire } from 'node:module'
-import { hexed, serve } from './serving.mjs'
+import { codecs, hexed, serve } from './serving.mjs'
 import { consumed, failure, fetchMilliseconds, mostSize } from './consuming.mjs'
+import { produced, waitMilliseconds } from './producing.mjs'
 
 const require = createRequire(import.meta.url)
 const { Kafka, logLevel } = require('kafkajs')
@@ -32,10 +33,32 @@ function record (one) {
   return { offset: String(one.offset), timestamp: String(one.timestamp ?? -1), key: hexed(one.key), value: hexed(one.value), headers }
 }
 
+async function encode (request) {
+  const { bootstrap, topic } = request.place
+  return produced(request, async (codec, records) => {
+    const kafka = new Kafka({ clientId: 'suite', brokers: [bootstrap], logLevel: logLevel.NOTHING, retry: { retries: 0 } })
+    const producer = kafka.producer({ allowAutoTopicCreation: false, retry: { retries: 0 } })
+    await producer.connect()
+    try {
+      const messages = records.map(one => ({ ...one, partition: 0, headers: headersOf(one) }))
+      await producer.send({ topic, messages, acks: -1, timeout: waitMilliseconds, compression: codecs.indexOf(codec) })
+    } finally {
+      await producer.disconnect()
+    }
+  })
+}
+
+/** An object whose values are lists where a key comes more than once, as an application has to give them. */
+function headersOf (one) {
+  const found = {}
+  for (const [key, value] of one.headers) (found[key.toString()] ??= []).push(value)
+  return Object.fromEntries(Object.entries(found).map(([key, values]) => [key, values.length === 1 ? values[0] : values]))
+}
+
 serve({
-  name: 'kafkajs, Consumer', version: require('kafkajs/package.json').version, language: 'JavaScript',
+  name: 'kafkajs, Consumer and Producer', version: require('kafkajs/package.json').version, language: 'JavaScript',
   homepage: 'https://github.com/tulios/kafkajs', issues: 'https://github.com/tulios/kafkajs/issues'
 }, {
   magic: [0, 1, 2], codec: ['none', 'gzip'], crc: false, control: 'hidden', headers: 'unordered', batchMeta: false,
   bytesKeys: false, partialTail: false
-}, { decode })
+}, { decode, encode })

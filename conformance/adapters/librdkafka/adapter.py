@@ -1,4 +1,4 @@
-"""librdkafka through confluent-kafka: a stock consumer that is assigned a partition and reads it to its end."""
+"""librdkafka through confluent-kafka: a stock consumer that reads an assigned partition to its end, and a producer."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "_shared" / "pyt
 
 from seglog_adapter import RefusedError, SkipError, decoded, header_pair, hexed, serve
 from wire_consumer import CONSUMER_FEATURES, POLL_SECONDS, checks_crc, consumed
+from wire_producer import MOST_REQUEST_SIZE, WAIT_SECONDS, produced
 
 import confluent_kafka
 
@@ -85,6 +86,46 @@ def described(message):
     }
 
 
+def encode(request):
+    place = request["place"]
+
+    def send(codec, messages):
+        failed = []
+        producer = confluent_kafka.Producer(
+            {
+                "bootstrap.servers": place["bootstrap"],
+                "acks": "all",
+                "enable.idempotence": False,
+                "retries": 0,
+                "compression.type": codec or "none",
+                "linger.ms": 1000 * WAIT_SECONDS,  # a flush does not wait for it
+                "batch.num.messages": MOST_REQUEST_SIZE // 1000,
+                "batch.size": MOST_REQUEST_SIZE,
+                "message.max.bytes": MOST_REQUEST_SIZE,
+                "message.timeout.ms": 2000 * WAIT_SECONDS,
+                "allow.auto.create.topics": False,
+                "log_level": 0,
+            }
+        )
+        for each in messages:
+            producer.produce(
+                place["topic"],
+                each.value,
+                each.key,
+                partition=0,
+                timestamp=each.timestamp,
+                headers=each.headers,
+                on_delivery=lambda error, _message: failed.append(error) if error is not None else None,
+            )
+        left = producer.flush(WAIT_SECONDS)
+        if failed:
+            raise RefusedError(class_of(failed[0]), f"{failed[0].name()}: {failed[0].str()}")
+        if left:
+            raise RefusedError("other", f"{left} records were not acknowledged")
+
+    return produced(request, send)
+
+
 serve(
     {
         "name": "librdkafka",
@@ -95,4 +136,5 @@ serve(
     },
     CONSUMER_FEATURES,
     decode=decode,
+    encode=encode,
 )

@@ -1,7 +1,8 @@
-// @platformatic/kafka: a consumer in a group of its own whose stream reads a partition to its end.
+// @platformatic/kafka: a consumer in a group of its own whose stream reads a partition to its end, and a producer.
 import { readFileSync } from 'node:fs'
 import { codecs, hasZstd, hexed, serve } from './serving.mjs'
 import { consumed, failure, fetchMilliseconds, mostSize } from './consuming.mjs'
+import { produced, waitMilliseconds } from './producing.mjs'
 
 /** The library needs it; Node has it since 22. */
 Promise.withResolvers ??= function () {
@@ -9,7 +10,7 @@ Promise.withResolvers ??= function () {
   made.promise = new this((resolve, reject) => Object.assign(made, { resolve, reject }))
   return made
 }
-const { Consumer } = await import('@platformatic/kafka')
+const { Consumer, Producer } = await import('@platformatic/kafka')
 
 const READ_UNCOMMITTED = 0
 
@@ -39,10 +40,25 @@ function record (one) {
   return { offset: String(one.offset), timestamp: String(one.timestamp), key: hexed(one.key), value: hexed(one.value), headers }
 }
 
+async function encode (request) {
+  const { bootstrap, topic } = request.place
+  return produced(request, async (codec, records) => {
+    const producer = new Producer({ clientId: 'suite', bootstrapBrokers: [bootstrap], retries: 0, timeout: waitMilliseconds })
+    try {
+      const messages = records.map(one => (
+        { topic, partition: 0, key: one.key, value: one.value, headers: new Map(one.headers), timestamp: BigInt(one.timestamp) }
+      ))
+      await producer.send({ messages, acks: -1, compression: codec })
+    } finally {
+      await producer.close(true)
+    }
+  })
+}
+
 serve({
-  name: '@platformatic/kafka, Consumer', version: JSON.parse(readFileSync(new URL('./node_modules/@platformatic/kafka/package.json', import.meta.url))).version,
+  name: '@platformatic/kafka, Consumer and Producer', version: JSON.parse(readFileSync(new URL('./node_modules/@platformatic/kafka/package.json', import.meta.url))).version,
   language: 'JavaScript', homepage: 'https://github.com/platformatic/kafka', issues: 'https://github.com/platformatic/kafka/issues'
 }, {
   magic: [2], codec: hasZstd ? codecs : codecs.slice(0, 4), crc: false, control: 'hidden', headers: 'ordered',
   batchMeta: false, bytesKeys: true, partialTail: false
-}, { decode })
+}, { decode, encode })

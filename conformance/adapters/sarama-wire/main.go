@@ -1,7 +1,8 @@
-// sarama: a PartitionConsumer that reads a partition to its end.
+// sarama: a PartitionConsumer that reads a partition to its end, and a SyncProducer.
 package main
 
 import (
+	"errors"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -10,11 +11,11 @@ import (
 func main() {
 	serve(object{
 		"implementation": object{
-			"name": "sarama, Consumer", "version": version("github.com/IBM/sarama"), "language": "Go",
+			"name": "sarama, Consumer and SyncProducer", "version": version("github.com/IBM/sarama"), "language": "Go",
 			"homepage": "https://github.com/IBM/sarama", "issues": "https://github.com/IBM/sarama/issues",
 		},
 		"features": consumerFeatures(true),
-	}, map[string]func(Request) (object, error){"decode": decode})
+	}, map[string]func(Request) (object, error){"decode": decode, "encode": encode})
 }
 
 func settings() *sarama.Config {
@@ -60,6 +61,48 @@ func polled(partition sarama.PartitionConsumer) ([]Record, error) {
 	case <-time.After(pollTime):
 		return nil, nil
 	}
+}
+
+func encode(request Request) (object, error) {
+	return produced(request, func(codec int, messages []Message) error { return sent(request.Place, codec, messages) })
+}
+
+// sent has a producer wait for as many messages as there are.
+func sent(place Place, codec int, messages []Message) error {
+	config := settings()
+	config.Producer.Compression = sarama.CompressionCodec(codec)
+	config.Producer.Partitioner = sarama.NewManualPartitioner
+	config.Producer.RequiredAcks = sarama.WaitForAll
+	config.Producer.Return.Successes = true
+	config.Producer.Retry.Max = 0
+	config.Producer.MaxMessageBytes = mostRequestSize
+	config.Producer.Flush.Messages = len(messages)
+	config.Producer.Flush.Frequency = waitTime
+	producer, err := sarama.NewSyncProducer([]string{place.Bootstrap}, config)
+	if err != nil {
+		return err
+	}
+	defer producer.Close()
+	sending := make([]*sarama.ProducerMessage, len(messages))
+	for i, each := range messages {
+		sending[i] = &sarama.ProducerMessage{Topic: place.Topic, Key: encoder(each.Key), Value: encoder(each.Value), Timestamp: each.Time}
+		for _, header := range each.Headers {
+			sending[i].Headers = append(sending[i].Headers, sarama.RecordHeader{Key: []byte(header.Key), Value: header.Value})
+		}
+	}
+	var failed sarama.ProducerErrors
+	if err = producer.SendMessages(sending); errors.As(err, &failed) {
+		return failed[0].Err
+	}
+	return err
+}
+
+// encoder is null for null.
+func encoder(bytes []byte) sarama.Encoder {
+	if bytes == nil {
+		return nil
+	}
+	return sarama.ByteEncoder(bytes)
 }
 
 func recordOf(one *sarama.ConsumerMessage) Record {

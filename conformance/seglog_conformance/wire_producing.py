@@ -1,0 +1,129 @@
+"""What stock producers send: the endpoint's end of ``encode``.
+
+The Produce requests of ``seglog serve --writable`` end here, before anything is written: a batch is kept as it came.
+Only base offset and leader epoch are filled in, as a broker does with every batch that it takes; no checksum covers
+them.
+"""
+
+from __future__ import annotations
+
+import struct
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_format.lifecycle.partition_log import Appended
+from seglog_format.serve.writing import Writers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seglog_conformance.protocol import Json
+
+MAGIC: Final = 2
+"""Of the batches that producers send in the versions of Produce that are answered."""
+MOST_CAPTURED: Final = 1000
+"""Batches of one request; one who sends more is not asked what else there is."""
+
+BASE_OFFSET: Final = struct.Struct(">q")
+LEADER_EPOCH: Final = struct.Struct(">i")
+LEADER_EPOCH_PLACE: Final = 12
+LAST_OFFSET_DELTA: Final = struct.Struct(">i")
+LAST_OFFSET_DELTA_PLACE: Final = 23
+
+
+def untold(batches: Sequence[Json]) -> Json | None:
+    """What of some batches no producer can be told, as the answer that skips them; None where it can be told all.
+
+    Args:
+        batches: of a request to encode.
+    """
+    for batch in batches:
+        magic = batch.get("magic", MAGIC)
+        if magic != MAGIC:
+            return {"skip": {"feature": f"magic:{magic}"}}
+        reason = next((reason for is_wanted, reason in _wishes(batch) if is_wanted), None)
+        if reason is not None:
+            return {"skip": {"reason": f"a producer sets no {reason}"}}
+    return None
+
+
+def _wishes(batch: Json) -> tuple[tuple[bool, str], ...]:
+    """What brokers and cleaners write, or give to a producer, and whether a batch has it."""
+    records = batch["records"]
+    base = int(batch.get("baseOffset") or 0)
+    offsets = [int(record["offset"]) for record in records]
+    return (
+        (bool(batch.get("isControl")), "control batches"),
+        (batch.get("timestampType") == "LogAppendTime", "time of the append"),
+        (batch.get("deleteHorizonMs") is not None, "delete horizon"),
+        (not records, "empty batches"),
+        (bool(batch.get("isTransactional")), "transactions without a coordinator, and there is none"),
+        (int(batch.get("producerId", -1)) != -1, "producer id, epoch or first sequence of its own"),
+        (offsets != list(range(base, base + len(records))), "offsets"),
+        (int(batch.get("lastOffset", base + len(records) - 1)) != base + len(records) - 1, "last offset"),
+    )
+
+
+class Captured:
+    """The log of a producer: the end of what it has sent, and the bytes.
+
+    Attributes:
+        log_start_offset: of the log, which holds nothing before.
+    """
+
+    def __init__(self, start: int, leader_epoch: int) -> None:
+        """Begin a log.
+
+        Args:
+            start: offset of its first record.
+            leader_epoch: that batches get.
+        """
+        self.log_start_offset = start
+        self._end = start
+        self._epoch = leader_epoch
+        self._batches: list[bytes] = []
+        self._taking = Lock()
+
+    @property
+    def data(self) -> bytes:
+        """The batches, in the order in which they came."""
+        with self._taking:
+            return b"".join(self._batches)
+
+    def take(self, data: bytes) -> Appended:
+        """Keep a batch, whatever is in it."""
+        with self._taking:
+            first, delta = self._end, LAST_OFFSET_DELTA.unpack_from(data, LAST_OFFSET_DELTA_PLACE)[0]
+            if len(self._batches) < MOST_CAPTURED:
+                self._batches.append(_as_stored(data, first, self._epoch))
+            self._end = max(first + delta + 1, first)
+            return Appended(first, max(first + delta, first))
+
+
+def _as_stored(data: bytes, base_offset: int, leader_epoch: int) -> bytes:
+    stored = bytearray(data)
+    BASE_OFFSET.pack_into(stored, 0, base_offset)
+    LEADER_EPOCH.pack_into(stored, LEADER_EPOCH_PLACE, leader_epoch)
+    return bytes(stored)
+
+
+class Capturing(Writers):
+    """Takes what producers send to the topic that is shown, and writes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: tuple[str, Captured] | None = None
+
+    def show(self, topic: str, captured: Captured | None) -> None:
+        """Have the producers of a topic heard; with None, those of no topic."""
+        self._shown = None if captured is None else (topic, captured)
+
+    def find(self, topic: str, number: int) -> Any:  # noqa: ANN401 - in place of a writer, for `append` alone
+        """The log of a producer; None where nobody is asked to send."""
+        shown = self._shown
+        return shown[1] if shown is not None and (topic, number) == (shown[0], 0) else None
+
+    def append(self, writer: Any, data: bytes) -> Appended:  # noqa: ANN401 - what `find` gives
+        """Keep what a producer sent."""
+        kept: Appended = writer.take(data)
+        return kept

@@ -31,6 +31,9 @@ MIN_ENTRY_SIZE: Final = 14
 MAX_TRAILING_SIZE: Final = 17
 """So many bytes at the end of a log are never looked at: they cannot hold a prefix and one byte more (SEG-LOG-002)."""
 
+SHOWN_SIZE: Final = ENTRY_PREFIX.size
+"""Bytes of an entry that tell its size and magic."""
+
 ZERO_CHUNK: Final = bytes(1 << 20)
 
 HEADERS: Final[dict[int, tuple[Struct, Callable[..., BatchHeader]]]] = {
@@ -105,6 +108,19 @@ def frame_at(data: memoryview, position: int, end: int, path: str = "") -> Frame
         check_magic(magic, at)
     entry = data[position : position + ENTRY_PREFIX_SIZE + size]
     return Frame(position, read_header(entry, magic, at), entry)
+
+
+def stated_end(data: memoryview, position: int) -> int:
+    """How far one has to look to tell what stands at a position: to the end of the entry, as its size field has it.
+
+    Args:
+        data: of which at least `SHOWN_SIZE` bytes from there on are known, as far as it has so many.
+        position: where an entry may start.
+    """
+    if len(data) - position <= MAX_TRAILING_SIZE:
+        return len(data)
+    size: int = ENTRY_PREFIX.unpack_from(data, position)[1]
+    return len(data) if size == 0 else position + max(ENTRY_PREFIX_SIZE + size, SHOWN_SIZE)
 
 
 def _kind_of_short_tail(rest: memoryview) -> TailKind:

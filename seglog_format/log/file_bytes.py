@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final, Self
 from seglog_format.errors import Location, RefusedError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
     from types import TracebackType
 
 # A FIFO would block the open call, a terminal would become ours, Windows would translate line ends.
@@ -27,6 +29,10 @@ FORGET: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)
 FORGET_SIZE: Final = 64 * 2**20
 """Bytes that a long reading touches before it lets them go."""
 
+FILLERS: Final[dict[str, Callable[[str, int, int], None]]] = {}
+"""Who brings bytes, from one position to another, of files that are empty here and full somewhere else: by the start of
+their paths."""
+
 MAX_WHOLE_SIZE: Final = 64 * 2**20
 """Bytes of the largest file that is taken into memory whole, in its decoded form too: many times what brokers write."""
 
@@ -36,21 +42,40 @@ class FileBytes:
 
     Attributes:
         path: the file, as the caller named it.
-        data: its bytes; may not be used after `close`.
-        is_mapped: whether ``data`` is the file itself (mapped) or a copy of it.
+        is_mapped: whether its bytes are the file itself (mapped) or a copy of it.
     """
 
     def __init__(self, path: str, data: bytes | mmap.mmap) -> None:
         self.path = path
-        self.data = memoryview(data).toreadonly()
         self.is_mapped = isinstance(data, mmap.mmap)
+        self._data = memoryview(data).toreadonly()
         self._mapping = data if isinstance(data, mmap.mmap) else None
+        self._fill = filler_of(path) if self.is_mapped else None
         self._forgotten = 0
 
     @property
     def size(self) -> int:
         """Bytes of the file when it was opened."""
-        return self.data.nbytes
+        return self._data.nbytes
+
+    @property
+    def data(self) -> memoryview:
+        """All bytes; may not be used after `close`."""
+        return self.part(0, self.size) if self._fill is not None else self._data
+
+    def part(self, start: int, end: int | None) -> memoryview:
+        """All bytes, of which only some will be looked at: where the file is somewhere else no others are brought.
+
+        Args:
+            start: position of the first of them.
+            end: position after the last; None for the end of the file.
+
+        Raises:
+            UsageError: they could not be brought.
+        """
+        if self._fill is not None:
+            self._fill(self.path, start, self.size if end is None else min(end, self.size))
+        return self._data
 
     def forget(self) -> None:
         """Let the pages go that were read so far: they are no longer this process's memory, and come back when needed.
@@ -77,7 +102,7 @@ class FileBytes:
         """
         mapping, self._mapping = self._mapping, None
         try:
-            self.data.release()
+            self._data.release()
             if mapping is not None:
                 mapping.close()
         except BufferError:
@@ -123,6 +148,19 @@ def open_bytes(path: str | os.PathLike[str], *, copy: bool = False, max_size: in
         raise UsageError(msg) from error
 
 
+def file_size(path: Path) -> int:
+    """Bytes of a file, without opening it.
+
+    Raises:
+        UsageError: it is gone.
+    """
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        msg = f"{path}: {error.strerror}"
+        raise UsageError(msg) from error
+
+
 def open_whole(path: str | os.PathLike[str]) -> FileBytes:
     """Copy a file that is decoded whole: text, a producer snapshot, a transaction index.
 
@@ -157,17 +195,25 @@ def _content(name: str, descriptor: int, *, copy: bool, max_size: int | None) ->
     if max_size is not None:
         refuse_beyond(max_size, status.st_size, name)
     if copy or status.st_size == 0:
-        return _read(descriptor)
+        return _read(name, descriptor, status.st_size)
     try:
         return _map(descriptor, status.st_size)
     except (OSError, ValueError):  # a file system that cannot map, or a file that shrank just now
-        return _read(descriptor)
+        return _read(name, descriptor, status.st_size)
+
+
+def filler_of(path: str) -> Callable[[str, int, int], None] | None:
+    """Who brings the bytes of a file; None where they are here."""
+    return next((fill for start, fill in tuple(FILLERS.items()) if path.startswith(start)), None)
 
 
 def _map(descriptor: int, size: int) -> mmap.mmap:
     return mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
 
 
-def _read(descriptor: int) -> bytes:
+def _read(name: str, descriptor: int, size: int) -> bytes:
+    fill = filler_of(name)
+    if fill is not None:
+        fill(name, 0, size)
     with os.fdopen(os.dup(descriptor), "rb") as file:
         return file.read()

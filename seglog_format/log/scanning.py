@@ -11,7 +11,6 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypedDict
 
-from seglog_format.codec.framing import frame_at
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.log.entry_table import in_order
 from seglog_format.log.reading import READ_UNCOMMITTED, delivered
@@ -131,7 +130,7 @@ class SegmentSource:
     def end_of_damaged(self, position: int) -> int | None:
         """Position after a damaged entry; None where its size or magic is wrong, and nothing more can be found."""
         try:
-            found = frame_at(self.data, position, len(self.data))
+            found = self.segment.frame_at(position)
         except FormatError:
             return None
         return None if isinstance(found, Tail) else found.end

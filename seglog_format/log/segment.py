@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Self
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import decode_frame, verify_checksum
 from seglog_format.codec.framing import SHOWN_SIZE, FrameWalk, frame_at, stated_end, walk
-from seglog_format.errors import FormatError, Location, TruncatedError, UsageError
+from seglog_format.errors import FormatError, Location, TruncatedError
 from seglog_format.log.entry_table import EntryTable, OffsetRange, in_order
-from seglog_format.log.file_bytes import FileBytes, open_bytes
+from seglog_format.log.file_bytes import FileBytes, file_size, open_bytes
 from seglog_format.log.index_file import readable
 from seglog_format.log.offset_index import OffsetIndex
-from seglog_format.log.quick_lookup import record_at
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.log.trusted_lookup import trusted_position
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.open_segments import OpenSegments
-    from seglog_format.model import Record
 
 
 class LogSegment:
@@ -82,14 +80,11 @@ class LogSegment:
         Raises:
             UsageError: the file is gone, or may not be read.
         """
-        return self._source.data
-
-    def part(self, start: int, end: int | None) -> memoryview:
-        """The same where only the bytes between two positions will be looked at; `FileBytes.part`."""
-        return self._source.part(start, end)
+        return self.source.data
 
     @property
-    def _source(self) -> FileBytes:
+    def source(self) -> FileBytes:
+        """The open `.log` file."""
         self._use()
         if self._bytes is None:
             self._bytes = open_bytes(self.paths.log, copy=self.copy)
@@ -111,16 +106,8 @@ class LogSegment:
 
     @cached_property
     def size(self) -> int:
-        """Bytes of the `.log` file, without opening it.
-
-        Raises:
-            UsageError: the file is gone.
-        """
-        try:
-            return self.paths.log.stat().st_size
-        except OSError as error:
-            msg = f"{self.path}: {error.strerror}"
-            raise UsageError(msg) from error
+        """Bytes of the `.log` file, without opening it; as `file_size`."""
+        return file_size(self.paths.log)
 
     @cached_property
     def offset_index(self) -> OffsetIndex | None:
@@ -225,7 +212,7 @@ class LogSegment:
         Raises:
             FormatError: no entry can start there.
         """
-        source = self._source
+        source = self.source
         data = source.part(position, position + SHOWN_SIZE)
         return frame_at(source.part(position, stated_end(data, position)), position, source.size, self.path)
 
@@ -304,10 +291,6 @@ class LogSegment:
             return frame
         at, found = Location(self.path, frame.position), f"{frame.size} bytes ({frame.kind.value})"
         raise TruncatedError(at, "SEG-LOG-004", expected="the entry that stood here", found=found)
-
-    def record_at(self, offset: int) -> Record | None:
-        """One record, by way of an index that is believed; see `quick_lookup.record_at`."""
-        return record_at(self, offset)
 
     def go_on_from(self, other: LogSegment) -> bool:
         """Take over where another object found the entries of the same file, which may have grown since.

@@ -113,14 +113,15 @@ def refuse_unexpected_end(piece: Piece, segment: LogSegment, position: int) -> N
     Raises:
         FormatError: so it is (SEG-LOG-004).
     """
-    data, tail = segment.data, segment.frame_at(position)
+    tail = segment.frame_at(position)
     if not isinstance(tail, Tail) or tail.kind is not TailKind.PARTIAL:
         return
     at = Location(piece.log, position)
     if not piece.is_last:
         found = f"{tail.size} bytes of an entry that is cut short, though other segments follow"
         raise TruncatedError(at, "SEG-LOG-004", expected="whole entries", found=found)
-    behind = salvage_scan(data[position:], OffsetRange(piece.base_offset, piece.last_allowed), piece.log)
+    rest = segment.source.part(position, None)[position:]
+    behind = salvage_scan(rest, OffsetRange(piece.base_offset, piece.last_allowed), piece.log)
     if behind.starts:
         found = f"one that ends behind the file, though intact entries follow from {position + behind.starts[0]} on"
         raise CorruptRecordError(at.at("batch_length", 8, 4), "SEG-LOG-004", expected="a size that fits", found=found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seglog_format.errors import FormatError, SeglogError
+from seglog_format.spark.elsewhere import mirrors_of
 from seglog_format.spark.pieces import DirectoryTask, Task
 from seglog_format.spark.reading import TaskReader
 from seglog_format.spark.tables import batch_rows, finding_rows, segment_rows
@@ -31,7 +32,8 @@ def batches_of(
         ReadError: where, what, and which option relaxes it, in one line.
     """
     try:
-        yield from _rows(task, schema, options, narrowed)
+        with mirrors_of(options.storage) as mirrors:
+            yield from _rows(mirrors.here(task), schema, options, narrowed)
     except SeglogError as error:
         raise ReadError(explained(error)) from error
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
@@ -71,6 +71,9 @@ OF_STREAMS: Final = ("maxOffsetsPerTrigger", "maxBytesPerTrigger")
 """What only streams take."""
 NOT_OF_STREAMS: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 
+STORAGE: Final = "storage."
+"""What options start with that are for the file system of an address: ``storage.region``, for example."""
+
 OF_A_BROKER: Final = ("groupidprefix", "kafkaconsumer.polltimeoutms", "fetchoffset.numretries")
 """Options of the connector that mean nothing without a broker, beside all that start with ``kafka.``."""
 
@@ -103,6 +106,7 @@ class ReadOptions:
         time_index: whether a time index may say that older records need not be looked at.
         limit: bytes that decompressing one entry may produce at most.
         rows_per_trigger, size_per_trigger: what a step of a stream reads at most; None for all there is.
+        storage: settings of the file systems of paths that are addresses, by name.
     """
 
     paths: tuple[str, ...]
@@ -125,6 +129,7 @@ class ReadOptions:
     limit: int = DEFAULT_OUTPUT_LIMIT
     rows_per_trigger: int | None = None
     size_per_trigger: int | None = None
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)  # there may be secrets in it
 
     @property
     def is_committed_only(self) -> bool:
@@ -171,6 +176,7 @@ def parse_options(raw: Mapping[str, str], *, more: tuple[str, ...] = ()) -> Read
         "limit": parsed(given, "outputLimit", parse_size),
         "rows_per_trigger": parsed(given, "maxOffsetsPerTrigger", parse_count),
         "size_per_trigger": parsed(given, "maxBytesPerTrigger", parse_size),
+        "storage": {name.removeprefix(STORAGE): value for name, value in given.items() if name.startswith(STORAGE)},
     }
     assert set(values) == {field.name for field in fields(ReadOptions)}
     return ReadOptions(**{name: value for name, value in values.items() if value is not None})  # type: ignore[arg-type]
@@ -196,7 +202,7 @@ def parse_stream_options(raw: Mapping[str, str]) -> ReadOptions:
 def _check_names(given: Mapping[str, str], more: tuple[str, ...]) -> None:
     known = {name.lower() for name in (*OPTIONS, *more)}
     for name in given:
-        if name in known:
+        if name in known or name.startswith(STORAGE):
             continue
         if not name.startswith("kafka.") and name not in OF_A_BROKER:
             refuse("option", name, (*OPTIONS, *more))

@@ -33,8 +33,8 @@ class PieceSource:
 
     @property
     def data(self) -> memoryview:
-        """The bytes of the log."""
-        return self._segment.data
+        """The bytes of the log; those outside the piece are not there where the log is in a store."""
+        return self._segment.source.part(self._piece.start, self._piece.end)
 
     @property
     def file(self) -> str:

@@ -33,6 +33,7 @@ class Piece:
         has_to_reach: the log was seen to reach ``to_offset``: if it ends before, it was cut back meanwhile.
         copy: read the file whole instead of mapping it.
         limit: bytes that decompressing one entry may produce at most.
+        here: path of what stands on this machine for a ``log`` that is an address; empty where nothing has to.
     """
 
     topic: str
@@ -50,10 +51,11 @@ class Piece:
     has_to_reach: bool = False
     copy: bool = False
     limit: int = 0
+    here: str = ""
 
     def segment(self) -> LogSegment:
         """The segment, with no file opened yet."""
-        files = SegmentFiles(self.base_offset, Path(self.log))
+        files = SegmentFiles(self.base_offset, Path(self.here or self.log))
         next_base = None if self.last_allowed == INT64_MAX else self.last_allowed + 1
         return LogSegment(files, next_base_offset=next_base, limit=self.limit, copy=self.copy)
 
@@ -79,9 +81,11 @@ class DirectoryTask:
         path: of the directory.
         topic, partition: its name.
         topic_id: of the topic, if it is known.
+        here: path of what stands on this machine for an address.
     """
 
     path: str
     topic: str
     partition: int
     topic_id: str | None
+    here: str = ""

@@ -18,6 +18,7 @@ from seglog_format.log.timestamps import is_older
 from seglog_format.log.trusted_lookup import offset_not_younger
 from seglog_format.model import INT64_MAX, Frame
 from seglog_format.spark.discovery import choose, find_replicas
+from seglog_format.spark.elsewhere import mirrors_of
 from seglog_format.spark.filters import EVERYTHING, INT64_MIN, Narrowed
 from seglog_format.spark.offsets import Bounds, resolve_end, resolve_start
 from seglog_format.spark.options import IGNORE
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from seglog_format.log.partition import Partition
     from seglog_format.model import OffsetPosition
     from seglog_format.spark.discovery import Replica
+    from seglog_format.spark.elsewhere import AnyTask
     from seglog_format.spark.options import ReadOptions
 
 LEAST_SPLIT: Final = 32 * 2**20
@@ -38,8 +40,13 @@ MOST_TASKS: Final = 10_000
 """So many at most, unless an option says otherwise: Spark's driver keeps a record of each."""
 
 
-def plan(options: ReadOptions, narrowed: Narrowed = EVERYTHING) -> list[Task] | list[DirectoryTask]:
-    """Plan a query; as `plan_records`."""
+def plan(options: ReadOptions, narrowed: Narrowed = EVERYTHING) -> list[AnyTask]:
+    """Plan a query; as `plan_records`, and paths may be addresses, too."""
+    with mirrors_of(options.storage) as mirrors:
+        return [mirrors.addressed(task) for task in _planned(mirrors.local(options), narrowed)]
+
+
+def _planned(options: ReadOptions, narrowed: Narrowed) -> Sequence[AnyTask]:
     if options.table in {"records", "batches"}:
         return plan_records(options, narrowed)
     return [

@@ -85,7 +85,9 @@ class TaskReader:
     def _piece(self, piece: Piece, transactions: Transactions | None) -> Iterator[pa.RecordBatch]:
         with closing(piece.segment()) as segment:
             parts: Iterable[Piece | Damage] = (
-                (piece,) if self.mode == FAIL_FAST else readable_parts(piece, segment.data)
+                (piece,)
+                if self.mode == FAIL_FAST
+                else readable_parts(piece, segment.source.part(piece.start, piece.end))
             )
             for part in parts:
                 if isinstance(part, Damage):

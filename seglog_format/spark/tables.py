@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import closing
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from seglog_format.spark.options import FAIL_FAST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from seglog_format.columnar.batch_table import BatchTable
     from seglog_format.log.listing import SegmentFiles
@@ -63,14 +63,14 @@ def _runs(piece: Piece, segment: LogSegment, mode: str) -> Iterator[Piece]:
     if mode == FAIL_FAST:
         yield piece
         return
-    for part in readable_parts(piece, segment.data):
+    for part in readable_parts(piece, segment.source.part(piece.start, piece.end)):
         if not isinstance(part, Damage):
             yield part
 
 
 def _entries(piece: Piece, segment: LogSegment, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Entries in tables; one that compiled code leaves alone is a row by itself, if the reference takes it."""
-    data, source = segment.data, SegmentSource(segment, INT64_MAX, None)
+    data, source = segment.source.part(piece.start, piece.end), SegmentSource(segment, INT64_MAX, None)
     position, previous = piece.start, piece.previous
     end = len(data) if piece.end is None else piece.end
     while position < end:
@@ -132,7 +132,7 @@ def _of_entry(entry: JudgedEntry, position: int, piece: Piece, schema: pa.Schema
 
 def segment_rows(task: DirectoryTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """A row for each segment of a directory; no log is opened."""
-    segments = list_partition(task.path).segments
+    segments = list_partition(task.here or task.path).segments
     following = [each.base_offset for each in segments[1:]]
     rows = [_segment(task, files, next_base) for files, next_base in zip(segments, [*following, None], strict=False)]
     yield rows_as_batch(rows, schema)
@@ -143,7 +143,7 @@ def _segment(task: DirectoryTask, files: SegmentFiles, next_base: int | None) ->
     return {
         "topic": task.topic,
         "partition": task.partition,
-        "file": str(files.log),
+        "file": f"{task.path}/{files.log.name}",
         "baseOffset": files.base_offset,
         "nextBaseOffset": next_base,
         "size": status.st_size,
@@ -163,12 +163,12 @@ def _size(path: Path | None) -> int | None:
 def finding_rows(task: DirectoryTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """A row for each finding of the validator in a directory."""
     rows = []
-    for finding in verify(task.path):
+    for finding in verify(task.here or task.path):
         at = finding.location
         row = {
             "topic": task.topic,
             "partition": task.partition,
-            "file": str(Path(task.path) / at.path),
+            "file": f"{task.path}/{at.path}" if at.path else task.path,
             "position": at.position,
             "field": at.field,
             "severity": finding.severity.value,

@@ -24,6 +24,7 @@ from seglog_format.errors import FormatError, UsageError
 from seglog_format.log import reading, volume
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import open_partition
+from seglog_format.log.quick_lookup import record_at
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import INT64_MAX, CompressionCodec
 
@@ -133,7 +134,7 @@ def test_a_record_found_by_way_of_the_index_is_the_one(seed: int, tmp_path: Path
         files = list_partition(directory).segments[0]
         for offset in dice.sample(range(ends[0] - 2, ends[1] + 2), min(50, ends[1] - ends[0])):
             with LogSegment(files) as segment:
-                found = segment.record_at(offset)
+                found = record_at(segment, offset)
             assert found is None or found == known.get(offset)
 
 
@@ -149,7 +150,7 @@ def test_a_sound_index_leads_to_each_record(tmp_path: Path) -> None:
         wanted = by_reference(partition)[0]
     for offset in range(300):
         with LogSegment(files) as segment:
-            assert segment.record_at(offset) == wanted[offset]
+            assert record_at(segment, offset) == wanted[offset]
 
 
 def large_log(directory: Path) -> Path:

@@ -15,6 +15,8 @@ from readers import pieces, read, rows, tasks
 from seglog_format.errors import UsageError
 from seglog_format.log.partition import open_partition
 from seglog_format.spark.filters import EVERYTHING
+from seglog_format.spark.following import Follower
+from seglog_format.spark.options import parse_stream_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,10 +45,14 @@ def test_a_path_is_a_log_directory_a_partition_or_a_tree(orders: Path, tmp_path:
     assert len(offsets(f"file://{orders}")) == 440  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("path", "message"), [("absent", "No such file"), ("s3a://bucket/logs", "only local paths")])
-def test_a_path_that_cannot_be_read(path: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=message):
-        tasks(path if "://" in path else tmp_path / path)
+def test_a_path_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        tasks(tmp_path / "absent")
+
+
+def test_a_stream_of_an_address() -> None:
+    with pytest.raises(UsageError, match="only local paths"):
+        Follower(parse_stream_options({"path": "s3a://bucket/logs"})).latest()
 
 
 def test_segments_without_a_partition_name(tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ from support import authentic
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.log import transactions
+from seglog_format.log import file_bytes
+from seglog_format.log.file_bytes import FileBytes
 from seglog_format.log.partition import open_partition
-from seglog_format.log.segment import LogSegment
 from seglog_format.spark import reading
 from seglog_format.spark.arrow import spark_headers, spark_timestamps
 from seglog_format.spark.columns import CORRUPT, RECORDS, check_schema, projection
@@ -83,12 +83,11 @@ def test_every_column_in_any_order(tmp_path: Path) -> None:
 def test_what_was_read_of_a_segment_is_let_go(orders: Path, isolation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = rows(read(orders, isolationLevel=isolation))
     forgotten: list[str] = []
-    for module in (reading, transactions):
-        monkeypatch.setattr(module, "FORGET_SIZE", FORGOTTEN)
+    monkeypatch.setattr(file_bytes, "FORGET_SIZE", FORGOTTEN)
     monkeypatch.setattr(reading, "MOST_ROWS", IN_BATCH)
     monkeypatch.setattr(reading, "LEAST_ROWS", IN_BATCH)
     monkeypatch.setattr(reading, "BATCH_SIZE", 1)
-    monkeypatch.setattr(LogSegment, "forget", lambda self: forgotten.append(self.path))
+    monkeypatch.setattr(FileBytes, "forget", lambda self: forgotten.append(self.path))
     assert rows(read(orders, isolationLevel=isolation)) == expected
     assert {str(path) for path in orders.glob("*.log") if path.stat().st_size > 2 * FORGOTTEN} <= set(forgotten)
 

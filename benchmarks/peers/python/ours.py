@@ -31,6 +31,7 @@ from seglog_format.lifecycle.segment_files import encode_transaction_index
 from seglog_format.lifecycle.segment_scan import scan_segment
 from seglog_format.log.file_bytes import open_bytes
 from seglog_format.log.listing import SegmentFiles
+from seglog_format.log.quick_lookup import record_at
 from seglog_format.log.segment import LogSegment
 from seglog_format.log.transactions import Transactions
 
@@ -291,7 +292,7 @@ def lookup_cold(request: Request) -> Callable[[], list[Any]]:
         found = []
         for offset in request["offsets"]:
             with LogSegment(files) as segment:
-                found.append(segment.record_at(offset))
+                found.append(record_at(segment, offset))
         return found
 
     return run

@@ -1,0 +1,167 @@
+"""Object stores and other file systems behind an address, by Arrow's file systems or else by fsspec."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlencode
+
+from seglog_format.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyarrow import NativeFile
+    from pyarrow.fs import FileInfo, FileSystem
+
+SAME: Final = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfss"}
+"""What Hadoop calls file systems, by what Arrow calls them."""
+OF_ARROW: Final = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
+"""The others are for fsspec."""
+MOST_OPEN: Final = 64
+"""Files of a store that are kept open."""
+KEYS: Final = ("access_key", "secret_key")
+
+
+def is_address(path: str) -> bool:
+    """Whether a path names another place than the file systems of this machine."""
+    scheme, colon, rest = path.partition(":")
+    return bool(colon) and rest.startswith("//") and scheme != "file"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file of a store.
+
+    Attributes:
+        path: below the directory that was listed, its parts separated by ``/``.
+        size: in bytes.
+        modified: seconds since 1970; None where the store does not tell.
+    """
+
+    path: str
+    size: int
+    modified: float | None = None
+
+
+class Store:
+    """Reads what is behind an address.
+
+    Attributes:
+        address: as it was given, without a slash at its end.
+    """
+
+    def __init__(self, address: str, settings: Mapping[str, str]) -> None:
+        """Find the file system; whether it answers shows later.
+
+        Args:
+            address: such as ``s3a://bucket/kafka-logs``.
+            settings: of the file system, such as ``endpoint_override`` and ``region`` for S3.
+
+        Raises:
+            UsageError: nobody knows how to read such addresses, or the settings make no sense.
+        """
+        self.address = address.rstrip("/")
+        self._files, self._root = _file_system(self.address, settings)
+        self._open: dict[str, NativeFile] = {}
+
+    def listed(self) -> Iterable[StoredFile]:
+        """All files at and below the address, in the order of their paths.
+
+        Raises:
+            UsageError: the store does not answer, or there is nothing.
+        """
+        from pyarrow.fs import FileSelector, FileType  # noqa: PLC0415 - Arrow is not needed for local paths
+
+        try:
+            found = self._files.get_file_info(FileSelector(self._root, recursive=True))
+        except OSError as error:
+            raise self._failed(error) from error
+        start = len(self._root) + 1
+        files = [_described(info, info.path[start:]) for info in found if info.type == FileType.File]
+        if not files:
+            msg = f"seglog: {self.address}: there is nothing"
+            raise UsageError(msg)
+        return sorted(files, key=lambda file: file.path)
+
+    def file(self, path: str) -> StoredFile:
+        """A file, by its path below the address.
+
+        Raises:
+            UsageError: the store does not answer, or there is no such file.
+        """
+        from pyarrow.fs import FileType  # noqa: PLC0415 - as above
+
+        try:
+            info = self._files.get_file_info(f"{self._root}/{path}")
+        except OSError as error:
+            raise self._failed(error, path) from error
+        if info.type != FileType.File:
+            msg = f"seglog: {self.address}/{path}: there is no such file"
+            raise UsageError(msg)
+        return _described(info, path)
+
+    def read(self, path: str, start: int, size: int) -> bytes:
+        """Some bytes of a file.
+
+        Args:
+            path: below the address.
+            start: position of the first byte.
+            size: how many.
+
+        Raises:
+            UsageError: the store does not answer, or the file has become shorter.
+        """
+        try:
+            found: bytes = self._opened(path).read_at(size, start)
+        except OSError as error:
+            raise self._failed(error, path) from error
+        if len(found) != size:
+            msg = f"seglog: {self.address}/{path} became shorter while it was read"
+            raise UsageError(msg)
+        return found
+
+    def _opened(self, path: str) -> NativeFile:
+        """A file, whose size a store is asked for only once."""
+        if path not in self._open:
+            if len(self._open) >= MOST_OPEN:
+                self._open.clear()
+            self._open[path] = self._files.open_input_file(f"{self._root}/{path}")
+        return self._open[path]
+
+    def _failed(self, error: OSError, path: str = "") -> UsageError:
+        return UsageError(f"seglog: {self.address}{path and '/'}{path}: {error}")
+
+
+def _described(info: FileInfo, path: str) -> StoredFile:
+    return StoredFile(path, info.size, None if info.mtime is None else info.mtime.timestamp())
+
+
+def _file_system(address: str, settings: Mapping[str, str]) -> tuple[FileSystem, str]:
+    from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem  # noqa: PLC0415 - as above
+
+    scheme, _, rest = address.partition("://")
+    scheme = SAME.get(scheme, scheme)
+    try:
+        if scheme in OF_ARROW:
+            files, root = FileSystem.from_uri(_with_settings(scheme, rest, settings))
+            return files, root.rstrip("/")
+        fsspec = import_module("fsspec")  # only who uses such addresses has it
+
+        files, root = fsspec.url_to_fs(address, **settings)
+        return PyFileSystem(FSSpecHandler(files)), root.rstrip("/")
+    except ImportError as error:
+        msg = f"seglog: {address} needs fsspec: pip install fsspec, and what it needs for {scheme}"
+        raise UsageError(msg) from error
+    except (OSError, ValueError, TypeError) as error:  # ArrowInvalid is a ValueError
+        msg = f"seglog: {address}: {error}"
+        raise UsageError(msg) from error
+
+
+def _with_settings(scheme: str, rest: str, settings: Mapping[str, str]) -> str:
+    """An address as Arrow wants it: keys of S3 before the bucket, all else behind a question mark."""
+    others = dict(settings)
+    keys = [quote(others.pop(name), safe="") for name in KEYS if name in others]
+    before = f"{':'.join(keys)}@" if keys else ""
+    return f"{scheme}://{before}{rest}{'?' if others else ''}{urlencode(others)}"

@@ -1,0 +1,326 @@
+"""Logs behind addresses: an S3 server on 127.0.0.1, what is fetched of it, and what happens when it does not answer."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("numba")
+
+from hypothesis import given
+from hypothesis import strategies as st
+from made import START_MS, partition
+from moto.server import ThreadedMotoServer
+from pyarrow.fs import LocalFileSystem, S3FileSystem, copy_files
+from readers import ALL, pieces, read, rows
+from support import bundled
+
+from seglog_format.errors import UsageError
+from seglog_format.log.file_bytes import FILLERS, open_bytes
+from seglog_format.spark import mirror, stores
+from seglog_format.spark.elsewhere import Mirrors
+from seglog_format.spark.executing import ReadError
+from seglog_format.spark.filters import Narrowed
+from seglog_format.spark.mirror import BLOCK_SIZE, Mirror, Mirrored
+from seglog_format.spark.options import TABLES
+from seglog_format.spark.stores import Store, StoredFile, is_address
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+BUCKET = "cold"
+LARGE_COUNT = 4000
+
+
+class Bucket:
+    """A bucket of the server.
+
+    Attributes:
+        settings: how Arrow reaches it.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.settings = {
+            "endpoint_override": f"127.0.0.1:{port}",
+            "scheme": "http",
+            "region": "us-east-1",
+            "access_key": "someone",
+            "secret_key": "with/a+secret",
+        }
+        self._files = S3FileSystem(**self.settings, allow_bucket_creation=True)
+        self._files.create_dir(BUCKET)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The same for a query."""
+        return {f"storage.{name}": value for name, value in self.settings.items()}
+
+    def put(self, directory: Path, name: str) -> str:
+        """Copy a directory into the bucket; its address."""
+        copy_files(str(directory), f"{BUCKET}/{name}", LocalFileSystem(), self._files)
+        return f"s3a://{BUCKET}/{name}"
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write one file."""
+        with self._files.open_output_stream(f"{BUCKET}/{name}") as file:
+            file.write(data)
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[Bucket]:
+    """One server for all tests, in this process."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        yield Bucket(server.get_host_and_port()[1])
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A segment of 8 MB in batches of 16 KB, as busy producers fill them."""
+    directory = tmp_path_factory.mktemp("large") / "orders-0"
+    return partition(directory, LARGE_COUNT, value_size=2000, in_batch=8, segment_bytes=2**30, interval_bytes=4096)
+
+
+@pytest.fixture
+def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Sizes of what was read from a store since the test began."""
+    sizes: list[int] = []
+    plain = Store.read
+
+    def read_and_note(store: Store, path: str, start: int, size: int) -> bytes:
+        sizes.append(size)
+        return plain(store, path, start, size)
+
+    monkeypatch.setattr(Store, "read", read_and_note)
+    return sizes
+
+
+# -- the same rows ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_table_is_that_of_the_files(bucket: Bucket, table: str) -> None:
+    here = bundled("4.3.0/compact-txn")
+    there = bucket.put(here, f"same-{table}")
+    columns = ALL if table == "records" else None
+    common = {"table": table}
+    found = read(there, columns, **common, **bucket.options)
+    wanted = read(here, columns, **common)
+    assert found.num_rows
+    assert [_placed(row, there) for row in found.to_pylist()] == [_placed(row, str(here)) for row in wanted.to_pylist()]
+
+
+def _placed(row: dict[str, Any], root: str) -> dict[str, Any]:
+    """A row without what depends on where its file is, and when that was written."""
+    row.pop("lastModified", None)
+    assert row["file"].startswith(f"{root}/")
+    return {**row, "file": row["file"].removeprefix(root)}
+
+
+def test_committed_records(bucket: Bucket) -> None:
+    here = bundled("4.3.0/txn")
+    there = bucket.put(here, "committed")
+    found = read(there, isolationLevel="read_committed", **bucket.options)
+    assert rows(found) == rows(read(here, isolationLevel="read_committed"))
+    assert 0 < found.num_rows < read(here).num_rows
+
+
+def test_spark_reads_an_address(bucket: Bucket, spark: SparkSession, large: Path) -> None:
+    there = bucket.put(large.parent, "spark")
+    frame = spark.read.format("seglog").options(**bucket.options).load(there)
+    assert frame.count() == LARGE_COUNT
+    files = spark.read.format("seglog").schema("file string").options(**bucket.options).load(there).distinct()
+    assert [row.file for row in files.collect()] == [f"{there}/orders-0/{0:020}.log"]
+
+
+# -- what is fetched -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("narrowed", "options"),
+    [
+        (Narrowed(from_offset=3210, to_offset=3211), {}),
+        (Narrowed(), {"startingOffsets": '{"orders":{"0":3210}}', "endingOffsets": '{"orders":{"0":3211}}'}),
+    ],
+)
+def test_one_record_takes_the_index_and_a_few_blocks(
+    bucket: Bucket, large: Path, fetched: list[int], narrowed: Narrowed, options: dict[str, str]
+) -> None:
+    there = bucket.put(large.parent, "one")
+    indexes = sum(path.stat().st_size for path in large.glob("*.*index"))
+    found = rows(read(there, narrowed=narrowed, **options, **bucket.options))
+    assert [row["offset"] for row in found if 3210 <= row["offset"] < 3211] == [3210]
+    log = (large / f"{0:020}.log").stat().st_size
+    assert sum(fetched) < indexes + 8 * BLOCK_SIZE < log / 4
+
+
+def test_times_take_the_indexes_and_what_follows(bucket: Bucket, large: Path, fetched: list[int]) -> None:
+    """Later records may have earlier times: they are all looked at."""
+    there = bucket.put(large.parent, "times")
+    narrowed = Narrowed(from_timestamp_ms=START_MS + 3_210_000, to_timestamp_ms=START_MS + 3_211_000)
+    assert 3210 in {row["offset"] for row in rows(read(there, narrowed=narrowed, **bucket.options))}
+    log = (large / f"{0:020}.log").stat().st_size
+    assert sum(fetched) < log * (LARGE_COUNT - 3210) / LARGE_COUNT + 4 * BLOCK_SIZE
+
+
+def test_planning_a_whole_read_fetches_no_log(bucket: Bucket, large: Path, fetched: list[int]) -> None:
+    there = bucket.put(large.parent, "plan")
+    assert [piece.log for piece in pieces(there, **bucket.options)] == [f"{there}/orders-0/{0:020}.log"]
+    assert sum(fetched) < BLOCK_SIZE
+
+
+def test_pieces_fetch_their_own_part(bucket: Bucket, large: Path, fetched: list[int]) -> None:
+    there = bucket.put(large.parent, "split")
+    assert read(there, splitBytes="1m", **bucket.options).num_rows == LARGE_COUNT
+    log = (large / f"{0:020}.log").stat().st_size
+    assert len(pieces(there, splitBytes="1m", **bucket.options)) > 4
+    assert sum(fetched) < 2 * log
+
+
+class Bytes:
+    """A store of one file, without a server."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.address = "none://here/there"
+        self.read_sizes: list[int] = []
+
+    def listed(self) -> list[StoredFile]:
+        return [StoredFile("a/file", len(self.data))]
+
+    def read(self, _path: str, start: int, size: int) -> bytes:
+        self.read_sizes.append(size)
+        return self.data[start : start + size]
+
+
+@given(
+    size=st.integers(0, 5000),
+    looks=st.lists(st.tuples(st.integers(0, 6000), st.integers(0, 6000)), max_size=12),
+)
+def test_what_is_looked_at_is_there_and_fetched_once(size: int, looks: list[tuple[int, int]]) -> None:
+    data = bytes(number * 7 % 255 + 1 for number in range(size))  # no zeros, as holes have
+    store = Bytes(data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mirror, "BLOCK_SIZE", 64)
+        patch.setattr(mirror, "MOST_BLOCKS", 3)
+        patch.setattr(mirror, "Store", lambda *_: store)
+        with Mirror(store.address, {}) as files, open_bytes(files.path / "a/file") as source:
+            for start, end in looks:
+                assert source.part(start, end)[start:end] == data[start:end]
+            assert files.fetched_size == sum(store.read_sizes) <= size
+            assert max(store.read_sizes, default=0) <= 3 * 64
+            assert source.data == data
+    assert not FILLERS
+
+
+def test_a_copied_file_is_fetched_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Bytes(b"seglog" * 40_000)
+    monkeypatch.setattr(mirror, "Store", lambda *_: store)
+    with Mirror(store.address, {}) as files, open_bytes(files.path / "a/file", copy=True) as source:
+        assert source.data == store.data
+
+
+def test_missing_parts_are_whole_blocks() -> None:
+    file = Mirrored(StoredFile("", 5 * BLOCK_SIZE // 2))
+    assert list(file.missing(BLOCK_SIZE, BLOCK_SIZE + 1)) == [(BLOCK_SIZE, BLOCK_SIZE)]
+    file.came(BLOCK_SIZE, BLOCK_SIZE)
+    assert list(file.missing(0, 3 * BLOCK_SIZE)) == [(0, BLOCK_SIZE), (2 * BLOCK_SIZE, BLOCK_SIZE // 2)]
+    assert list(file.missing(7, 7)) == []
+
+
+# -- what goes wrong -------------------------------------------------------------------------------------------------
+
+
+def test_damage_names_the_address(bucket: Bucket, tmp_path: Path) -> None:
+    log = partition(tmp_path / "orders-0", 20) / f"{0:020}.log"
+    data = bytearray(log.read_bytes())
+    data[100] ^= 1
+    log.write_bytes(data)
+    there = bucket.put(tmp_path, "damaged")
+    with pytest.raises(ReadError, match=rf"{there}/orders-0/{0:020}\.log.*SEG-BAT-003"):
+        read(there, **bucket.options)
+    (row, *_) = [
+        row["_corrupt"]
+        for row in read(there, ("offset", "_corrupt"), mode="permissive", **bucket.options).to_pylist()
+        if row["_corrupt"]
+    ]
+    assert row["file"] == f"{there}/orders-0/{0:020}.log"
+
+
+def test_offsets_that_are_not_there_name_the_address(bucket: Bucket, large: Path) -> None:
+    there = bucket.put(large.parent, "beyond")
+    with pytest.raises(UsageError, match=f"{there}/orders-0: starting offset 9000 is not there"):
+        pieces(there, startingOffsets='{"orders":{"0":9000}}', **bucket.options)
+
+
+def test_nothing_there(bucket: Bucket) -> None:
+    with pytest.raises(UsageError, match=rf"s3a://{BUCKET}/none"):
+        pieces(f"s3a://{BUCKET}/none", **bucket.options)
+
+
+def test_a_file_that_became_shorter(bucket: Bucket, tmp_path: Path) -> None:
+    partition(tmp_path / "orders-0", 20)
+    there = bucket.put(tmp_path, "shorter")
+    with Mirrors(bucket.settings) as mirrors:
+        path = mirrors.of(there) / "orders-0" / f"{0:020}.log"
+        bucket.write(f"shorter/orders-0/{0:020}.log", b"x")
+        with pytest.raises(UsageError, match="became shorter"), open_bytes(path) as source:
+            bytes(source.data)
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "orders-0/../../x"])
+def test_names_lead_nowhere_else(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    store = Bytes(b"")
+    monkeypatch.setattr(mirror, "Store", lambda *_: store)
+    monkeypatch.setattr(store, "listed", lambda: [StoredFile(name, 0)])
+    with pytest.raises(UsageError, match="no name of a file below it"):
+        Mirror(store.address, {})
+    assert not FILLERS
+
+
+def test_a_store_that_does_not_answer() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        settings = {"endpoint_override": f"127.0.0.1:{closed.getsockname()[1]}", "scheme": "http", "region": "x"}
+        options = {f"storage.{name}": value for name, value in settings.items()}
+        with pytest.raises(UsageError, match="s3://cold/logs"):
+            pieces("s3://cold/logs", **options, **{"storage.access_key": "a", "storage.secret_key": "b"})
+
+
+def test_a_scheme_that_needs_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(name: str) -> None:
+        raise ImportError(name)
+
+    monkeypatch.setattr(stores, "import_module", nothing)
+    with pytest.raises(UsageError, match="pip install fsspec"):
+        pieces("sftp://somewhere/logs")
+
+
+def test_a_setting_that_nobody_knows() -> None:
+    with pytest.raises(UsageError, match="colour"):
+        pieces("s3://cold/logs", **{"storage.colour": "red"})
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("s3a://bucket/logs", True),
+        ("https://host/logs", True),
+        ("file:///var/logs", False),
+        ("/var/logs", False),
+        ("logs:2", False),
+        ("topic-0", False),
+    ],
+)
+def test_addresses(path: str, expected: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    assert is_address(path) is expected

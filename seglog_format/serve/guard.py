@@ -35,10 +35,11 @@ FIXED_SIZES: Final[Mapping[str, int]] = {
     "datetime_i64": 8,
     "uuid": 16,
 }
-SHORT, LONG = Struct(">h"), Struct(">i")
-"""A size before a string, and before anything else, where sizes are not compact."""
-MARK = Struct(">b")
+MARK: Final = Struct(">b")
 """Negative before a message that is null."""
+
+Count: TypeAlias = "Callable[[bytes, int, int], tuple[int, int]]"
+"""How many follow, -1 for null, and the position behind the number; takes the data, the position and the end."""
 
 Step: TypeAlias = "Callable[[bytes, int, int], int]"
 """Over one field or more: takes the data, a position and the end; returns the position behind, maybe behind the end."""
@@ -112,18 +113,33 @@ def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
     raise BrokenRequestError(msg)
 
 
-def _count(prefix: Struct | None, data: bytes, position: int, end: int) -> tuple[int, int]:
-    """How many follow, -1 for null, and the position behind the number. A compact number is one more."""
-    if prefix is None:
-        more, following = _varint(data, position, end)
-        claimed = more - 1
-    else:
-        following = _within(position + prefix.size, end)
-        (claimed,) = prefix.unpack_from(data, position)
-    if claimed > end - following:
-        msg = f"{claimed} announced, {end - following} bytes left"
+def _compact(data: bytes, position: int, end: int) -> tuple[int, int]:
+    """How many follow, -1 for null, and the position behind the number, which is one more."""
+    more, following = _varint(data, position, end)
+    return _believed(more - 1, end - following), following
+
+
+def _plain(prefix: Struct) -> Count:
+    read, size = prefix.unpack_from, prefix.size
+
+    def count(data: bytes, position: int, end: int) -> tuple[int, int]:
+        following = _within(position + size, end)
+        (claimed,) = read(data, position)
+        return _believed(claimed, end - following), following
+
+    return count
+
+
+def _believed(claimed: int, left: int) -> int:
+    if claimed > left:
+        msg = f"{claimed} announced, {left} bytes left"
         raise BrokenRequestError(msg)
-    return max(claimed, -1), following
+    return claimed if claimed >= 0 else -1
+
+
+SHORT: Final = _plain(Struct(">h"))
+LONG: Final = _plain(Struct(">i"))
+"""Before a string, and before anything else, where numbers are not compact."""
 
 
 @cache
@@ -164,17 +180,17 @@ def _step(annotation: Any, kafka_type: str, *, is_compact: bool) -> Step | int:
     nested = message_in(annotation)
     item = _scalar(kafka_type, is_compact=is_compact) if nested is None else _nested(nested)
     if is_array(annotation):
-        return _array(item, None if is_compact else LONG, may_be_null=is_nullable(annotation))
+        return _array(item, _compact if is_compact else LONG, may_be_null=is_nullable(annotation))
     return _optional(_stepping(item)) if nested is not None and is_nullable(annotation) else item
 
 
 def _scalar(kafka_type: str, *, is_compact: bool) -> Step | int:
-    return FIXED_SIZES.get(kafka_type) or _sized(None if is_compact else SHORT if kafka_type == "string" else LONG)
+    return FIXED_SIZES.get(kafka_type) or _sized(_compact if is_compact else SHORT if kafka_type == "string" else LONG)
 
 
-def _sized(prefix: Struct | None) -> Step:
+def _sized(count: Count) -> Step:
     def step(data: bytes, position: int, end: int) -> int:
-        size, position = _count(prefix, data, position, end)
+        size, position = count(data, position, end)
         return position + max(size, 0)
 
     return step
@@ -192,15 +208,15 @@ def _size_of(annotation: Any, kafka_type: str) -> int:
     return 0 if message_in(annotation) or is_array(annotation) else FIXED_SIZES.get(kafka_type, 0)
 
 
-def _array(item: Step | int, prefix: Struct | None, *, may_be_null: bool) -> Step:
+def _array(item: Step | int, count: Count, *, may_be_null: bool) -> Step:
     def step(data: bytes, position: int, end: int) -> int:
-        count, position = _count(prefix, data, position, end)
-        if count < 0 and not may_be_null:
+        items, position = count(data, position, end)
+        if items < 0 and not may_be_null:
             msg = "null where there has to be an array"
             raise BrokenRequestError(msg)
         if isinstance(item, int):
-            return position + max(count, 0) * item
-        for _ in range(count):
+            return position + max(items, 0) * item
+        for _ in range(items):
             position = _within(item(data, position, end), end)
         return position
 

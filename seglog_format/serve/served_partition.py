@@ -258,9 +258,9 @@ class ServedPartition:
     ) -> Fetched:
         """The entries of these numbers, as far as their checksums are right."""
         first, wanted = numbers
-        has_zstd = self._verified.first(segment, first, offset)
-        stop = self._verified.stop(segment, first + 1, wanted, self._tell)
         table = segment.entries
+        has_zstd = self._verified.first(segment, first, offset)
+        stop = self._verified.stop(segment, first + 1, wanted, self._tell) if wanted > first + 1 else wanted
         end = table.positions[stop] if stop < len(table.positions) else table.position
         records = self._taken(segment, table.positions[first], end - table.positions[first])
         aborted = self._aborted(offset, table.last_offsets[stop - 1] + 1) if is_committed_only else None

@@ -20,6 +20,7 @@ from seglog_format.spark.stores import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from io import FileIO
     from types import TracebackType
 
     from seglog_format.spark.stores import StoredFile
@@ -30,6 +31,14 @@ MOST_BLOCKS: Final = 64
 """So many are asked for in one request, at most."""
 AT_ONCE: Final = 4
 """Requests to a store."""
+
+
+def write_at(target: FileIO, data: bytes, position: int) -> None:
+    """Write all bytes at a position."""
+    target.seek(position)
+    view = memoryview(data)
+    while view:
+        view = view[target.write(view) :]
 
 
 class Mirrored:
@@ -132,15 +141,15 @@ class Mirror:
         def read(part: tuple[int, int]) -> bytes:
             return self._store.read(file.stored.path, *part)
 
-        with path.open("r+b") as target, ThreadPoolExecutor(min(AT_ONCE, len(missing))) as pool:
-            for (position, size), data in zip(missing, pool.map(read, missing), strict=True):
-                os.pwrite(target.fileno(), data, position)
-                file.came(position, size)
-                self.fetched_size += size
-
-    def address_of(self, path: str) -> str:
-        """What a path on this machine stands for."""
-        return f"{self._store.address}/{path.removeprefix(self._root)}"
+        try:
+            with path.open("r+b", buffering=0) as target, ThreadPoolExecutor(min(AT_ONCE, len(missing))) as pool:
+                for (position, size), data in zip(missing, pool.map(read, missing), strict=True):
+                    write_at(target, data, position)
+                    file.came(position, size)
+                    self.fetched_size += size
+        except OSError as error:
+            msg = f"seglog: {self._store.address}/{file.stored.path}: no room for it in {path.parent}: {error.strerror}"
+            raise UsageError(msg) from error
 
     def in_words(self, text: str) -> str:
         """A text that names files of this machine, with what they stand for instead."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import socket
 from typing import TYPE_CHECKING, Any
@@ -276,6 +277,21 @@ def test_a_file_that_became_shorter(bucket: Bucket, tmp_path: Path) -> None:
         bucket.write(f"shorter/orders-0/{0:020}.log", b"x")
         with pytest.raises(UsageError, match="became shorter"), open_bytes(path) as source:
             bytes(source.data)
+
+
+def test_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store = Bytes(b"seglog")
+    monkeypatch.setattr(mirror, "Store", lambda *_: store)
+    monkeypatch.setattr(mirror, "write_at", full)
+    with (
+        Mirror(store.address, {}) as files,
+        pytest.raises(UsageError, match=r"none://here/there/a/file: no room.*No space"),
+        open_bytes(files.path / "a/file") as source,
+    ):
+        bytes(source.data)
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "orders-0/../../x"])

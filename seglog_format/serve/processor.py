@@ -125,8 +125,7 @@ class Processor:
         while not self._is_stopped:
             for key, events in self._selector.select(HELD_SECONDS if self._held else SWEEP_SECONDS):
                 if key.data is None:
-                    self._woken.recv(1 << 12)
-                    self._is_woken = False  # from here on whoever leaves something calls again
+                    self._hear()
                 else:
                     self._serve(key.data, events)
             self._take_arrived()
@@ -136,6 +135,12 @@ class Processor:
                 swept_at = time.monotonic()
                 self._sweep(swept_at)
         self._close_everything()
+
+    def _hear(self) -> None:
+        """Take what was left, and be ready for the next call; what comes in between is taken after that."""
+        self._take_answered()  # before any other call of the system, at which another thread may go first
+        self._woken.recv(1 << 12)
+        self._is_woken = False
 
     def _take_arrived(self) -> None:
         while self._arrived:

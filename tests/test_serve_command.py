@@ -63,8 +63,17 @@ def test_a_process_serves_until_it_is_told_to_end(directory: Path, number: signa
 
 
 UNNEEDED = ("numba", "numpy", "pyarrow", "rich", "cramjam", "zstandard", "lz4")
-"""What a start has no use for; nor for these of our own."""
-LATER = ("serve.side_files", "serve.groups", "serve.api_groups", "serve.api_produce", "serve.writing", "columnar")
+"""What a start has no use for; nor for what others bring along, nor for these of our own."""
+BROUGHT_ALONG = ("asyncio", "hypothesis", "logging", "ssl", "typing_extensions")
+LATER = (
+    "serve.side_files",
+    "serve.groups",
+    "serve.api_groups",
+    "serve.api_produce",
+    "serve.writing",
+    "columnar",
+    "schema.tracing",
+)
 
 
 def test_a_start_loads_no_more_than_a_fetch_needs(directory: Path) -> None:
@@ -75,7 +84,12 @@ def test_a_start_loads_no_more_than_a_fetch_needs(directory: Path) -> None:
     )
     loaded = set(result.stdout.split())
     assert "seglog_format.serve.server" in loaded
-    assert not loaded & {*UNNEEDED, *(f"seglog_format.{name}" for name in LATER)}
+    assert not loaded & {*UNNEEDED, *BROUGHT_ALONG, *(f"seglog_format.{name}" for name in LATER)}
+
+
+def test_who_needs_what_a_start_leaves_out_gets_it() -> None:
+    script = "import seglog_format.serve, asyncio, typing_extensions; print(asyncio.run, typing_extensions.Protocol)"
+    subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=SECONDS, check=True)
 
 
 def test_partitions_that_are_not_in_use_are_not_served(directory: Path) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import contextmanager
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -13,26 +13,20 @@ from seglog_format.cli.render import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from json import JSONEncoder
     from pathlib import Path
 
-
-@cache
-def _encoder() -> JSONEncoder:
-    """Escapes all but ASCII: no byte of a file reaches a terminal as it is, and any encoding can print it."""
-    from json import JSONEncoder
-
-    return JSONEncoder(separators=(",", ":"))
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
+"""Escapes everything outside ASCII: no byte of a file reaches a terminal as it is, and any encoding can print it."""
 
 
 def write_json(value: dict[str, Any]) -> None:
     """One object on one line of standard output."""
-    sys.stdout.write(_encoder().encode(value) + "\n")
+    sys.stdout.write(_ENCODER.encode(value) + "\n")
 
 
 def json_text(value: object) -> str:
     """The same object as text."""
-    return _encoder().encode(value)
+    return _ENCODER.encode(value)
 
 
 def write_text(text: str) -> None:

@@ -7,6 +7,7 @@ import signal
 import sys
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from ipaddress import ip_address
 from threading import Event
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from seglog_format.serve.writing import Writers
 
 MAX_FILES: Final = 1 << 16
-DEFAULT_HOST: Final = "127.0.0.1"
 
 EPILOG: Final = """\b
 Examples:
@@ -37,7 +37,7 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("paths", type=PATH, nargs=-1, required=True, metavar="PATH...")
-@click.option("--host", default=DEFAULT_HOST, show_default=True, help="Listen on this address.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Listen on this address.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=9092, show_default=True, help="Listen on this port; 0 for any."
 )
@@ -185,12 +185,8 @@ def _tell_as_json(message: str) -> None:
 
 
 def _warn_of_exposure(host: str) -> None:
-    if host in {DEFAULT_HOST, "localhost"}:
-        return
-    from ipaddress import ip_address
-
     try:
-        is_local = ip_address(host).is_loopback
+        is_local = host == "localhost" or ip_address(host).is_loopback
     except ValueError:  # a name, which may lead anywhere
         is_local = False
     if not is_local:

@@ -1,0 +1,164 @@
+"""What a server does once and not again, what it lets go, and what it does not wait for by turning round."""
+
+from __future__ import annotations
+
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+from kio.schema.errors import ErrorCode
+from serve_client import API_VERSIONS, FETCH, Client, serving
+from support import bundled
+
+from seglog_format.codec.build import build_batch, new_record, with_offset
+from seglog_format.codec.encode import encode_batch
+from seglog_format.lifecycle.config import LogConfig
+from seglog_format.lifecycle.writer import PartitionWriter
+from seglog_format.log import segment as segment_module
+from seglog_format.serve import api_fetch
+from seglog_format.serve.api_fetch import Answer, PartitionAnswer, TopicAnswer
+from seglog_format.serve.apis import APIS
+from seglog_format.serve.request_queue import RequestQueue
+from seglog_format.serve.schemas import UnreadableRequestError, read_entity, request_type, write_entity
+from seglog_format.serve.served_partition import LogRange
+from seglog_format.serve.touched_pages import LET_GO_SIZE
+
+MEBI = 1 << 20
+SEGMENT_SIZE, SEGMENTS = 16 * MEBI, 3
+
+
+def segs() -> Path:
+    return next(bundled("4.3.0/segs").glob("*-0"))
+
+
+def made(path: Path, segments: int, record_size: int) -> int:
+    """A log of so many segments; its end."""
+    one, offset = encode_batch(build_batch([new_record(bytes(record_size), timestamp_ms=1)])), 0
+    with PartitionWriter(path, LogConfig(segment_bytes=SEGMENT_SIZE, retention_ms=-1)) as writer:
+        for _ in range(segments * SEGMENT_SIZE // len(one) - 1):
+            writer.append_as_follower(with_offset(one, offset, 0))
+            offset += 1
+    return offset
+
+
+def mapped_size() -> int:
+    """Bytes of files that are in this process's memory."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("RssFile:"):
+            return int(line.split()[1]) * 1024
+    pytest.skip("this system does not tell")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize(("record_size", "max_bytes"), [(60_000, MEBI), (8_000, 1)])
+def test_a_log_that_was_served_does_not_stay_in_memory(tmp_path: Path, record_size: int, max_bytes: int) -> None:
+    end = made(tmp_path / "data" / "t-0", SEGMENTS, record_size)
+    with serving(tmp_path / "data" / "t-0") as served, served.client() as client:
+        before, offset, most = mapped_size(), 0, 0
+        step = 1 if max_bytes == 1 else max_bytes // record_size
+        while offset < end:
+            answer = client.fetch("t", offset, partition={"partition_max_bytes": max_bytes})
+            assert answer.records
+            offset += step
+            most = max(most, mapped_size() - before)
+    assert most < SEGMENT_SIZE < SEGMENTS * SEGMENT_SIZE
+    assert LET_GO_SIZE < MEBI
+
+
+def test_an_entry_is_verified_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    verified: list[int] = []
+    real = segment_module.verify_checksum
+    monkeypatch.setattr(
+        segment_module, "verify_checksum", lambda frame, at: verified.append(frame.position) or real(frame, at)
+    )
+    with serving(segs()) as served, served.client() as client:
+        first = client.fetch("segs", 0).records
+        assert verified
+        verified.clear()
+        assert client.fetch("segs", 0).records == first
+        assert client.fetch("segs", 0, partition={"partition_max_bytes": 1}).records
+    assert verified == []
+
+
+def test_a_damaged_entry_is_only_in_the_way_of_what_it_hides(tmp_path: Path) -> None:
+    path = tmp_path / "t-0"
+    with PartitionWriter(path, LogConfig(retention_ms=-1)) as writer:
+        for _ in range(4):
+            writer.append([new_record(b"v" * 100, timestamp_ms=1)])
+    log = path / f"{0:020}.log"
+    data = bytearray(log.read_bytes())
+    size = len(data) // 4
+    data[size + size // 2] ^= 1  # in the second
+    log.write_bytes(data)
+    with serving(path) as served, served.client() as client:
+        assert len(client.fetch("t", 0).records) == size
+        assert client.fetch("t", 1).error_code is ErrorCode.corrupt_message
+        for _ in range(2):
+            assert len(client.fetch("t", 2).records) == 2 * size
+            assert client.fetch("t", 1).error_code is ErrorCode.corrupt_message
+
+
+def answered(end: int, count: int = 1, **changed: object) -> Answer:
+    row = PartitionAnswer(0, ErrorCode.none, LogRange(0, end, end), None)._replace(**changed)
+    return Answer(ErrorCode.none, (TopicAnswer("t", None, (row,) * count),), [b"log"] * count)
+
+
+def test_what_an_answer_says_of_a_log_that_stays_is_encoded_once() -> None:
+    api_fetch._remembered.cache_clear()
+    first = answered(5).envelope(11)
+    assert answered(5).envelope(11) is first
+    others = [answered(6).envelope(11), answered(5).envelope(12), answered(5, number=1).envelope(11)]
+    assert all(other != first for other in others)
+    assert first.filled(7, [b"log"]) != first.filled(8, [b"log"]) != first.filled(8, [b"other"])
+
+
+def test_long_answers_are_not_kept() -> None:
+    api_fetch._remembered.cache_clear()
+    answered(5, count=api_fetch.MAX_REMEMBERED_PARTITIONS + 1).envelope(11)
+    assert api_fetch._remembered.cache_info().currsize == 0
+
+
+def test_a_full_queue_takes_nothing() -> None:
+    queue, job = RequestQueue(2), partial(int, 0)
+    assert [queue.offer(job) for _ in range(3)] == [True, True, False]
+    assert len(queue) == 2
+    assert queue.take() is job
+    assert queue.offer(job)
+    queue.end(1)
+    assert [queue.take() for _ in range(3)] == [job, job, None]
+
+
+def waiting(client: Client, seconds: float) -> None:
+    """Ask for what comes behind the end."""
+    wanted = {"partition": 0, "fetch_offset": client.list_offset("segs", -1).offset, "partition_max_bytes": 1}
+    fields = {"replica_id": -1, "max_wait": round(seconds * 1000), "min_bytes": 1, "max_bytes": 1}
+    client.send(FETCH, 4, **fields, isolation_level=0, topics=[{"topic": "segs", "partitions": [wanted]}])
+
+
+def test_a_client_that_asks_on_while_it_waits_costs_no_time() -> None:
+    with serving(segs()) as served, served.client() as client:
+        for _ in range(2):
+            waiting(client, 0.6)
+            time.sleep(0.05)
+            client.send(API_VERSIONS, 0)
+            before = time.process_time()
+            client.receive(FETCH, 4, before_last=1)
+            assert time.process_time() - before < 0.3
+            assert client.receive(API_VERSIONS, 0).api_keys
+
+
+@pytest.mark.parametrize("version", range(APIS[FETCH].lowest, APIS[FETCH].highest + 1))
+def test_a_request_that_ends_early_is_refused(version: int) -> None:
+    kind = request_type(FETCH, version)
+    rows = [{"partition": number, "fetch_offset": 5, "partition_max_bytes": 9} for number in range(3)]
+    topics = [{"topic": "t", "topic_id": None, "partitions": rows}] * 2
+    fields = {"replica_id": -1, "max_wait": 0, "min_bytes": 1, "max_bytes": 1, "isolation_level": 0}
+    data = write_entity(kind, fields | {"topics": topics, "forgotten_topics_data": ()})
+    body, size = read_entity(kind, data, 0)
+    assert size == len(data)
+    assert [each.partition for each in body.topics[1].partitions] == [0, 1, 2]
+    for end in range(len(data)):
+        with pytest.raises(UnreadableRequestError):
+            read_entity(kind, data[:end], 0)

@@ -14,7 +14,7 @@ STAGES ?= look find check others spark
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types trace trace-kill mutants hostile fuzz bounds columnar-diff kafka-reads authentic serve-fuzz serve-kills serve-bench spark-equal spark-reference spark-kills spark-retries spark-damage bench-spark docs docs-check docs-serve coverage bench conform matrix package release-check ci clean
+.PHONY: help demo test lint types trace trace-kill mutants hostile fuzz bounds columnar-diff kafka-reads authentic serve-fuzz serve-kills serve-bench spark-equal spark-reference spark-kills spark-retries spark-damage spark-scale bench-spark docs docs-check docs-serve coverage bench conform matrix package release-check ci clean
 
 help: ## tell what there is
 	@echo 'usage: make TARGET'
@@ -116,6 +116,9 @@ spark-equal: $(VENV)/.dev ## the data source for Spark and Spark's Kafka connect
 
 spark-reference: $(VENV)/.dev ## the data source for Spark and the reference: the same rows of 300 logs made by chance, and all of brokers
 	@$(BIN)/python tools/spark_reference.py --report reports/spark-reference.json $(ARGS)
+
+spark-scale: $(VENV)/.dev ## memory, planning, bytes and time of the data source for Spark as data grows (minutes, 5 GB of disk)
+	@$(BIN)/python tools/spark_scale.py --report reports/spark-scale.json $(ARGS)
 
 spark-kills: $(VENV)/.dev ## kill a stream eight times while its log grows and is deleted: is every record there once (minutes)
 	@$(BIN)/python tools/spark_kills.py --report reports/spark-kills.json $(ARGS)

@@ -28,9 +28,11 @@ sys.path.insert(0, str(ROOT / "tools"))
 sys.path.append(str(PEERS))
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "benchmarks"), str(PEERS)])
 
-from harness import java_version, machine  # noqa: E402 - paths come first
+from file_pages import evict, resident  # noqa: E402 - paths come first
+from harness import java_version, machine  # noqa: E402
 from spark_kafka import Clients, connector, connector_session, new_broker, sink  # noqa: E402
-from spark_peers import Ceiling, by_hand, evict, prepare_ceiling, resident  # noqa: E402
+from spark_peers import Ceiling, by_hand, prepare_ceiling  # noqa: E402
+from spark_tool import Sections  # noqa: E402
 
 from seglog_format import LogConfig, PartitionWriter, build_batch, encode_batch, new_record  # noqa: E402
 from seglog_format.cli.version import VERSION  # noqa: E402
@@ -286,32 +288,14 @@ def rounded(seconds: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class Report:
-    """What is known so far, on disk after each section.
-
-    Args:
-        path: of the report.
-        resume: go on with what is there.
-    """
-
-    def __init__(self, path: Path, *, resume: bool) -> None:
-        self.path = path
-        is_there = resume and path.exists()
-        self.known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if is_there else {}
-
-    def section(self, name: str, make: Callable[[], Any]) -> None:
-        """Make a section, unless it is there."""
-        if name not in self.known:
-            print(f"{name} ...", flush=True)
-            self.known[name] = make()
-            self.write()
+class Report(Sections):
+    """What is known so far, and what it comes to."""
 
     def write(self) -> None:
         """As it is now."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         codecs = {codec: self.known[f"seconds, {codec}"] for codec in CODECS if f"seconds, {codec}" in self.known}
         self.known["ratios"] = ratios(codecs, self.known.get("seconds, one offset"))
-        self.path.write_text(json.dumps(self.known, indent=1) + "\n", encoding="utf-8")
+        super().write()
 
 
 def run(place: Path, options: argparse.Namespace, report: Report) -> None:

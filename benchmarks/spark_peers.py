@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-import os
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -103,31 +100,3 @@ def _parsed(frames: Iterator[Any]) -> Iterator[Any]:
                 made = pd.DataFrame(rows, columns=names)
                 made["timestamp"] = pd.to_datetime(made["timestamp"], unit="us", utc=True)
                 yield made
-
-
-def resident(directory: Path) -> int:
-    """Bytes of the files below a directory that are in memory now: what was read since they were evicted."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    total = 0
-    for path in (each for each in directory.rglob("*") if each.is_file() and each.stat().st_size):
-        size = path.stat().st_size
-        with path.open("r+b") as file, mmap.mmap(file.fileno(), size) as mapped:
-            pages = -(-size // mmap.PAGESIZE)
-            found = (ctypes.c_ubyte * pages)()
-            view = (ctypes.c_char * size).from_buffer(mapped)
-            if libc.mincore(ctypes.c_void_p(ctypes.addressof(view)), ctypes.c_size_t(size), found):
-                raise OSError(ctypes.get_errno(), "mincore")
-            del view
-            total += sum(each & 1 for each in bytes(found)) * mmap.PAGESIZE
-    return total
-
-
-def evict(directory: Path) -> None:
-    """Have the system forget the contents of files."""
-    for path in (each for each in directory.rglob("*") if each.is_file()):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(descriptor)

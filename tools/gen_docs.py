@@ -25,6 +25,7 @@ import performance_page
 import pictures
 import report_pages
 import serve_pages
+import spark_scale_page
 import structure_pages
 import transcripts
 import verdicts
@@ -67,6 +68,7 @@ def generated() -> dict[str, str]:
         **design_pages.pages(NOTICE),
         **performance_page.pages(NOTICE),
         **serve_pages.pages(NOTICE),
+        **spark_scale_page.pages(NOTICE),
         **conformance_pages.pages(NOTICE),
         **structure_pages.pages(NOTICE),
     }

@@ -12,8 +12,6 @@ anew, which takes seconds.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import random
 import sys
 import tempfile
@@ -22,11 +20,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from spark_tool import head, quiet_session, tell
+
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "tests" / name) for name in ("spark", ".")]
 from readers import read  # type: ignore[import-not-found]  # noqa: E402
 
 from seglog_format import LogConfig, PartitionWriter, new_record  # noqa: E402
-from seglog_format.cli.version import VERSION  # noqa: E402
 from seglog_format.codec.build import build_batch, sealed  # noqa: E402
 from seglog_format.codec.framing import walk  # noqa: E402
 from seglog_format.model import CompressionCodec  # noqa: E402
@@ -311,23 +310,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
-    from seglog_format.spark import session  # noqa: PLC0415 - tests bring their own
-
-    settings = {
-        "spark.log.level": "OFF",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.python.authenticate.socketTimeout": "600s",
-    }
     with tempfile.TemporaryDirectory(prefix="spark-damage-") as root:
-        spark = session("spark-damage", master="local[2]", settings=settings)
+        spark = quiet_session("spark-damage")
         found = run(spark, Path(root), options.count, options.seed, options.refusals)
         spark.stop()
-    report = {"command": f"make spark-damage (--count {options.count})", "seglog_format": VERSION, **found}
-    report |= {"cores": os.cpu_count(), "load_average": round(os.getloadavg()[0], 1)}
-    text = json.dumps(report, indent=1) + "\n"
-    print(text)
-    if options.report is not None:
-        options.report.write_text(text, encoding="utf-8")
+    tell({**head(f"make spark-damage (--count {options.count})"), **found}, options.report)
     return int(bool(found["failures"]) or not found["spark_lives"])
 
 

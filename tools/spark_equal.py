@@ -8,7 +8,6 @@ is held against what we read from the directories; once while the broker runs, a
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_kafka import RELEASE, Clients, connector, connector_session, new_broker, sink, wait_for
+from spark_tool import tell
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
 from harness import java_version, machine
@@ -296,10 +296,7 @@ def main() -> int:
         "differences": differing,
         **found,
     }
-    text = json.dumps(report, indent=1) + "\n"
-    print(text)
-    if options.report is not None:
-        options.report.write_text(text, encoding="utf-8")
+    tell(report, options.report)
     return int(differing > 0)
 
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kafka_broker import Broker
 from kafka_oracle import OracleError
-
-from seglog_format.spark import session
+from spark_tool import quiet_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -71,15 +70,10 @@ def connector_session(name: str, scratch: Path, settings: Mapping[str, str] | No
         "spark.driver.memory": "2g",
         "spark.sql.python.filterPushdown.enabled": "true",  # each query here loads for itself
         "spark.log.level": "ERROR",
-        "spark.local.dir": str(scratch / "spark"),
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.python.authenticate.socketTimeout": "600s",
     }
     os.environ["PYTHONPATH"] = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
-    return session(name, master="local[2]", settings={**ours, **(settings or {})})
+    return quiet_session(name, place=scratch / "spark", settings={**ours, **(settings or {})})
 
 
 def new_broker(home: Path, settings: Mapping[str, str]) -> Broker:

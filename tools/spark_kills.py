@@ -35,9 +35,9 @@ from spark_kills_roles import (
     value,
     write,
 )
+from spark_tool import head, tell
 
 from seglog_format import new_record
-from seglog_format.cli.version import VERSION
 from seglog_format.lifecycle.log_writer import LogWriter
 
 if TYPE_CHECKING:
@@ -281,17 +281,8 @@ def main(arguments: Iterable[str] | None = None) -> int:
         if options.unclean:
             found["unclean_truncation"] = unclean(place, killing, ends)
     asked = " --unclean" if options.unclean else ""
-    report = {
-        "command": f"make spark-kills (--seconds {options.seconds:g} --kills {options.kills}{asked})",
-        "seglog_format": VERSION,
-        "cores": os.cpu_count(),
-        "load_average": round(os.getloadavg()[0], 1),
-        **found,
-    }
-    text = json.dumps(report, indent=1) + "\n"
-    print(text)
-    if options.report is not None:
-        options.report.write_text(text, encoding="utf-8")
+    command = f"make spark-kills (--seconds {options.seconds:g} --kills {options.kills}{asked})"
+    tell({**head(command), **found}, options.report)
     return int(not is_fine(found))
 
 

@@ -128,19 +128,10 @@ def value(number: int, offset: int) -> str:
 def query(place: Place, *, to_the_end: bool, goes_on: bool) -> int:
     """Run the query until it is killed, or until it has read all; its exit status."""
     from pyspark.errors import StreamingQueryException  # noqa: PLC0415 - only this process needs Spark
+    from spark_tool import quiet_session  # noqa: PLC0415
 
-    from seglog_format.spark import session  # noqa: PLC0415
-
-    settings = {
-        "spark.log.level": "OFF",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.python.authenticate.socketTimeout": "600s",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.warehouse.dir": str(place.root / "warehouse"),
-        "spark.local.dir": str(place.root / "spark"),
-    }
-    spark = session("spark-kills", master="local[2]", settings=settings)
+    settings = {"spark.sql.shuffle.partitions": "2"}
+    spark = quiet_session("spark-kills", place=place.root / "spark", settings=settings)
     reader = spark.readStream.format("seglog").option("startingOffsets", "earliest").option("subscribe", TOPIC)
     reader = reader.option("maxOffsetsPerTrigger", str(STEP)).option("failOnDataLoss", str(not goes_on).lower())
     rows = reader.load(str(place.logs)).selectExpr("partition", "offset", "cast(value as string) as value")

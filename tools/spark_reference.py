@@ -9,8 +9,6 @@ reads all directories that have none, and its rows are held against all that the
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import re
 import sys
 import tempfile
@@ -20,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from random_logs import random_log
+from spark_tool import head, quiet_session, tell
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(REPOSITORY / "tests"), str(REPOSITORY / "tests" / "spark")]
@@ -27,9 +26,7 @@ sys.path[:0] = [str(REPOSITORY / "tests"), str(REPOSITORY / "tests" / "spark")]
 from readers import REFERENCE, by_place, read, reference_rows, rows_by_directory  # type: ignore[import-not-found]  # noqa: E402 - of the tests
 from support import AUTHENTIC, authentic, authentic_names  # type: ignore[import-not-found]  # noqa: E402
 
-from seglog_format.cli.version import VERSION  # noqa: E402
 from seglog_format.errors import FormatError  # noqa: E402
-from seglog_format.spark import session  # noqa: E402
 from seglog_format.spark.columns import projection  # noqa: E402
 from seglog_format.spark.executing import ReadError  # noqa: E402
 
@@ -152,30 +149,18 @@ def main() -> int:
     parser.add_argument("--cases", type=int, help="authentic directories; default: all that are at hand")
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
-    settings = {
-        "spark.log.level": "OFF",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.python.authenticate.socketTimeout": "600s",
-    }
-    spark = session("spark-reference", master="local[2]", settings=settings)
+    spark = quiet_session("spark-reference")
     with tempfile.TemporaryDirectory(prefix="spark-reference-") as root:
         seeds = range(options.seed, options.seed + options.count)
         found = run(spark, Path(root), authentic_names()[: options.cases], seeds)
     spark.stop()
     report = {
-        "command": f"make spark-reference (--count {options.count} --seed {options.seed})",
-        "seglog_format": VERSION,
+        **head(f"make spark-reference (--count {options.count} --seed {options.seed})"),
         "collection": "all directories" if AUTHENTIC.is_dir() else "the bundled directories",
         "isolation_levels": list(ISOLATIONS),
-        "cores": os.cpu_count(),
-        "load_average": round(os.getloadavg()[0], 1),
         **found,
     }
-    text = json.dumps(report, indent=1) + "\n"
-    print(text)
-    if options.report is not None:
-        options.report.write_text(text, encoding="utf-8")
+    tell(report, options.report)
     return int(bool(found["failures"]))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import json
 import os
 import signal
 import sys
@@ -23,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_broker import TOPIC_CONFIG, Broker, replace_files
 from kafka_oracle import Oracle, missing_tools
 from spark_cluster import WORKER_HOSTS, cluster
+from spark_tool import QUIET, head, tell
 
 from seglog_format import verify
-from seglog_format.cli.version import VERSION
 from seglog_format.spark import session
 
 if TYPE_CHECKING:
@@ -161,14 +160,13 @@ Values = Counter[tuple[int, str]]
 def written(place: Path, master: str, count: int) -> tuple[dict[str, Any], Values, Values]:
     """Write twice: how often tasks were tried, the rows that we read, and those that there have to be."""
     settings = {
+        **QUIET,
         "spark.speculation": "true",
         "spark.speculation.interval": "200ms",
         "spark.speculation.multiplier": "1.5",
         "spark.speculation.quantile": "0.3",
         "spark.speculation.minTaskRuntime": "1s",
         "spark.executor.memory": "1g",
-        "spark.log.level": "OFF",
-        "spark.python.authenticate.socketTimeout": "600s",
         "spark.local.dir": str(place / "spark"),
         "spark.sql.warehouse.dir": str(place / "warehouse"),
     }
@@ -200,12 +198,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="spark-retries-") as place:
         found = run(Path(place), options.count)
-    report = {"command": f"make spark-retries (--count {options.count})", "seglog_format": VERSION, **found}
-    report |= {"cores": os.cpu_count(), "load_average": round(os.getloadavg()[0], 1)}
-    text = json.dumps(report, indent=1) + "\n"
-    print(text)
-    if options.report is not None:
-        options.report.write_text(text, encoding="utf-8")
+    tell({**head(f"make spark-retries (--count {options.count})"), **found}, options.report)
     bad = (
         found["speculative_duplicates"] < found["held_back_until_doubled"]
         or found["missing"]

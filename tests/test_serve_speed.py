@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,8 @@ from seglog_format.codec.build import build_batch, new_record, with_offset
 from seglog_format.codec.encode import encode_batch
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.writer import PartitionWriter
-from seglog_format.log import segment as segment_module
-from seglog_format.serve import api_fetch
+from seglog_format.log.partition import open_partition
+from seglog_format.serve import api_fetch, verified_entries
 from seglog_format.serve.api_fetch import Answer, PartitionAnswer, TopicAnswer
 from seglog_format.serve.apis import APIS
 from seglog_format.serve.request_queue import RequestQueue
@@ -69,10 +70,8 @@ def test_a_log_that_was_served_does_not_stay_in_memory(tmp_path: Path, record_si
 
 def test_an_entry_is_verified_once(monkeypatch: pytest.MonkeyPatch) -> None:
     verified: list[int] = []
-    real = segment_module.verify_checksum
-    monkeypatch.setattr(
-        segment_module, "verify_checksum", lambda frame, at: verified.append(frame.position) or real(frame, at)
-    )
+    real = verified_entries.crc32c
+    monkeypatch.setattr(verified_entries, "crc32c", lambda data: verified.append(len(data)) or real(data))
     with serving(segs()) as served, served.client() as client:
         first = client.fetch("segs", 0).records
         assert verified
@@ -80,6 +79,23 @@ def test_an_entry_is_verified_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert client.fetch("segs", 0).records == first
         assert client.fetch("segs", 0, partition={"partition_max_bytes": 1}).records
     assert verified == []
+
+
+@pytest.mark.parametrize("name", ["0.10.2.2/compact", "4.3.0/segs"])
+def test_the_quick_look_finds_no_more_right_than_the_slow_one(name: str) -> None:
+    found = bundled(name)
+    with open_partition(next(found.glob("*-0"))) as partition:
+        for segment in partition.segments:
+            bounds = [*segment.entries.positions, segment.entries.position]
+            for start, end in pairwise(bounds):
+                whole = bytearray(segment.data[start:end])
+                mark = verified_entries._mark_of_batch(memoryview(whole), 0, len(whole))
+                assert bool(mark) == (whole[16] == 2)
+                assert not verified_entries._mark_of_batch(memoryview(whole)[:-1], 0, len(whole))
+                for place in (8, 16, 17, 21, len(whole) - 1):
+                    whole[place] ^= 1
+                    assert not verified_entries._mark_of_batch(memoryview(whole), 0, len(whole))
+                    whole[place] ^= 1
 
 
 def test_a_damaged_entry_is_only_in_the_way_of_what_it_hides(tmp_path: Path) -> None:

@@ -141,18 +141,18 @@ class WaitingFetch:
         self._call = call
         self._deadline = time.monotonic() + min(milliseconds(call.body.max_wait) / 1000, MAX_WAIT_SECONDS)
         self._lock = Lock()
-        self._is_answered = False
+        self._is_answered = self._is_expecting = False
 
     def answer_or_wait(self) -> None:
         """Look what there is. For use by several threads at once."""
         try:
             answer = self._look()
         except BaseException:
-            self._services.arrivals.forget(self._wake)
+            self._forget()
             self._call.hang_up()
             raise
         if answer is not None:
-            self._services.arrivals.forget(self._wake)
+            self._forget()
             self._call.fill(answer.envelope(self._call.version), answer.records)
 
     def _look(self) -> Answer | None:
@@ -168,7 +168,12 @@ class WaitingFetch:
             self._is_answered = True
             return answer
 
+    def _forget(self) -> None:
+        if self._is_expecting:
+            self._services.arrivals.forget(self._wake)
+
     def _wait(self, seconds: float) -> None:
+        self._is_expecting = True
         self._services.arrivals.expect(_asked_partitions(self._services.catalog, self._call), self._wake)
         self._services.delays.after(min(seconds, LOOK_SECONDS), self._wake)
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from seglog_format.codec.checksum import crc32c
 from seglog_format.errors import FormatError
-from seglog_format.model import CompressionCodec
+from seglog_format.model import CODEC_MASK, ENTRY_PREFIX_SIZE, CompressionCodec
+from seglog_format.schema.record_batch import (
+    ATTRIBUTES_POSITION,
+    FIELDS,
+    RECORD_BATCH_HEADER,
+    RECORD_BATCH_HEADER_SIZE,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +22,11 @@ if TYPE_CHECKING:
 
 RIGHT, RIGHT_AND_ZSTD = 1, 2
 """Marks of entries; 0 where nothing is known."""
+
+BATCH_MAGIC: Final = 2
+BATCH_LENGTH, MAGIC, CRC, ATTRIBUTES = (
+    list(FIELDS).index(name) for name in ("batch_length", "magic", "crc", "attributes")
+)
 
 
 class VerifiedEntries:
@@ -70,9 +82,11 @@ class VerifiedEntries:
         return stop
 
     def _verify(self, segment: LogSegment, number: int, marks: bytearray) -> None:
-        frame = segment.verify_entry(number)
-        marks[number] = RIGHT_AND_ZSTD if frame.header.codec_id == CompressionCodec.ZSTD else RIGHT
-        self._pages.touch(segment, len(frame.data))
+        table = segment.entries
+        start = table.positions[number]
+        end = table.positions[number + 1] if number + 1 < len(table.positions) else table.position
+        marks[number] = _mark_of_batch(segment.data, start, end) or _mark(segment.verify_entry(number).header.codec_id)
+        self._pages.touch(segment, end - start)
 
     def _marks(self, segment: LogSegment) -> bytearray:
         """One byte for each entry."""
@@ -81,6 +95,21 @@ class VerifiedEntries:
         if len(marks) < count:
             marks.extend(bytes(count - len(marks)))
         return marks
+
+
+def _mark(codec_id: int) -> int:
+    return RIGHT_AND_ZSTD if codec_id == CompressionCodec.ZSTD else RIGHT
+
+
+def _mark_of_batch(data: memoryview, start: int, end: int) -> int:
+    """The mark of a record batch that is right, of which no object is made; 0 for whatever has to be looked into."""
+    if end - start < RECORD_BATCH_HEADER_SIZE or end > len(data):
+        return 0
+    header = RECORD_BATCH_HEADER.unpack_from(data, start)
+    if header[MAGIC] != BATCH_MAGIC or header[BATCH_LENGTH] != end - start - ENTRY_PREFIX_SIZE:
+        return 0
+    is_right = crc32c(data[start + ATTRIBUTES_POSITION : end]) == header[CRC]
+    return _mark(header[ATTRIBUTES] & CODEC_MASK) if is_right else 0
 
 
 def _starts_above(segment: LogSegment, number: int, offset: int) -> bool:

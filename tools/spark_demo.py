@@ -24,6 +24,13 @@ select min(offset) as first, max(offset) as last, count(*) as aborted
 from (select * from everything e left anti join committed c on e.partition = c.partition and e.offset = c.offset)
 group by cast(offset / 50 as int) order by first
 """
+SHORT: Final = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""For a program of three small queries: compiling them well takes Java longer than running them."""
 MISSING: Final = """\
 Spark is not installed here, so this stage is left out. It comes with: pip install 'seglog-format[spark]'"""
 
@@ -68,8 +75,7 @@ def main() -> int:
 
     java = provide_java()
     settings = {"spark.log.level": "OFF", "spark.sql.session.timeZone": "UTC", "spark.ui.showConsoleProgress": "false"}
-    settings["spark.sql.shuffle.partitions"] = "2"
-    spark = session("seglog demo", master="local[2]", settings=settings)
+    spark = session("seglog demo", master="local[2]", settings={**settings, **SHORT})
     print(
         f"Spark {spark.version}, on {'the Java of this machine' if java == 'system' else 'the Java that pip brought'}"
     )

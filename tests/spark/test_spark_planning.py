@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 from made import START_MS, partition, topic_id
-from readers import pieces, read, rows, tasks
+from pyspark.sql.pandas.types import to_arrow_schema
+from readers import pieces, read, rows, struct_type, tasks
 
 from seglog_format.errors import UsageError
 from seglog_format.log.partition import open_partition
+from seglog_format.spark.executing import ReadError, batches_of
 from seglog_format.spark.filters import EVERYTHING
 from seglog_format.spark.following import Follower
-from seglog_format.spark.options import parse_stream_options
+from seglog_format.spark.options import parse_options, parse_stream_options
+from seglog_format.spark.pieces import Task
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,6 +107,17 @@ def test_an_index_that_lies_loses_nothing(orders: Path, tmp_path: Path) -> None:
         index.write_bytes(bytes(data))
     assert len(offsets(tmp_path / "logs", splitBytes="2000")) == 440
     assert offsets(tmp_path / "logs", startingOffsets='{"orders": {"0": 333, "1": -2}}')[0] == (0, 333)
+
+
+@pytest.mark.req("SEG-IDX-009")
+def test_a_piece_that_ends_inside_an_entry_is_refused(orders: Path) -> None:
+    """As one that was planned by an index which names bytes within a value."""
+    (piece,) = pieces(orders / "orders-1")
+    schema = to_arrow_schema(struct_type("`offset` bigint"), timezone="UTC")
+    options = parse_options({"path": str(orders)})
+    task = Task((replace(piece, end=100),))
+    with pytest.raises(ReadError, match=r"orders-1/0+\.log.*SEG-IDX-009"):
+        list(batches_of(task, schema, options, EVERYTHING))
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -23,8 +23,6 @@ OFFSET_DIGITS: Final = 20
 EPOCH_DIGITS: Final = 10
 MAX_OFFSET: Final = 2**63 - 1
 MAX_PARTITION: Final = 2**31 - 1
-FEW_DIGITS: Final = 9
-"""A number of so many digits fits any width."""
 MAX_NAME_SIZE: Final = 255
 MAX_TOPIC_SIZE: Final = 249
 
@@ -192,13 +190,11 @@ def parse_decimal(text: str, *, bits: int) -> int | None:
         text: any string, of any length.
         bits: width of the signed integer: 32 or 64.
     """
-    if len(text) <= FEW_DIGITS and text.isascii() and text.isdigit():  # nearly all are
+    if len(text) < len(str(MAX_PARTITION)) and text.isascii() and text.isdigit():  # nearly all are
         return int(text)
     if not is_decimal(text):
         return None
-    digits = (
-        "".join(str(unicodedata.decimal(c)) for c in text.lstrip("+-")) if not text.isascii() else text.lstrip("+-")
-    )
+    digits = "".join(str(unicodedata.decimal(each)) for each in text.lstrip("+-"))
     significant = digits.lstrip("0") or "0"
     if len(significant) > len(str(MAX_OFFSET)):
         return None

@@ -21,9 +21,9 @@ from seglog_format.log.partition import open_partition
 from seglog_format.serve import api_fetch, verified_entries
 from seglog_format.serve.api_fetch import Answer, PartitionAnswer, TopicAnswer
 from seglog_format.serve.apis import APIS
+from seglog_format.serve.fetched import LogRange
 from seglog_format.serve.request_queue import RequestQueue
 from seglog_format.serve.schemas import UnreadableRequestError, read_entity, request_type, write_entity
-from seglog_format.serve.served_partition import LogRange
 from seglog_format.serve.touched_pages import LET_GO_SIZE
 
 MEBI = 1 << 20

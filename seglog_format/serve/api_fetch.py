@@ -12,8 +12,8 @@ from kio.schema.errors import ErrorCode
 
 from seglog_format.serve.api_log import COMMITTED_ONLY, attempt
 from seglog_format.serve.calls import UNKNOWN_OFFSET, Call, Services, milliseconds
+from seglog_format.serve.fetched import Fetched, LogRange
 from seglog_format.serve.schemas import GAP
-from seglog_format.serve.served_partition import Fetched, LogRange
 from seglog_format.serve.slices import size_of
 from seglog_format.serve.wire import envelope
 

@@ -15,7 +15,8 @@ from seglog_format.errors import UsageError
 from seglog_format.log.listing import PartitionEntry, is_log_directory, list_log_directory
 from seglog_format.log.partition import open_partition
 from seglog_format.names import parse_partition_directory
-from seglog_format.serve.served_partition import ServedPartition, Source
+from seglog_format.serve.fetched import Source
+from seglog_format.serve.served_partition import ServedPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from seglog_format.errors import FormatError, Location, OffsetOutOfRangeError, TruncatedError, UsageError
 from seglog_format.model import INT64_MAX, TailKind
+from seglog_format.serve.fetched import Fetched, LogRange
 from seglog_format.serve.file_state import FileState, last_state, state_of
 from seglog_format.serve.slices import Chunk, taken
 from seglog_format.serve.touched_pages import TouchedPages
@@ -22,67 +23,13 @@ from seglog_format.serve.transactions import ServedTransactions
 from seglog_format.serve.verified_entries import VerifiedEntries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable
 
     from seglog_format.log.partition import Partition
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
     from seglog_format.model import AbortedTxn, TimestampOffset
-
-
-class LogRange(NamedTuple):
-    """Where a log starts and ends for a client: `stable` is the last stable offset, the end where nothing is open."""
-
-    start: int
-    end: int
-    stable: int
-
-    @property
-    def told(self) -> LogRange:
-        """As an answer can tell it: its fields hold no offset behind the greatest."""
-        if self.end <= INT64_MAX:
-            return self
-        return LogRange(self.start, INT64_MAX, min(self.stable, INT64_MAX))
-
-
-class Fetched(NamedTuple):
-    """What a fetch of one partition answers.
-
-    Attributes:
-        log: where it starts and ends.
-        records: whole entries; None where there are none.
-        aborted: the aborted transactions that touch them; None for a client that does not ask for committed ones.
-        has_zstd: the first entry is compressed with zstd, which not every client reads.
-    """
-
-    log: LogRange
-    records: Chunk | None
-    aborted: Sequence[AbortedTxn] | None
-    has_zstd: bool = False
-
-
-class Source(NamedTuple):
-    """Where a partition comes from.
-
-    Attributes:
-        topic: its topic.
-        number: of the partition.
-        path: of its directory.
-        opener: opens the directory.
-        end: up to where it may be read, where somebody writes to it in this process; None where nobody does.
-        is_raw: bytes are sent whatever they are, damage and all.
-    """
-
-    topic: str
-    number: int
-    path: Path
-    opener: Callable[[], Partition]
-    end: Callable[[], int] | None = None
-    is_raw: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.number}"
+    from seglog_format.serve.fetched import Source
 
 
 class ServedPartition:

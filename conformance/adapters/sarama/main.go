@@ -168,11 +168,11 @@ func encoded(batch Batch) ([]byte, error) {
 		built.LastOffsetDelta = int32(one.OffsetDelta)
 		built.Records = append(built.Records, one)
 	}
-	return produced(built)
+	return inRequest(built)
 }
 
-// produced is what stands in the Produce request that carries a batch.
-func produced(batch *sarama.RecordBatch) ([]byte, error) {
+// inRequest is what stands in the Produce request that carries a batch.
+func inRequest(batch *sarama.RecordBatch) ([]byte, error) {
 	broker, ours, err := connected()
 	if err != nil {
 		return nil, err

@@ -29,8 +29,8 @@ No case is about style. `must` cases are about data lost, changed or not exchang
 bytes that no sound writer makes and that a reader meets after a crash or an attack; `may` cases about quality. A reader
 which never sees bytes that no broker checked before may live well with failing many `should` cases.
 
-These tables come from `{command}`: Python {versions[python]}, {machine[cores]} cores; {took}. The second run came to
-{same} as the first.
+These tables come from `{command}`: Python {versions[python]}, {machine[cores]} cores; {took}.
+{second}
 """
 
 REPORTING: Final = """\
@@ -70,15 +70,20 @@ def _introduction(report: Json) -> str:
     languages = {one["implementation"]["language"] for one in others}
     families = {family for one in complete for family in one["families"]}
     first, second = report["minutes"]
-    differing = len(report["differencesOfTheSecondRun"])
     return INTRODUCTION.format(
         **report | {"cases": report["cases"]},
         count=len(others),
         languages=len(languages),
         families=len(families),
         took=f"all of them in {first} minutes, and again in {second}",
-        same="the same verdicts" if not differing else f"{differing} other verdicts",
+        second=_second_run(report["differencesOfTheSecondRun"]) + (f" {note}." if (note := report.get("note")) else ""),
     )
+
+
+def _second_run(differences: list[str]) -> str:
+    if not differences:
+        return "The second run came to the same verdicts as the first."
+    return f"The second run came to the same verdicts as the first, but for {'; '.join(differences)}."
 
 
 def _tables(report: Json) -> Iterator[str]:

@@ -9,13 +9,14 @@ import tempfile
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from contents import Part, joined
 
+from seglog_format.closing import Closing
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from types import TracebackType
 
 PATIENCE_SECONDS: Final = 300
 """A peer that gives no answer for so long is ended."""
@@ -44,7 +45,7 @@ class NotBuiltError(Exception):
     """The peer knows that it cannot do this work yet."""
 
 
-class Process:
+class Process(Closing):
     """A peer that was started; use it as a context manager.
 
     Args:
@@ -126,11 +127,3 @@ class Process:
             self._process.wait()
         self._process.stdout.close()
         self._errors.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -12,11 +12,12 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_format.closing import Closing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from types import TracebackType
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 PROJECT: Final = REPOSITORY / "tests" / "java"
@@ -85,7 +86,7 @@ def _build(release: str, listed: Path) -> None:
         listed.touch()
 
 
-class Oracle:
+class Oracle(Closing):
     """One process of a release of Kafka; use it as a context manager.
 
     Args:
@@ -168,14 +169,6 @@ class Oracle:
             self._process.wait()
         self._process.stdout.close()
         self._errors.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def scratch_root() -> Path:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
+from seglog_format.closing import Closing
 from seglog_format.errors import FormatError, UsageError, WriteError
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.environment import Environment
@@ -15,7 +16,6 @@ from seglog_format.names import partition_directory_name
 
 if TYPE_CHECKING:
     import os
-    from types import TracebackType
 
 CHECKPOINT_INTERVAL_MS: Final = 60_000
 """How often the checkpoints are written while nothing else asks for it."""
@@ -26,7 +26,7 @@ RETENTION_INTERVAL_MS: Final = 300_000
 SCHEDULER_INTERVAL_MS: Final = 3_000
 
 
-class LogWriter:
+class LogWriter(Closing):
     """Appends to any number of partitions of a log directory, which is made if it is not there.
 
     Use it as a context manager: closing flushes all logs, and then writes the checkpoints and the clean-shutdown file.
@@ -183,14 +183,6 @@ class LogWriter:
         self._root.write_checkpoints(writer.checkpointed_state for writer in self.writers)
         if is_whole and self._root.may_be_clean(self._writers):
             self._root.mark_clean()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _closed(writer: PartitionWriter) -> WriteError | None:

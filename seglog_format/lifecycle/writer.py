@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from seglog_format.closing import Closing
 from seglog_format.lifecycle.append import Assignment, as_follower, as_leader, encoded
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.environment import Environment
@@ -23,7 +24,6 @@ from seglog_format.names import parse_partition_directory
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Sequence
-    from types import TracebackType
 
     from seglog_format.lifecycle.retention import RetentionPlan
     from seglog_format.model import Buffer, Record, RecordBatch
@@ -32,7 +32,7 @@ Acks: TypeAlias = Literal["written", "flushed"]
 """When an append returns: once its bytes are written, or once they are on the disk."""
 
 
-class PartitionWriter:
+class PartitionWriter(Closing):
     """Appends to the log in one partition directory, which is made if it is not there.
 
     Use it as a context manager. By itself it also takes care of the log directory around it: the lock, the
@@ -339,11 +339,3 @@ class PartitionWriter:
         self._log.close()
         if self._own_root is not None:
             self._own_root.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

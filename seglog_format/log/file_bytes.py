@@ -5,14 +5,14 @@ from __future__ import annotations
 import mmap
 import os
 import stat
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
+from seglog_format.closing import Closing
 from seglog_format.errors import Location, RefusedError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-    from types import TracebackType
 
 # A FIFO would block the open call, a terminal would become ours, Windows would translate line ends.
 OPEN_FLAGS: Final = (
@@ -37,7 +37,7 @@ MAX_WHOLE_SIZE: Final = 64 * 2**20
 """Bytes of the largest file that is taken into memory whole, in its decoded form too: many times what brokers write."""
 
 
-class FileBytes:
+class FileBytes(Closing):
     """A file's bytes as a read-only `memoryview`. A context manager.
 
     Attributes:
@@ -59,9 +59,14 @@ class FileBytes:
         return self._data.nbytes
 
     @property
+    def is_here(self) -> bool:
+        """Whether all bytes are on this machine, and none has to be brought."""
+        return self._fill is None
+
+    @property
     def data(self) -> memoryview:
         """All bytes; may not be used after `close`."""
-        return self.part(0, self.size) if self._fill is not None else self._data
+        return self.part(0, None)
 
     def part(self, start: int, end: int | None) -> memoryview:
         """All bytes, of which only some will be looked at: where the file is somewhere else no others are brought.
@@ -107,14 +112,6 @@ class FileBytes:
                 mapping.close()
         except BufferError:
             return  # someone still holds a view: the last one takes the mapping along
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def open_bytes(path: str | os.PathLike[str], *, copy: bool = False, max_size: int | None = None) -> FileBytes:

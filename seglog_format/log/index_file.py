@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
 
+from seglog_format.closing import Closing
 from seglog_format.codec.index_entries import Slots, trailing_zero_size
 from seglog_format.errors import SeglogError
 from seglog_format.log.file_bytes import FileBytes, open_bytes
@@ -15,13 +16,12 @@ if TYPE_CHECKING:
     import struct
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
-    from types import TracebackType
 
 EntryT = TypeVar("EntryT")
 IndexT = TypeVar("IndexT")
 
 
-class IndexFile(ABC, Generic[EntryT]):
+class IndexFile(Closing, Generic[EntryT]):
     """An index file of equal slots. A context manager; nothing of it may be used after `close`.
 
     Attributes:
@@ -111,14 +111,6 @@ class IndexFile(ABC, Generic[EntryT]):
     @abstractmethod
     def _usable_count(self, fields: Iterator[tuple[int, int]]) -> int:
         """How many slots are entries."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def readable(opener: Callable[[Path, int], IndexT], path: Path | None, base_offset: int) -> IndexT | None:

@@ -6,8 +6,9 @@ from copy import copy as copied
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
+from seglog_format.closing import Closing
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.errors import OffsetOutOfRangeError, UsageError
 from seglog_format.log.broker_lock import is_locked
@@ -35,7 +36,6 @@ from seglog_format.names import FileKind
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator
-    from types import TracebackType
 
     from seglog_format.model import AbortedTxn, Message, Record, RecordBatch
 
@@ -43,7 +43,7 @@ DEFAULT_MAX_BYTES: Final = 1 << 20
 """What one read answers at most, unless asked for more: a consumer's default for one partition."""
 
 
-class Partition(Scannable):
+class Partition(Scannable, Closing):
     """A partition directory. A context manager; use `open_partition` to get one.
 
     The listing is taken when the partition is opened; files are opened when they are needed, and only a few segments
@@ -290,14 +290,6 @@ class Partition(Scannable):
     def close(self) -> None:
         """Close all files; bytes and indexes that were handed out may not be used any more."""
         self._opened.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"Partition({str(self.path)!r})"

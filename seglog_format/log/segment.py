@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from copy import copy as copied
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from seglog_format.closing import Closing
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import decode_frame, verify_checksum
 from seglog_format.codec.framing import SHOWN_SIZE, FrameWalk, frame_at, stated_end, walk
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from seglog_format.log.open_segments import OpenSegments
 
 
-class LogSegment:
+class LogSegment(Closing):
     """A `.log` file with the indexes beside it. A context manager; what was closed opens again when it is needed.
 
     Positions come from walking the log from its start, never from an index alone (SEG-IDX-009): the walk reads the
@@ -181,7 +182,8 @@ class LogSegment:
             FormatError: while iterating: at an entry after which nothing can be found, or whose offset cannot be
                 true (SEG-LOG-006, SEG-LOG-008, SEG-PDR-013).
         """
-        frames = self._steps(from_position) if from_position else self.frames()
+        is_here = from_position == 0 or self.source.is_here
+        frames = self.frames(from_position) if is_here else self._steps(from_position)
         return in_order(frames, self.path, self.allowed, self.base_offset - 1)
 
     def _steps(self, position: int) -> Iterator[Frame]:
@@ -213,8 +215,8 @@ class LogSegment:
             FormatError: no entry can start there.
         """
         source = self.source
-        data = source.part(position, position + SHOWN_SIZE)
-        return frame_at(source.part(position, stated_end(data, position)), position, source.size, self.path)
+        end = None if source.is_here else stated_end(source.part(position, position + SHOWN_SIZE), position)
+        return frame_at(source.part(position, end), position, source.size, self.path)
 
     def position_of(self, offset: int, *, trust_index: bool = False) -> int | None:
         """Where the first entry starts whose last offset is not below an offset (SEG-LKP-002).
@@ -336,12 +338,6 @@ class LogSegment:
             if source is not None:
                 source.close()
         self.release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"LogSegment({self.path!r})"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
+from seglog_format.closing import Closing
 from seglog_format.errors import SeglogError, UsageError
 from seglog_format.lifecycle.config import UNLIMITED, LogConfig
 from seglog_format.lifecycle.log_writer import LogWriter
@@ -14,7 +15,6 @@ from seglog_format.serve.side_files import leader_epochs
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
-    from types import TracebackType
 
     from seglog_format.lifecycle.partition_log import Appended
     from seglog_format.lifecycle.writer import PartitionWriter
@@ -26,7 +26,7 @@ KEEP_ALL = LogConfig(retention_ms=UNLIMITED, retention_bytes=UNLIMITED)
 """Nothing goes because it is old: what is served is cold."""
 
 
-class Writers:
+class Writers(Closing):
     """Writes to partitions. A context manager: its end closes the logs in order, as a broker does.
 
     Args:
@@ -109,14 +109,6 @@ class Writers:
         self._roots.clear()
         if failures:
             raise failures[0]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _leader_epoch(path: Path) -> int:

@@ -12,8 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from threading import Lock
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
+from seglog_format.closing import Closing
 from seglog_format.errors import UsageError
 from seglog_format.log.file_bytes import FILLERS
 from seglog_format.spark.stores import Store
@@ -21,7 +22,6 @@ from seglog_format.spark.stores import Store
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from io import FileIO
-    from types import TracebackType
 
     from seglog_format.spark.stores import StoredFile
 
@@ -69,7 +69,7 @@ class Mirrored:
         self._is_here[first:last] = b"\1" * (last - first)
 
 
-class Mirror:
+class Mirror(Closing):
     """A directory whose files are those behind an address. A context manager, with which the directory goes.
 
     Attributes:
@@ -159,11 +159,3 @@ class Mirror:
         """Remove the files; a second call does nothing."""
         FILLERS.pop(self._root, None)
         self._room.cleanup()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()

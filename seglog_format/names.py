@@ -190,8 +190,8 @@ def parse_decimal(text: str, *, bits: int) -> int | None:
         text: any string, of any length.
         bits: width of the signed integer: 32 or 64.
     """
-    if len(text) < len(str(MAX_PARTITION)) and text.isascii() and text.isdigit():  # nearly all are
-        return int(text)
+    if len(text) <= OFFSET_DIGITS and text.isascii() and text.isdigit():  # nearly all are
+        return value if (value := int(text)) < 1 << bits - 1 else None
     if not is_decimal(text):
         return None
     digits = "".join(str(unicodedata.decimal(each)) for each in text.lstrip("+-"))

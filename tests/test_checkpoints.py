@@ -18,6 +18,7 @@ from seglog_format.codec.checkpoints import (
     decode_offset_checkpoint,
     decode_partition_metadata,
 )
+from seglog_format.codec.quick_checkpoints import quick_offsets
 from seglog_format.errors import CorruptIndexError, FormatError, Location, UnsupportedVersionError
 from seglog_format.lifecycle.recovery import plan_for_directory
 from seglog_format.model import LeaderEpochCheckpoint, OffsetCheckpoint, PartitionMetadata
@@ -348,6 +349,44 @@ def test_log_start_offset(tmp_path: Path, base: int, checkpoint: bytes | None, s
     with open_partition(partition) as opened:
         assert opened.log_start_offset == start
         assert [found.offset for found in opened.records()] == list(range(start, 6))
+
+
+def written(rows: list[str]) -> bytes:
+    return f"0\n{len(rows)}\n{''.join(rows)}".encode()
+
+
+WORDS = [
+    b"0",
+    b"1",
+    b"2",
+    b"\n",
+    b"\r\n",
+    b" ",
+    b"orders",
+    b"a.b-C",
+    b"-",
+    b"+1",
+    b"007",
+    b"\xc3\xa9",
+    b"\xff",
+    b"9" * 10,
+]
+ROWS = st.builds("{} {} {}\n".format, st.sampled_from(["orders", "a.b_c-D"]), st.integers(0), st.integers(0))
+
+
+@given(st.one_of(st.lists(st.sampled_from(WORDS)).map(b"".join), st.lists(ROWS).map(written)))
+def test_the_quick_reader_of_offset_checkpoints_says_nothing_else(data: bytes) -> None:
+    found = quick_offsets(data)
+    if found is not None:
+        entries = decode_offset_checkpoint(data, AT).entries
+        assert found == {(topic, partition): offset for topic, partition, offset in entries}
+
+
+def test_what_brokers_write_is_read_quickly() -> None:
+    data = b"0\n3\norders 0 3\n__consumer_offsets 49 123456789012345678\norders 0 4\n"
+    assert quick_offsets(data) == {("orders", 0): 4, ("__consumer_offsets", 49): 123456789012345678}
+    assert quick_offsets(b"0\n0\n") == {}
+    assert quick_offsets(data[:-1]) is quick_offsets(data.replace(b"3", b"2", 1)) is quick_offsets(b"") is None
 
 
 @pytest.mark.req("SEG-CKP-011")

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from seglog_format.codec.checksum import crc32c
 from seglog_format.codec.framing import walk
-from seglog_format.schema.record_batch import ATTRIBUTES_POSITION, FIELDS, RECORD_BATCH_HEADER_SIZE
+from seglog_format.schema.fixed_fields import ATTRIBUTES_POSITION, RECORD_BATCH_HEADER_SIZE
+from seglog_format.schema.record_batch import FIELDS
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy

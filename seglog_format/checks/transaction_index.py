@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from seglog_format.checks.finding import Problem, checks
 from seglog_format.checks.side_files import whole_slots
 from seglog_format.log import index_rules
-from seglog_format.schema.transaction_index import TRANSACTION_INDEX_ENTRY
+from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

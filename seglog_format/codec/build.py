@@ -36,7 +36,8 @@ from seglog_format.model import (
     TimestampType,
     add_sequence,
 )
-from seglog_format.schema.record_batch import ATTRIBUTES_POSITION, FIELDS, MAGIC_POSITION
+from seglog_format.schema.fixed_fields import ATTRIBUTES_POSITION, MAGIC_POSITION
+from seglog_format.schema.record_batch import FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""One entry of a log to a `RecordBatch`: checksum, header rules, decompression, records or messages."""
+"""One entry of a log to a `RecordBatch`: checksum, header rules, decompression, records or messages.
+
+What reads records by their declarations is loaded with the first record: who only verifies does without.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,6 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.checksum import crc32, crc32c
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
 from seglog_format.codec.framing import frame_at
-from seglog_format.codec.message_set import decode_message_entry
-from seglog_format.codec.record import decode_first_record, decode_records
 from seglog_format.errors import CorruptRecordError, Location, TruncatedError
 from seglog_format.model import (
     INT64_MAX,
@@ -20,15 +21,15 @@ from seglog_format.model import (
     RecordBatchHeader,
     Tail,
 )
-from seglog_format.schema.record_batch import (
+from seglog_format.schema.fixed_fields import (
     ATTRIBUTES_POSITION,
-    FIELDS,
     MAGIC_POSITION,
     RECORD_BATCH_HEADER_SIZE,
+    batch_field_place,
 )
 
 if TYPE_CHECKING:
-    from seglog_format.model import Buffer
+    from seglog_format.model import Buffer, Message
 
 MESSAGE_CRC_POSITION: Final = 12
 ANY_OFFSET: Final = 1 << 62
@@ -68,16 +69,20 @@ def decode_frame(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMI
         FormatError: the entry is damaged or refused.
     """
     verify_checksum(frame, at)
-    header = frame.header
-    records = (
-        _decode_records(frame, header, at, limit)
-        if isinstance(header, RecordBatchHeader)
-        else decode_message_entry(frame, at=at, limit=limit)
-    )
-    return RecordBatch(frame.position, header, records)
+    return RecordBatch(frame.position, frame.header, _decoded(frame, at, limit))
+
+
+def _decoded(frame: Frame, at: Location, limit: int) -> tuple[Record | Message, ...]:
+    if isinstance(frame.header, RecordBatchHeader):
+        return _decode_records(frame, frame.header, at, limit)
+    from seglog_format.codec.message_set import decode_message_entry  # noqa: PLC0415 - as above
+
+    return decode_message_entry(frame, at=at, limit=limit)
 
 
 def _decode_records(frame: Frame, header: RecordBatchHeader, at: Location, limit: int) -> tuple[Record, ...]:
+    from seglog_format.codec.record import decode_records  # noqa: PLC0415 - as above
+
     check_header(header, at)
     section = at.at("records", RECORD_BATCH_HEADER_SIZE, len(frame.data) - RECORD_BATCH_HEADER_SIZE)
     stored = frame.data[RECORD_BATCH_HEADER_SIZE:]
@@ -110,6 +115,8 @@ def decode_marker(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIM
     unplaced = replace(header, base_offset=ANY_OFFSET, last_offset_delta=0)
     if header.records_count < 2 or header.codec_id != CompressionCodec.NONE:  # noqa: PLR2004 - the end has to fit a single record
         return _decode_records(frame, unplaced, at, limit)[0]
+    from seglog_format.codec.record import decode_first_record  # noqa: PLC0415 - as above
+
     section = at.at("records", RECORD_BATCH_HEADER_SIZE, len(frame.data) - RECORD_BATCH_HEADER_SIZE)
     return decode_first_record(bytes(frame.data[RECORD_BATCH_HEADER_SIZE:]), unplaced, section)
 
@@ -134,8 +141,7 @@ def check_header(header: RecordBatchHeader, at: Location) -> None:
 
 def field(at: Location, name: str) -> Location:
     """Where a field of a record batch header stands."""
-    row = FIELDS[name]
-    return at.at(name, row.offset or 0, row.size or 0)
+    return at.at(name, *batch_field_place(name))
 
 
 def computed_crc(frame: Frame) -> int:

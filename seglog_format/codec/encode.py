@@ -21,14 +21,14 @@ from seglog_format.model import (
     RecordBatch,
     RecordBatchHeader,
 )
-from seglog_format.schema.message_set import MESSAGE_HEADERS, MESSAGES
-from seglog_format.schema.record import Record as RecordSchema
-from seglog_format.schema.record_batch import (
+from seglog_format.schema.fixed_fields import (
     ATTRIBUTES_POSITION,
     MAGIC_POSITION,
     RECORD_BATCH_HEADER,
     RECORD_BATCH_HEADER_SIZE,
 )
+from seglog_format.schema.message_set import MESSAGE_HEADERS, MESSAGES
+from seglog_format.schema.record import Record as RecordSchema
 from seglog_format.schema.varint import varint_size
 
 if TYPE_CHECKING:

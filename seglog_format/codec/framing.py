@@ -18,8 +18,13 @@ from seglog_format.model import (
     Tail,
     TailKind,
 )
-from seglog_format.schema.message_set import MESSAGE_V0_HEADER, MESSAGE_V1_HEADER
-from seglog_format.schema.record_batch import ENTRY_PREFIX, MAGIC_POSITION, RECORD_BATCH_HEADER
+from seglog_format.schema.fixed_fields import (
+    ENTRY_PREFIX,
+    MAGIC_POSITION,
+    MESSAGE_V0_HEADER,
+    MESSAGE_V1_HEADER,
+    RECORD_BATCH_HEADER,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

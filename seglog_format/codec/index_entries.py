@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, overload
 
 from seglog_format.errors import Location, UnsupportedVersionError
 from seglog_format.model import AbortedTxn
-from seglog_format.schema.transaction_index import TRANSACTION_INDEX_ENTRY
+from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
 
 if TYPE_CHECKING:
     import struct

@@ -22,6 +22,7 @@ from seglog_format.model import (
     MessageHeader,
     TimestampType,
 )
+from seglog_format.schema.fixed_fields import MAGIC_POSITION
 from seglog_format.schema.message_set import (
     ATTRIBUTES_POSITION,
     BYTES_LENGTH,
@@ -29,7 +30,6 @@ from seglog_format.schema.message_set import (
     MESSAGE_MIN_SIZES,
     SIZE_POSITION,
 )
-from seglog_format.schema.record_batch import MAGIC_POSITION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

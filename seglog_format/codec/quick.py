@@ -24,7 +24,7 @@ from seglog_format.model import (
     TimestampType,
     add_sequence,
 )
-from seglog_format.schema.record_batch import RECORD_BATCH_HEADER_SIZE
+from seglog_format.schema.fixed_fields import RECORD_BATCH_HEADER_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

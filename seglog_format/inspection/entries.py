@@ -16,12 +16,9 @@ from seglog_format.inspection.fields import Block, Field, fields_of, mark_groups
 from seglog_format.inspection.notes import RecordNotes, entry_note, time_note
 from seglog_format.model import Frame, RecordBatchHeader, TailKind
 from seglog_format.schema.fields import Doc
+from seglog_format.schema.fixed_fields import MAGIC_POSITION, RECORD_BATCH_HEADER_SIZE
 from seglog_format.schema.message_set import MESSAGES
 from seglog_format.schema.record import Record as RecordSchema
-from seglog_format.schema.record_batch import (
-    MAGIC_POSITION,
-    RECORD_BATCH_HEADER_SIZE,
-)
 from seglog_format.schema.record_batch import (
     RecordBatchHeader as RecordBatchHeaderSchema,
 )

@@ -8,7 +8,7 @@ from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import frame_at
 from seglog_format.errors import FormatError
 from seglog_format.model import Frame
-from seglog_format.schema.record_batch import MAGIC_POSITION
+from seglog_format.schema.fixed_fields import MAGIC_POSITION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,7 @@ from seglog_format.lifecycle.roll import ActiveState, RollReason
 from seglog_format.lifecycle.sparse_index import SparseIndex
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
 from seglog_format.names import FileKind, segment_file_name
-from seglog_format.schema.offset_index import OFFSET_INDEX_ENTRY
-from seglog_format.schema.time_index import TIME_INDEX_ENTRY
-from seglog_format.schema.transaction_index import TRANSACTION_INDEX_ENTRY
+from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

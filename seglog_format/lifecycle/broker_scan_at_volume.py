@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from seglog_format.lifecycle.broker_scan import BrokerScan, Outcome, broker_scan
 from seglog_format.lifecycle.index_build import IndexedOffset
 from seglog_format.model import OffsetPosition, TimestampOffset
-from seglog_format.schema.offset_index import OFFSET_INDEX_ENTRY
-from seglog_format.schema.time_index import TIME_INDEX_ENTRY
+from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 
 if TYPE_CHECKING:
     from seglog_format.lifecycle.index_settings import IndexSettings

@@ -11,8 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.model import NO_TIMESTAMP, OffsetPosition, TimestampOffset
-from seglog_format.schema.offset_index import OFFSET_INDEX_ENTRY
-from seglog_format.schema.time_index import TIME_INDEX_ENTRY
+from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

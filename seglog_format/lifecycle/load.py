@@ -16,8 +16,7 @@ from seglog_format.lifecycle.producer import producer_from
 from seglog_format.lifecycle.producer_state import Origin, ProducerStates, end_marker_of
 from seglog_format.model import NO_TIMESTAMP, RecordBatchHeader, TimestampOffset
 from seglog_format.names import FileKind, parse_file_name, segment_file_name
-from seglog_format.schema.offset_index import OFFSET_INDEX_ENTRY
-from seglog_format.schema.time_index import TIME_INDEX_ENTRY
+from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,7 +8,7 @@ from seglog_format.codec.framing import walk
 from seglog_format.errors import UsageError
 from seglog_format.lifecycle.files import LOCAL_FILES, write_file
 from seglog_format.names import FileKind, segment_file_name
-from seglog_format.schema.offset_index import OFFSET_INDEX_ENTRY
+from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Callable

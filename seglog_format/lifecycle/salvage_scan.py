@@ -18,7 +18,7 @@ from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import MIN_ENTRY_SIZE, frame_at
 from seglog_format.errors import FormatError
 from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX, INT64_MAX, Frame, RecordBatchHeader, Tail, TailKind
-from seglog_format.schema.record_batch import ENTRY_PREFIX
+from seglog_format.schema.fixed_fields import ENTRY_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from seglog_format.codec.framing import frame_at, read_header
 from seglog_format.errors import CorruptRecordError, FormatError, Location, UnsupportedVersionError
 from seglog_format.log.transactions import END_MARKERS
 from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX, INT64_MAX, NO_PRODUCER_ID, Frame, Tail
-from seglog_format.schema.record_batch import ENTRY_PREFIX
+from seglog_format.schema.fixed_fields import ENTRY_PREFIX
 
 if TYPE_CHECKING:
     from seglog_format.lifecycle.volume import SoundEntries, Volume

@@ -19,7 +19,7 @@ from seglog_format.lines.read import LineReader
 from seglog_format.lines.rebuild_batch import rebuilt_batch
 from seglog_format.model import AbortedTxn, OffsetPosition, ProducerStateEntry, TimestampOffset
 from seglog_format.names import FileKind, parse_file_name, segment_file_name
-from seglog_format.schema.transaction_index import TRANSACTION_INDEX_ENTRY
+from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

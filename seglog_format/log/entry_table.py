@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, walk
 from seglog_format.errors import CorruptRecordError, FormatError, Location
 from seglog_format.model import ENTRY_PREFIX_SIZE, INT64_MAX, NO_TIMESTAMP, Tail
-from seglog_format.schema.record_batch import ENTRY_PREFIX, FIELDS, RECORD_BATCH_HEADER
+from seglog_format.schema.fixed_fields import BATCH_FIELDS, ENTRY_PREFIX, RECORD_BATCH_HEADER, RECORD_BATCH_MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,10 +27,9 @@ NUMBERS: Final = "q"
 STRIDE_SIZE: Final = 16 * 2**20
 """Bytes that are passed over before anybody is told."""
 
-RECORD_BATCH_MAGIC: Final = 2
 MIN_BATCH_LENGTH: Final = RECORD_BATCH_HEADER.size - ENTRY_PREFIX_SIZE
 BASE_OFFSET, LAST_OFFSET_DELTA, MAX_TIMESTAMP = (
-    list(FIELDS).index(name) for name in ("base_offset", "last_offset_delta", "max_timestamp_ms")
+    list(BATCH_FIELDS).index(name) for name in ("base_offset", "last_offset_delta", "max_timestamp_ms")
 )
 
 

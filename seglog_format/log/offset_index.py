@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from seglog_format.codec.index_entries import usable_offset_slots
 from seglog_format.log.index_file import IndexFile
 from seglog_format.model import OffsetPosition
-from seglog_format.schema.offset_index import OFFSET_INDEX_ENTRY
+from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,7 +12,7 @@ from seglog_format.errors import FormatError, SeglogError
 from seglog_format.log.file_bytes import open_bytes
 from seglog_format.log.trusted_lookup import starts_at
 from seglog_format.model import CompressionCodec, Frame, RecordBatchHeader
-from seglog_format.schema.offset_index import OFFSET_INDEX_ENTRY
+from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

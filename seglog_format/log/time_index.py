@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from seglog_format.codec.index_entries import usable_time_slots
 from seglog_format.log.index_file import IndexFile
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
-from seglog_format.schema.time_index import TIME_INDEX_ENTRY
+from seglog_format.schema.fixed_fields import TIME_INDEX_ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

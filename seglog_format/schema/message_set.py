@@ -7,6 +7,7 @@ outermost message and one inside a wrapper have the same layout; only what their
 from construct import Int8sb, Int32sb, Int32ub, Int64sb, Struct
 
 from seglog_format.schema.fields import Doc, compiled
+from seglog_format.schema.fixed_fields import MESSAGE_V0_HEADER, MESSAGE_V1_HEADER
 from seglog_format.schema.varint import NullableBytes
 
 _OFFSET = (
@@ -80,8 +81,6 @@ ATTRIBUTES_POSITION = 17
 assert MessageV0Header.sizeof() == MESSAGE_V0_HEADER_SIZE
 assert MessageV1Header.sizeof() == MESSAGE_V1_HEADER_SIZE
 
-MESSAGE_V0_HEADER = compiled(MessageV0Header)
-MESSAGE_V1_HEADER = compiled(MessageV1Header)
 BYTES_LENGTH = compiled(BytesLength)
 
 MESSAGES = {0: MessageV0, 1: MessageV1}

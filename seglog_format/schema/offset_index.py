@@ -2,7 +2,7 @@
 
 from construct import Int32sb, Struct
 
-from seglog_format.schema.fields import Doc, compiled
+from seglog_format.schema.fields import Doc
 
 OffsetIndexEntry = Struct(
     "relative_offset"
@@ -13,6 +13,4 @@ OffsetIndexEntry = Struct(
     * Doc("Byte of the `.log` file at which an entry starts.", "SEG-IDX-003", "SEG-IDX-005", "SEG-IDX-006"),
 )
 
-OFFSET_INDEX_ENTRY = compiled(OffsetIndexEntry)
-
-assert OFFSET_INDEX_ENTRY.size == OffsetIndexEntry.sizeof() == 8
+assert OffsetIndexEntry.sizeof() == 8

@@ -4,7 +4,7 @@ from functools import partial
 
 from construct import Int8sb, Int16sb, Int32sb, Int32ub, Int64sb, Struct
 
-from seglog_format.schema.fields import Doc, compiled, layout
+from seglog_format.schema.fields import Doc, layout
 
 _doc = partial(Doc, since="0.11.0")
 
@@ -53,13 +53,3 @@ RecordBatchHeader = Struct(
 )
 
 FIELDS = {row.name: row for row in layout(RecordBatchHeader)}
-MAGIC_POSITION = 16
-ATTRIBUTES_POSITION = 21
-RECORD_BATCH_HEADER_SIZE = 61
-
-ENTRY_PREFIX = compiled(EntryPrefix)
-RECORD_BATCH_HEADER = compiled(RecordBatchHeader)
-
-assert MAGIC_POSITION == FIELDS["magic"].offset == ENTRY_PREFIX.size - 1
-assert FIELDS["attributes"].offset == ATTRIBUTES_POSITION
-assert RECORD_BATCH_HEADER.size == RECORD_BATCH_HEADER_SIZE

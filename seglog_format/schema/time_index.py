@@ -2,7 +2,7 @@
 
 from construct import Int32sb, Int64sb, Struct
 
-from seglog_format.schema.fields import Doc, compiled
+from seglog_format.schema.fields import Doc
 
 TimeIndexEntry = Struct(
     "timestamp_ms"
@@ -18,6 +18,4 @@ TimeIndexEntry = Struct(
     ),
 )
 
-TIME_INDEX_ENTRY = compiled(TimeIndexEntry)
-
-assert TIME_INDEX_ENTRY.size == TimeIndexEntry.sizeof() == 12
+assert TimeIndexEntry.sizeof() == 12

@@ -2,7 +2,7 @@
 
 from construct import Int16sb, Int64sb, Struct
 
-from seglog_format.schema.fields import Doc, compiled
+from seglog_format.schema.fields import Doc
 
 TransactionIndexEntry = Struct(
     "version" / Int16sb * Doc("Version of this entry: 0.", "SEG-TXN-002", since="0.11.0", default="0"),
@@ -24,6 +24,4 @@ TransactionIndexEntry = Struct(
     ),
 )
 
-TRANSACTION_INDEX_ENTRY = compiled(TransactionIndexEntry)
-
-assert TRANSACTION_INDEX_ENTRY.size == TransactionIndexEntry.sizeof() == 34
+assert TransactionIndexEntry.sizeof() == 34

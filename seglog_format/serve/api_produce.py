@@ -11,6 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from seglog_format.errors import FormatError, RefusedError, SeglogError, UsageError, WriteError
 from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX
+from seglog_format.schema.fixed_fields import MAGIC_POSITION, RECORD_BATCH_MAGIC
 from seglog_format.serve.calls import UNKNOWN_OFFSET, Call, Services
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ PRODUCER_ID_BITS: Final = 52
 SIZE: Final = struct.Struct(">8xi")
 """Of a batch, after its base offset."""
 MIN_BATCH_SIZE: Final = 61
-MAGIC_PLACE: Final = 16
-BATCH_MAGIC: Final = 2
 TRANSACTIONAL: Final = 0x10
 ATTRIBUTES_LOW_PLACE: Final = 22
 SEQUENCES: Final = re.compile(r"sequence (\d+) of producer .*: expected (\d+) \(SEG-APP-007\)")
@@ -93,7 +92,7 @@ def _check_form(data: bytes) -> None:
     """One whole batch of magic 2, and nothing else."""
     if len(data) < MIN_BATCH_SIZE or ENTRY_PREFIX_SIZE + SIZE.unpack_from(data)[0] != len(data):
         raise RejectedError(ErrorCode.invalid_record, "a producer sends one whole batch for a partition")
-    if data[MAGIC_PLACE] != BATCH_MAGIC:
+    if data[MAGIC_POSITION] != RECORD_BATCH_MAGIC:
         raise RejectedError(ErrorCode.unsupported_for_message_format, "batches of magic 2 are taken")
     if data[ATTRIBUTES_LOW_PLACE] & TRANSACTIONAL:
         raise RejectedError(ErrorCode.invalid_txn_state, "there is no coordinator of transactions")

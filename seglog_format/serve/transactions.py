@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import FormatError
 from seglog_format.log.transactions import Transactions, end_marker, scan_transactions
+from seglog_format.schema.fixed_fields import MAGIC_POSITION, RECORD_BATCH_MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,11 +22,9 @@ if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import Frame
 
-MAGIC_PLACE: Final = 16
 ATTRIBUTES_LOW_PLACE: Final = 22
 """Of the byte of a batch's attributes that says whether it is transactional, or a control batch."""
 TRANSACTIONAL_OR_CONTROL: Final = 0x30
-BATCH_MAGIC: Final = 2
 
 
 class ServedTransactions:
@@ -80,7 +79,7 @@ def _transactional(segment: LogSegment, from_offset: int) -> Iterator[Frame]:
     for number in range(bisect_left(table.last_offsets, from_offset), len(table.positions)):
         position = table.positions[number]
         attributes = data[position + ATTRIBUTES_LOW_PLACE]
-        if data[position + MAGIC_PLACE] == BATCH_MAGIC and attributes & TRANSACTIONAL_OR_CONTROL:
+        if data[position + MAGIC_POSITION] == RECORD_BATCH_MAGIC and attributes & TRANSACTIONAL_OR_CONTROL:
             yield segment.entry(number)
         segment.forget_behind(position)
     segment.forget()

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from seglog_format.codec.checksum import crc32c
 from seglog_format.errors import FormatError
 from seglog_format.model import CODEC_MASK, ENTRY_PREFIX_SIZE, CompressionCodec
-from seglog_format.schema.record_batch import (
+from seglog_format.schema.fixed_fields import (
     ATTRIBUTES_POSITION,
-    FIELDS,
+    BATCH_FIELDS,
     RECORD_BATCH_HEADER,
     RECORD_BATCH_HEADER_SIZE,
+    RECORD_BATCH_MAGIC,
 )
 
 if TYPE_CHECKING:
@@ -23,9 +24,8 @@ if TYPE_CHECKING:
 RIGHT, RIGHT_AND_ZSTD = 1, 2
 """Marks of entries; 0 where nothing is known."""
 
-BATCH_MAGIC: Final = 2
 BATCH_LENGTH, MAGIC, CRC, ATTRIBUTES = (
-    list(FIELDS).index(name) for name in ("batch_length", "magic", "crc", "attributes")
+    list(BATCH_FIELDS).index(name) for name in ("batch_length", "magic", "crc", "attributes")
 )
 
 
@@ -106,7 +106,7 @@ def _mark_of_batch(data: memoryview, start: int, end: int) -> int:
     if end - start < RECORD_BATCH_HEADER_SIZE or end > len(data):
         return 0
     header = RECORD_BATCH_HEADER.unpack_from(data, start)
-    if header[MAGIC] != BATCH_MAGIC or header[BATCH_LENGTH] != end - start - ENTRY_PREFIX_SIZE:
+    if header[MAGIC] != RECORD_BATCH_MAGIC or header[BATCH_LENGTH] != end - start - ENTRY_PREFIX_SIZE:
         return 0
     is_right = crc32c(data[start + ATTRIBUTES_POSITION : end]) == header[CRC]
     return _mark(header[ATTRIBUTES] & CODEC_MASK) if is_right else 0

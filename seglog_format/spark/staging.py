@@ -14,7 +14,7 @@ from seglog_format.codec.compress import compress
 from seglog_format.codec.encode import codec_named
 from seglog_format.errors import UsageError
 from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX, NO_TIMESTAMP, Record, RecordBatchHeader
-from seglog_format.schema.record_batch import RECORD_BATCH_HEADER
+from seglog_format.schema.fixed_fields import RECORD_BATCH_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

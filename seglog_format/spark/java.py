@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import shutil
-import stat
-import tempfile
 from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 from seglog_format.errors import UsageError
+from seglog_format.spark.launchers import written
 
 LOGGER: Final = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ for argument do
   shift
   [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
 done
-exec "{java}" "$@"
+exec {java} "$@"
 """
 
 
@@ -60,14 +60,4 @@ def provide_java() -> str:
 
 def launcher_home(home: Path) -> Path:
     """A directory with ``bin/java`` that starts another Java without the module it lacks."""
-    made = Path(tempfile.gettempdir()) / f"seglog-java-{os.getuid() if hasattr(os, 'getuid') else 'user'}-{home.name}"
-    launcher = made / "bin" / "java"
-    launcher.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if made.stat().st_uid != os.getuid():
-        msg = f"{made} belongs to somebody else: remove it, or set TMPDIR"
-        raise UsageError(msg)
-    new = launcher.with_name(f"java.{os.getpid()}")
-    new.write_text(LAUNCHER.format(java=home / "bin" / "java"), encoding="utf-8")
-    new.chmod(stat.S_IRWXU)
-    new.replace(launcher)  # at once: another process may be starting it
-    return made
+    return written("java", "bin/java", LAUNCHER.format(java=shlex.quote(str(home / "bin" / "java")))).parent.parent

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.spark.java import provide_java
+from seglog_format.spark.python import worker_python
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,8 @@ def session(
         UsageError: there is no Java, and no package that brings one.
     """
     provide_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else whatever python3 is first on the path
+    if "PYSPARK_PYTHON" not in os.environ:  # else Spark takes whatever python3 is first on the path
+        os.environ["PYSPARK_PYTHON"] = worker_python(master)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession  # noqa: PLC0415 - reads what was just set
 

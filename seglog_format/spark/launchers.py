@@ -1,0 +1,40 @@
+"""Small programs that start others: written for this user, because Spark takes only the path of a program."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+
+from seglog_format.errors import UsageError
+
+
+def written(directory: str, name: str, text: str) -> Path:
+    """Write a launcher where this user has temporary files.
+
+    Args:
+        directory: what its own directory is called after; another text or another user has another one.
+        name: path of the program below that.
+        text: of the program.
+
+    Returns:
+        Its path.
+
+    Raises:
+        UsageError: somebody else has a directory of that name.
+    """
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    digest = sha256(text.encode()).hexdigest()[:12]
+    made = Path(tempfile.gettempdir()) / f"seglog-{directory}-{user}-{digest}"
+    launcher = made / name
+    launcher.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if user not in {"user", made.stat().st_uid}:
+        msg = f"{made} belongs to somebody else: remove it, or set TMPDIR"
+        raise UsageError(msg)
+    new = launcher.with_name(f"{launcher.name}.{os.getpid()}")
+    new.write_text(text, encoding="utf-8")
+    new.chmod(stat.S_IRWXU)
+    new.replace(launcher)  # at once: another process may be starting it
+    return launcher

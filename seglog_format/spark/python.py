@@ -1,0 +1,54 @@
+"""The Python that Spark's workers run on: this one, with Spark as it is installed for it.
+
+Spark has its workers import it from an archive that it puts before everything else. Nothing in an archive stays
+compiled, so each of the four or more programs that a first query starts compiles Spark's sources for itself: seconds of
+processor time. Where the same Spark is installed for the Python of the workers, it is taken from there.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import sysconfig
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from seglog_format.spark.launchers import written
+
+LAUNCHER: Final = """\
+#!/bin/sh
+# Python without the archives of Spark that stand before the Spark which is installed for it.
+kept=
+set -f
+IFS=:
+for each in $PYTHONPATH; do
+  case $each in {spark}/*) ;; *) kept=$kept${{kept:+:}}$each ;; esac
+done
+export PYTHONPATH="$kept"
+exec {python} "$@"
+"""
+
+
+def worker_python(master: str) -> str:
+    """The program for Spark's Python workers.
+
+    Args:
+        master: where Spark runs; other machines have no launcher of ours.
+    """
+    spark = installed_spark()
+    if spark is None or not master.startswith("local") or os.name != "posix":
+        return sys.executable
+    text = LAUNCHER.format(spark=shlex.quote(str(spark)), python=shlex.quote(sys.executable))
+    launcher = written("python", "bin/python", text)
+    return str(launcher) if os.access(launcher, os.X_OK) else sys.executable
+
+
+def installed_spark() -> Path | None:
+    """The directory of the package pyspark; None where this Python would find another one, or none, by itself."""
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        return None
+    home = Path(found.origin).parent
+    return home if home.parent in map(Path, (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))) else None

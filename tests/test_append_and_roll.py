@@ -32,7 +32,8 @@ from seglog_format.codec.decode import decode_batch
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.leader_epochs import LeaderEpochs
 from seglog_format.lifecycle.roll import ActiveState, Incoming, jitter_ms, new_base_offset, roll_reason
-from seglog_format.model import INT32_MAX, EpochStart, TimestampType
+from seglog_format.model import INT32_MAX, TimestampType
+from seglog_format.small_model import EpochStart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,10 +21,10 @@ from seglog_format.codec.checkpoints import (
 from seglog_format.codec.quick_checkpoints import quick_offsets
 from seglog_format.errors import CorruptIndexError, FormatError, Location, UnsupportedVersionError
 from seglog_format.lifecycle.recovery import plan_for_directory
-from seglog_format.model import LeaderEpochCheckpoint, OffsetCheckpoint, PartitionMetadata
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS, parse_decimal
 from seglog_format.schema import checkpoints as schema
 from seglog_format.schema.fields import layout
+from seglog_format.small_model import LeaderEpochCheckpoint, OffsetCheckpoint, PartitionMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable

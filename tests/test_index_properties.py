@@ -17,7 +17,8 @@ from seglog_format.log.index_rules import (
     transaction_index_violations,
 )
 from seglog_format.log.log_outline import LogOutline, LogRow
-from seglog_format.model import AbortedTxn, OffsetPosition, ProducerStateEntry, TimestampOffset
+from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
+from seglog_format.small_model import ProducerStateEntry
 
 BASE = 1000
 

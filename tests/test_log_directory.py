@@ -15,9 +15,9 @@ from seglog_format.checks import verify
 from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
 from seglog_format.errors import FormatError, Location, UnsupportedVersionError, UsageError
 from seglog_format.log.listing import is_log_directory, list_log_directory
-from seglog_format.model import CleanShutdown, MetaProperties, QuorumState
 from seglog_format.names import FileKind
 from seglog_format.schema.text import properties
+from seglog_format.small_model import CleanShutdown, MetaProperties, QuorumState
 
 if TYPE_CHECKING:
     from collections.abc import Callable

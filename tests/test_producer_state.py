@@ -17,7 +17,8 @@ from seglog_format.lifecycle.files import LOCAL_FILES
 from seglog_format.lifecycle.load import LogLoader
 from seglog_format.lifecycle.producer import Producer, ProducerBatch, producer_from
 from seglog_format.lifecycle.producer_state import EndMarker, ProducerStates, end_marker_of
-from seglog_format.model import INT32_MAX, ControlRecordType, ProducerStateEntry, RecordBatchHeader
+from seglog_format.model import INT32_MAX, ControlRecordType, RecordBatchHeader
+from seglog_format.small_model import ProducerStateEntry
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from seglog_format.model import Frame, ProducerStateEntry
+    from seglog_format.model import Frame
+    from seglog_format.small_model import ProducerStateEntry
 
 GENERATIONS = {
     "0.8.2.2": "0.8",

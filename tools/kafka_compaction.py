@@ -29,8 +29,9 @@ from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.environment import Environment
 from seglog_format.lifecycle.writer import PartitionWriter
 from seglog_format.log.partition import open_partition
-from seglog_format.model import CheckpointedOffset, Record, RecordBatchHeader
+from seglog_format.model import Record, RecordBatchHeader
 from seglog_format.names import FileKind
+from seglog_format.small_model import CheckpointedOffset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -22,8 +22,8 @@ from seglog_format.lifecycle.config import BrokerGeneration
 from seglog_format.lifecycle.generate import GeneratedPartition, generate
 from seglog_format.lifecycle.recipe_random import random_recipe
 from seglog_format.lifecycle.recovery_apply import RecoveryOptions, recover_partition
-from seglog_format.model import CheckpointedOffset
 from seglog_format.names import FileKind
+from seglog_format.small_model import CheckpointedOffset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -22,12 +22,13 @@ from seglog_format.lifecycle.producer_state import EndMarker, Origin, ProducerSt
 from seglog_format.lifecycle.segment_files import encode_transaction_index, side_files_of
 from seglog_format.lifecycle.segment_scan import SegmentScan, scan_segment
 from seglog_format.log.transactions import Transactions
-from seglog_format.model import NO_PRODUCER_ID, ProducerStateEntry, RecordBatchHeader
+from seglog_format.model import NO_PRODUCER_ID, RecordBatchHeader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from seglog_format.model import AbortedTxn, BatchHeader, Frame
+    from seglog_format.small_model import ProducerStateEntry
 
 ABOUT: Final = "damaged segments: our recovery scans against LogSegment.recover"
 NEWEST: Final = "4.1"

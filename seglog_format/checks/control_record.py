@@ -8,12 +8,13 @@ from seglog_format.checks.finding import Finding, Problem, checks
 from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.decode import field
 from seglog_format.errors import FormatError
-from seglog_format.model import NO_SEQUENCE, ControlRecord, ControlRecordType
+from seglog_format.model import NO_SEQUENCE, ControlRecordType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.checks.subjects import Batch
+    from seglog_format.small_model import ControlRecord
 
 END_MARKERS = {ControlRecordType.ABORT, ControlRecordType.COMMIT}
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
-from seglog_format.cli.main import main
+from seglog_format.cli.collecting import without_collecting
+
+with without_collecting():
+    from seglog_format.cli.main import main
 
 __all__ = ["main"]

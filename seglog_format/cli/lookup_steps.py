@@ -6,7 +6,7 @@ reader. Tests hold the one against the other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seglog_format.cli.places import partition_directory_at, segment_files_at
@@ -52,7 +52,7 @@ def opened(path: Path) -> Partition:
     if path.is_dir():
         return open_partition(directory)
     files = segment_files_at(path)
-    listing = replace(list_partition(directory), segments=(files,), base_offsets=(files.base_offset,))
+    listing = list_partition(directory)._replace(segments=(files,), base_offsets=(files.base_offset,))
     return Partition(listing)
 
 

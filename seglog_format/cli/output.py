@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,18 +15,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
-"""Escapes everything outside ASCII: no byte of a file reaches a terminal as it is, and any encoding can print it."""
+
+@cache
+def _encode() -> Callable[[object], str]:
+    """What encodes: everything outside ASCII is escaped, so that no byte of a file reaches a terminal as it is."""
+    from json import JSONEncoder  # who prints none starts without it
+
+    return JSONEncoder(separators=(",", ":")).encode
 
 
 def write_json(value: dict[str, Any]) -> None:
     """One object on one line of standard output."""
-    sys.stdout.write(_ENCODER.encode(value) + "\n")
+    sys.stdout.write(_encode()(value) + "\n")
 
 
 def json_text(value: object) -> str:
     """The same object as text."""
-    return _ENCODER.encode(value)
+    return _encode()(value)
 
 
 def write_text(text: str) -> None:

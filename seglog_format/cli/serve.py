@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import sys
 from contextlib import ExitStack, contextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
+from seglog_format.cli.collecting import without_collecting
 from seglog_format.cli.options import PATH, json_option
 from seglog_format.cli.output import diagnose, write_json
 from seglog_format.cli.serve_status import StatusLine
@@ -104,7 +104,7 @@ def command(  # noqa: PLR0913 - options of a command
     """
     _warn_of_exposure(host)
     try:
-        with _without_collecting():
+        with without_collecting():
             from seglog_format.serve.catalog import CatalogOptions, open_catalog
             from seglog_format.serve.metrics import Metrics
             from seglog_format.serve.server import Server
@@ -134,7 +134,7 @@ def command(  # noqa: PLR0913 - options of a command
         options = CatalogOptions(
             trust_indexes=trust_indexes, is_raw=raw, end_of=None if writers is None else writers.end_of
         )
-        with _without_collecting():
+        with without_collecting():
             catalog = open_catalog(paths, on_finding=find, options=options)
         if writers is not None:
             writers.open(catalog.topics)
@@ -144,19 +144,6 @@ def command(  # noqa: PLR0913 - options of a command
         diagnose(f"listening on {_endpoint(server.address.host, server.address.port)}")
         show.until(told, partial(_figures, server), end_after)
     return 0
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Look for no garbage where hardly any is made; it would take a tenth of a start. What is there then stays."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.freeze()
-            gc.enable()
 
 
 def _figures(server: Server) -> tuple[int, int, int]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from seglog_format.codec.parse import parse
 from seglog_format.codec.protocol import decode_message, to_plain
 from seglog_format.errors import CorruptRecordError, Location
-from seglog_format.model import ControlRecord, ControlRecordType
+from seglog_format.model import ControlRecordType
 from seglog_format.schema.control_record import KRAFT_VALUES, ControlRecordKey, EndTransactionMarker
+from seglog_format.small_model import ControlRecord
 
 if TYPE_CHECKING:
     from seglog_format.schema.protocol import MessageDefinition

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checksum import crc32c
 from seglog_format.errors import CorruptIndexError, Location, TruncatedError, UnsupportedVersionError
-from seglog_format.model import ProducerStateEntry
 from seglog_format.schema.producer_snapshot import (
     CHECKED_POSITION,
     CRC_POSITION,
     PRODUCER_SNAPSHOT_HEADER,
     PRODUCER_STATE_ENTRY,
 )
+from seglog_format.small_model import ProducerStateEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

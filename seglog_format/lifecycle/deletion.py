@@ -30,8 +30,8 @@ from seglog_format.log.directory import LogDirectory
 from seglog_format.log.listing import LOG_DIRECTORY_KINDS, list_log_directory, list_partition
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
 from seglog_format.log.resolution import CLEANED, SWAP
-from seglog_format.model import CheckpointedOffset
 from seglog_format.names import FileKind, segment_file_name
+from seglog_format.small_model import CheckpointedOffset
 
 if TYPE_CHECKING:
     import os

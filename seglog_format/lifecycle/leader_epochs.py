@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglog_format.model import EpochStart
+from seglog_format.small_model import EpochStart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from seglog_format.lifecycle.volume import Volume
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.segment import LogSegment
-    from seglog_format.model import EpochStart
+    from seglog_format.small_model import EpochStart
 
 REBUILT: Final = "SEG-RCV-025"
 

@@ -11,8 +11,8 @@ from seglog_format.codec.properties import encode_clean_shutdown
 from seglog_format.errors import FormatError
 from seglog_format.lifecycle.directory_lock import DirectoryLock
 from seglog_format.lifecycle.files import replace_file, write_file
-from seglog_format.model import CheckpointedOffset, CleanShutdown
 from seglog_format.names import FileKind, parse_partition_directory
+from seglog_format.small_model import CheckpointedOffset, CleanShutdown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,8 +13,9 @@ from seglog_format.lifecycle.index_build import (
 )
 from seglog_format.lifecycle.index_settings import IndexSettings, is_indexable, recoverable_frames, row_of
 from seglog_format.lifecycle.open_transactions import end_marker_in
-from seglog_format.model import NO_PRODUCER_ID, EpochStart, RecordBatchHeader
+from seglog_format.model import NO_PRODUCER_ID, RecordBatchHeader
 from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
+from seglog_format.small_model import EpochStart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from seglog_format.lines.options import Line
     from seglog_format.lines.sources import Source
-    from seglog_format.model import AbortedTxn, ProducerStateEntry
+    from seglog_format.model import AbortedTxn
+    from seglog_format.small_model import ProducerStateEntry
 
 MAX_TEXT_SIZE: Final = 1 << 20
 """Bytes; a larger file of unknown kind is named, but not shown."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, walk
 from seglog_format.errors import CorruptRecordError, FormatError, Location
@@ -33,8 +32,7 @@ BASE_OFFSET, LAST_OFFSET_DELTA, MAX_TIMESTAMP = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetRange:
+class OffsetRange(NamedTuple):
     """The offsets that a segment can hold: from its base offset to just below the next segment's, both inclusive."""
 
     first: int

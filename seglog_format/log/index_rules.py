@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from seglog_format.log.log_outline import LogOutline
-    from seglog_format.model import AbortedTxn, OffsetPosition, ProducerStateEntry, TimestampOffset
+    from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
+    from seglog_format.small_model import ProducerStateEntry
 
 
 class Violation(NamedTuple):

@@ -13,9 +13,8 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, UsageError
@@ -45,8 +44,7 @@ LOG_DIRECTORY_KINDS: Final = frozenset(
 SEGMENT_ENDINGS: Final = tuple(kind.value for kind in NUMBERED_KINDS)
 
 
-@dataclass(frozen=True, slots=True)
-class NamedFile:
+class NamedFile(NamedTuple):
     """A file and what its name says."""
 
     path: Path
@@ -58,8 +56,7 @@ class NamedFile:
         return self.name.base_offset
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentFiles:
+class SegmentFiles(NamedTuple):
     """The files of one segment. Only the log is always there."""
 
     base_offset: int
@@ -70,16 +67,14 @@ class SegmentFiles:
     snapshot: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedEntry:
+class SkippedEntry(NamedTuple):
     """A directory entry that is not read: not a regular file, or a link that leads out of the directory."""
 
     name: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionListing:
+class PartitionListing(NamedTuple):
     """The files of a partition directory.
 
     Attributes:
@@ -120,16 +115,14 @@ class PartitionListing:
         return self.segments[place - 1] if place else None
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionEntry:
+class PartitionEntry(NamedTuple):
     """A partition directory of a log directory."""
 
     path: Path
     name: PartitionDirectoryName
 
 
-@dataclass(frozen=True, slots=True)
-class LogDirectoryListing:
+class LogDirectoryListing(NamedTuple):
     """What a log directory holds.
 
     Attributes:
@@ -327,6 +320,30 @@ def is_log_directory(path: str | os.PathLike[str]) -> bool:
         UsageError: the path is not a directory or cannot be read.
     """
     names, directories, _ = _scan(Path(path))
+    return _is_log_directory(names, directories)
+
+
+def _is_log_directory(names: list[str], directories: list[str]) -> bool:
     if not LOG_DIRECTORY_KINDS.isdisjoint(map(FIXED_NAMES.get, names)):
         return True
     return bool(directories) and not any(name.endswith(SEGMENT_ENDINGS) for name in names)
+
+
+def partitions_in_use(path: str | os.PathLike[str]) -> list[PartitionDirectoryName] | None:
+    """Partitions of a log directory that are not renamed, in order of name; None where it is no log directory.
+
+    Raises:
+        UsageError: the path is not a directory or cannot be read.
+    """
+    names, directories, _ = _scan(Path(path))
+    if not _is_log_directory(names, directories):
+        return None
+    return [found for found in map(_name_in_use, directories) if found is not None]
+
+
+def _name_in_use(name: str) -> PartitionDirectoryName | None:
+    try:
+        found = parse_partition_directory(name)
+    except FormatError:
+        return None
+    return None if found.state else found

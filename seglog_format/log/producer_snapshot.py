@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from seglog_format.model import ProducerStateEntry
+    from seglog_format.small_model import ProducerStateEntry
 
 
 @dataclass(frozen=True, slots=True)

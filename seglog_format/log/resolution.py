@@ -7,8 +7,8 @@ either takes the place of the files that it covers or is left out.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from seglog_format.errors import FormatError
 from seglog_format.names import NUMBERED_KINDS, FileKind, FileName, parse_file_name
@@ -22,8 +22,7 @@ SWAP: Final = ".swap"
 CLEANED: Final = ".cleaned"
 
 
-@dataclass(frozen=True, slots=True)
-class Resolution:
+class Resolution(NamedTuple):
     """Which of the files of a partition directory count (SEG-PDR-009, SEG-PDR-010).
 
     Attributes:

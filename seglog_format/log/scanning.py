@@ -6,10 +6,9 @@ reference answers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, TypedDict
 
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.log.entry_table import in_order
@@ -35,8 +34,7 @@ DEFAULT_COLUMNS: Final = ("offset", "timestamp", "key", "value")
 NEEDED: Final = "scanning needs numba, numpy and pyarrow: pip install 'seglog-format[fast]'"
 
 
-@dataclass(frozen=True, slots=True)
-class ScanOptions:
+class ScanOptions(NamedTuple):
     """How a scan delivers, see `Scannable.scan`; and the place of the first entry, where `place_of` has found it."""
 
     columns: Sequence[str] = DEFAULT_COLUMNS
@@ -73,8 +71,7 @@ def engine(name: str) -> Any:  # noqa: ANN401 - a module
         raise UsageError(NEEDED) from error
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedEntry:
+class JudgedEntry(NamedTuple):
     """An entry's header, what a reader gets of it, where it ends, and its last offset."""
 
     header: BatchHeader
@@ -83,8 +80,7 @@ class JudgedEntry:
     last_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentSource:
+class SegmentSource(NamedTuple):
     """A segment as the engine sees it.
 
     Attributes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from seglog_format.codec.index_entries import decode_transaction_index
 from seglog_format.errors import Location
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from seglog_format.model import AbortedTxn
 
 
-@dataclass(frozen=True, slots=True)
-class TxnIndexSearchResult:
+class TxnIndexSearchResult(NamedTuple):
     """What one segment's index knows about a range of offsets.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -50,7 +49,6 @@ LOOK_SECONDS: Final = 1.0
 """How often a log is looked at to which nobody in this process writes, while a client waits at its end."""
 
 
-@dataclass(slots=True)
 class FetchBudget:
     """What is left of one answer.
 
@@ -61,10 +59,13 @@ class FetchBudget:
         has_errors: something went wrong, which the client should hear at once.
     """
 
-    size: int
-    files: int = MAX_FILES
-    is_empty: bool = True
-    has_errors: bool = False
+    __slots__ = ("files", "has_errors", "is_empty", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.files = MAX_FILES
+        self.is_empty = True
+        self.has_errors = False
 
 
 class PartitionAnswer(NamedTuple):

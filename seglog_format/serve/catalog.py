@@ -7,29 +7,52 @@ and the code that reads it loaded, when somebody asks.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.errors import UsageError
-from seglog_format.log.listing import PartitionEntry, is_log_directory, list_log_directory
+from seglog_format.log.listing import partitions_in_use
 from seglog_format.log.partition import open_partition
 from seglog_format.names import parse_partition_directory
 from seglog_format.serve.fetched import Source
 from seglog_format.serve.served_partition import ServedPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
     from uuid import UUID
 
-    from seglog_format.model import EpochStart
+    from seglog_format.names import PartitionDirectoryName
     from seglog_format.serve.side_files import TopicIds
+    from seglog_format.small_model import EpochStart
 
 MAX_RESTING: Final = 64
 """So many partitions keep their files open; those that nobody has asked for longest close theirs."""
 
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+class Places(Mapping[int, "Path"]):
+    """Directories of partitions by number, put together when somebody asks: most are never asked for.
+
+    Args:
+        known: for each number, a directory, and the name of one in it; nothing for that directory itself.
+    """
+
+    def __init__(self, known: Mapping[int, tuple[Path, str]]) -> None:
+        self._known = known
+
+    def __getitem__(self, number: int) -> Path:
+        directory, name = self._known[number]
+        return directory / name
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
 
 
 class Topic(NamedTuple):
@@ -88,24 +111,28 @@ class Catalog:
         self._log_directories: list[Path] = []
         self._known_cluster_id: str | None = None
         self._known_topic_ids: TopicIds | None = None
-        found: dict[str, dict[int, Path]] = {}
+        found: dict[str, dict[int, tuple[Path, str]]] = {}
         for path in paths:
-            for entry in self._entries(path):
-                self._add(entry, found)
-        self.topics = {name: Topic(name, dict(sorted(numbers.items()))) for name, numbers in sorted(found.items())}
+            self._list(path, found)
+        self.topics = {
+            name: Topic(name, Places(dict(sorted(numbers.items())))) for name, numbers in sorted(found.items())
+        }
 
-    def _entries(self, path: Path) -> list[PartitionEntry]:
-        if not is_log_directory(path):
-            return [PartitionEntry(path, parse_partition_directory(path.absolute().name))]
+    def _list(self, path: Path, found: dict[str, dict[int, tuple[Path, str]]]) -> None:
+        listed = partitions_in_use(path)
+        if listed is None:
+            self._add(parse_partition_directory(path.absolute().name), (path, ""), found)
+            return
         self._log_directories.append(path)
-        return [entry for entry in list_log_directory(path).partitions if not entry.name.state]
+        for name in listed:
+            self._add(name, (path, str(name)), found)
 
-    def _add(self, entry: PartitionEntry, found: dict[str, dict[int, Path]]) -> None:
-        numbers, number = found.setdefault(entry.name.topic, {}), entry.name.partition
-        if number not in numbers:
-            numbers[number] = entry.path
-        elif numbers[number] != entry.path:
-            self._on_finding(f"{entry.path}: not served, {numbers[number]} is the same partition")
+    def _add(
+        self, name: PartitionDirectoryName, place: tuple[Path, str], found: dict[str, dict[int, tuple[Path, str]]]
+    ) -> None:
+        known = found.setdefault(name.topic, {}).setdefault(name.partition, place)
+        if known is not place and (path := place[0] / place[1]) != (other := known[0] / known[1]):
+            self._on_finding(f"{path}: not served, {other} is the same partition")
 
     def _source(self, topic: str, number: int, path: Path) -> Source:
         options = self._options

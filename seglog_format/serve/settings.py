@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 9092
@@ -12,8 +11,7 @@ MAX_PRODUCE_SIZE: Final = 32 * MEBI
 """Bytes of the largest request where producers may send records."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(NamedTuple):
     """Where to listen, how many threads, and what one client may take.
 
     Attributes:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from seglog_format.model import EpochStart
     from seglog_format.serve.catalog import Topic
+    from seglog_format.small_model import EpochStart
 
 NAMESPACE: Final = uuid.UUID("5f5b1a0e-8b1f-4f0e-9d8e-5e6c0d7a4b21")
 """Of the ids that topics get here when their directories name none: the same name, the same id."""

@@ -24,8 +24,8 @@ from seglog_format.lifecycle.index_build import IndexedRow, build_indexes, encod
 from seglog_format.log.file_bytes import read_whole
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition
-from seglog_format.model import EpochStart
 from seglog_format.names import FileKind, partition_directory_name, segment_file_name
+from seglog_format.small_model import EpochStart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

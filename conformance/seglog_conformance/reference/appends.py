@@ -13,7 +13,8 @@ from seglog_format.lifecycle.append import Assignment, Entry, as_follower, as_le
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.leader_epochs import LeaderEpochs
 from seglog_format.lifecycle.producer_state import Origin, ProducerStates, end_marker_of
-from seglog_format.model import EpochStart, RecordBatchHeader
+from seglog_format.model import RecordBatchHeader
+from seglog_format.small_model import EpochStart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

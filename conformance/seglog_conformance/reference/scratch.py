@@ -14,8 +14,8 @@ from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.files import LOCAL_FILES
 from seglog_format.lifecycle.recovery_apply import recover_partition
 from seglog_format.log.partition import open_partition
-from seglog_format.model import CheckpointedOffset
 from seglog_format.names import FileKind
+from seglog_format.small_model import CheckpointedOffset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -1,0 +1,130 @@
+"""What control records and small files mean: the part of the model that who only reads entries does without.
+
+As in `model`, nothing here reads bytes and nothing imports a third-party package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from seglog_format.model import ControlRecordType
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerStateEntry:
+    """One producer of a snapshot file; -1 where there is none."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp_ms: int
+    coordinator_epoch: int
+    current_txn_first_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRecord:
+    """A control record's key and value, decoded as far as its type is known.
+
+    Attributes:
+        version: of the key; versions above 0 are read as 0 (SEG-CTL-002).
+        type_id: as stored.
+        type: None where the number is not known (SEG-CTL-003).
+        fields: decoded value, camelCase names as in Kafka's message definitions; empty for an unknown type.
+    """
+
+    version: int
+    type_id: int
+    type: ControlRecordType | None
+    fields: dict[str, object]
+
+    @property
+    def label(self) -> str:
+        """``ABORT``, ``COMMIT``, ..., or ``UNKNOWN``."""
+        return self.type.name if self.type is not None else "UNKNOWN"
+
+
+class CheckpointedOffset(NamedTuple):
+    """A line of an offset checkpoint: what the file says about one partition."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCheckpoint:
+    """One of the offset checkpoints in a log directory's root; the file's name says what the offsets are."""
+
+    version: int
+    entries: tuple[CheckpointedOffset, ...]
+
+    @property
+    def by_partition(self) -> dict[tuple[str, int], int]:
+        """The offset of each topic and partition, the last one where there are several."""
+        return {(entry.topic, entry.partition): entry.offset for entry in self.entries}
+
+
+class EpochStart(NamedTuple):
+    """A line of a leader epoch checkpoint: the first offset that was written under an epoch."""
+
+    epoch: int
+    start_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderEpochCheckpoint:
+    """The leader epochs of a partition, in file order."""
+
+    version: int
+    entries: tuple[EpochStart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMetadata:
+    """Which topic a partition directory belongs to; the id is 22 characters of base64url."""
+
+    version: int
+    topic_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """Whose a log directory is.
+
+    Attributes:
+        version: 0 (ZooKeeper) or 1 (KRaft).
+        cluster_id: None where the file does not say.
+        node_id: `node.id`, or `broker.id` in version 0; None where the file does not say.
+        directory_id: of this log directory, since 3.7.
+        properties: every key and value in file order.
+    """
+
+    version: int
+    cluster_id: str | None
+    node_id: int | None
+    directory_id: str | None
+    properties: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CleanShutdown:
+    """What the clean-shutdown file holds since 3.7; an empty one, and what is not known, reads as version 0, -1."""
+
+    version: int = 0
+    broker_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumState:
+    """What a node of a KRaft quorum remembers about elections; -1 where the file does not say."""
+
+    data_version: int
+    leader_id: int
+    leader_epoch: int
+    voted_id: int
+    voter_ids: tuple[int, ...]

@@ -14,8 +14,6 @@ from seglog_format.spark.stores import is_address
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
-    from types import TracebackType
-    from typing import Self
 
     from seglog_format.spark.options import ReadOptions
 
@@ -23,22 +21,18 @@ AnyTask: TypeAlias = Task | DirectoryTask
 
 
 class Mirrors:
-    """What stands here for addresses, as long as a query is planned or a task is read. A context manager."""
+    """What stands here for addresses, as long as a query is planned or a task is read; see `mirrors_of`."""
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
+    def __init__(self, settings: Mapping[str, str], stack: ExitStack) -> None:
         """Start with none.
 
         Args:
             settings: of the file systems.
+            stack: what the mirrors go with.
         """
         self._settings = dict(settings)
-        self._stack = ExitStack()
+        self._stack = stack
         self._mirrors: list[Mirror] = []
-
-    @property
-    def fetched_size(self) -> int:
-        """Bytes that were read from stores so far."""
-        return sum(mirror.fetched_size for mirror in self._mirrors)
 
     def of(self, address: str, names: Iterable[str] | None = None) -> Path:
         """The directory that stands for an address; as `Mirror`."""
@@ -84,14 +78,6 @@ class Mirrors:
             text = mirror.in_words(text)
         return text
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._stack.close()
-
 
 def _standing_in(pieces: tuple[Piece, ...], directory: Path) -> tuple[Piece, ...]:
     return tuple(replace(piece, here=str(directory / piece.log.rpartition("/")[2])) for piece in pieces)
@@ -104,7 +90,8 @@ def mirrors_of(settings: Mapping[str, str]) -> Iterator[Mirrors]:
     Raises:
         UsageError: in place of any error of ours.
     """
-    with Mirrors(settings) as mirrors:
+    with ExitStack() as stack:
+        mirrors = Mirrors(settings, stack)
         try:
             yield mirrors
         except SeglogError as error:

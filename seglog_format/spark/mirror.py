@@ -74,7 +74,6 @@ class Mirror(Closing):
 
     Attributes:
         path: of the directory on this machine.
-        fetched_size: bytes that were read from the store so far.
     """
 
     def __init__(self, address: str, settings: Mapping[str, str], names: Iterable[str] | None = None) -> None:
@@ -91,7 +90,6 @@ class Mirror(Closing):
         self._store = Store(address, settings)
         self._room = tempfile.TemporaryDirectory(prefix="seglog-")
         self.path = Path(self._room.name).resolve() / PurePosixPath(self._store.address).name
-        self.fetched_size = 0
         self._files: dict[str, Mirrored] = {}
         self._filling = Lock()
         self.path.mkdir()
@@ -146,7 +144,6 @@ class Mirror(Closing):
                 for (position, size), data in zip(missing, pool.map(read, missing), strict=True):
                     write_at(target, data, position)
                     file.came(position, size)
-                    self.fetched_size += size
         except OSError as error:
             msg = f"seglog: {self._store.address}/{file.stored.path}: no room for it in {path.parent}: {error.strerror}"
             raise UsageError(msg) from error

@@ -22,7 +22,7 @@ from support import bundled
 from seglog_format.errors import UsageError
 from seglog_format.log.file_bytes import FILLERS, open_bytes
 from seglog_format.spark import mirror, stores
-from seglog_format.spark.elsewhere import Mirrors
+from seglog_format.spark.elsewhere import mirrors_of
 from seglog_format.spark.executing import ReadError
 from seglog_format.spark.filters import Narrowed
 from seglog_format.spark.mirror import BLOCK_SIZE, Mirror, Mirrored
@@ -188,6 +188,29 @@ def test_pieces_fetch_their_own_part(bucket: Bucket, large: Path, fetched: list[
     assert sum(fetched) < 2 * log
 
 
+class Counting:
+    """A file system that notes what it is asked for."""
+
+    def __init__(self, files: S3FileSystem) -> None:
+        self.files = files
+        self.asked: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        self.asked.append(name)
+        return getattr(self.files, name)
+
+
+def test_a_file_is_asked_for_once(bucket: Bucket) -> None:
+    bucket.write("once/orders-0/x", b"seglog")
+    store = Store(f"s3://{BUCKET}/once", bucket.settings)
+    counting = store._files = Counting(store._files)
+    assert store.file("orders-0/x") == StoredFile("orders-0/x", 6)
+    assert store.read("orders-0/x", 1, 3) + store.read("orders-0/x", 4, 2) == b"eglog"
+    assert counting.asked == ["open_input_file"]
+    with pytest.raises(UsageError, match=f"s3://{BUCKET}/once/orders-0/y"):
+        store.file("orders-0/y")
+
+
 class Bytes:
     """A store of one file, without a server."""
 
@@ -218,7 +241,7 @@ def test_what_is_looked_at_is_there_and_fetched_once(size: int, looks: list[tupl
         with Mirror(store.address, {}) as files, open_bytes(files.path / "a/file") as source:
             for start, end in looks:
                 assert source.part(start, end)[start:end] == data[start:end]
-            assert files.fetched_size == sum(store.read_sizes) <= size
+            assert sum(store.read_sizes) <= size
             assert max(store.read_sizes, default=0) <= 3 * 64
             assert source.data == data
     assert not FILLERS
@@ -272,7 +295,7 @@ def test_nothing_there(bucket: Bucket) -> None:
 def test_a_file_that_became_shorter(bucket: Bucket, tmp_path: Path) -> None:
     partition(tmp_path / "orders-0", 20)
     there = bucket.put(tmp_path, "shorter")
-    with Mirrors(bucket.settings) as mirrors:
+    with mirrors_of(bucket.settings) as mirrors:
         path = mirrors.of(there) / "orders-0" / f"{0:020}.log"
         bucket.write(f"shorter/orders-0/{0:020}.log", b"x")
         with pytest.raises(UsageError, match="became shorter"), open_bytes(path) as source:

@@ -12,7 +12,7 @@ from fuzz_judging import ARENA, LIMIT, LOG, SMALL_LIMIT, DifferenceError, hold
 from seglog_format.codec.compression import decompress
 from seglog_format.columnar import plan as names
 from seglog_format.columnar.copying import SLACK
-from seglog_format.columnar.expand import Expander, zstd_bound
+from seglog_format.columnar.expand import LISTED_FIELDS, Expander, list_stored
 from seglog_format.columnar.sections import expand_ahead, no_sections
 from seglog_format.errors import FormatError, Location
 from seglog_format.model import CompressionCodec
@@ -111,18 +111,17 @@ def libraries(data: bytes, option: int) -> str:
     codec = CompressionCodec.GZIP if option & 1 else CompressionCodec.ZSTD
     limit = SMALL_LIMIT if option & 2 else LIMIT
     log = LOG.holding(batch_around(data, codec))
-    found = Expander(log, limit).content(0)
+    _, found = next(Expander(memoryview(log), limit).contents(0), (0, None))
     try:
         wanted = decompress(codec, data, magic=2, at=Location("p", 0), limit=limit)
     except FormatError:
         wanted = None
     if found is not None:
         hold(f"content of {codec.label}", found, wanted)
-    bound = -1
-    if codec is CompressionCodec.ZSTD:
-        array = np.frombuffer(log, np.uint8)
-        array.flags.writeable = False
-        bound = zstd_bound(array, 61, len(array))
-        if wanted is not None and 0 <= bound < len(wanted):
-            hold("most that a zstd frame can hold", bound, len(wanted))
+    array, listed = np.frombuffer(log, np.uint8), np.full(LISTED_FIELDS, -1)
+    array.flags.writeable = False
+    list_stored(array, 0, limit, listed)
+    bound = int(listed[-1])
+    if wanted is not None and 0 <= bound < len(wanted):
+        hold("most that an entry can hold", bound, len(wanted))
     return f"{bound} {hashlib.sha256(repr(found).encode()).hexdigest()[:16]}"

@@ -137,8 +137,8 @@ def _ascending(data: memoryview) -> Iterator[memoryview]:
 
 
 def _records(stream: Stream) -> Iterator[Json]:
-    run = engine("run")
-    request = run.Request(
+    told = engine("request")
+    request = told.Request(
         shape=engine("schema").Shape(COLUMNS, "binary"),
         from_offset=INT64_MIN,
         to_offset=INT64_MAX,
@@ -149,7 +149,7 @@ def _records(stream: Stream) -> Iterator[Json]:
         aborted=engine("transactions").aborted_numbers(()),
         on_corrupt=None,
     )
-    for batch in engine("scan").scan([(stream, run.Start(0, -1, INT64_MIN))], request):
+    for batch in engine("scan").scan([(stream, told.Start(0, -1, INT64_MIN))], request):
         columns = (_plain(batch.column(name)) for name in COLUMNS)
         for row in zip(*columns, strict=True):
             yield _record(*row)

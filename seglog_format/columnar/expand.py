@@ -3,40 +3,31 @@
 from __future__ import annotations
 
 from importlib import import_module
-from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import zstandard
 from numba import int64
 
 from seglog_format.columnar.arrays import readable
-from seglog_format.columnar.compiled import kernel
-from seglog_format.columnar.layout import (
-    BATCH_ATTRIBUTES,
-    BATCH_HEADER_SIZE,
-    BATCH_MAGIC,
-    CODEC_MASK,
-    GZIP,
-    LENGTH_SIZE,
-    MAGIC,
-    MESSAGE_ATTRIBUTES,
-    MESSAGE_V0_HEADER_SIZE,
-    MESSAGE_V1_HEADER_SIZE,
-    PREFIX_SIZE,
-    SIZE,
-    ZSTD,
-)
+from seglog_format.columnar.compiled import inlined, kernel
+from seglog_format.columnar.entries import entry_size
+from seglog_format.columnar.layout import GZIP, LENGTH_SIZE, ZSTD
 from seglog_format.columnar.memory import load_le16, load_le32, load_u8, region
+from seglog_format.columnar.sections import stored_bytes
 
 if TYPE_CHECKING:
-    from seglog_format.columnar.arrays import Bytes
+    from collections.abc import Iterator
 
-GZIP_PREFIX: Final = bytes.fromhex("1f8b0800")
-"""Deflate, and no flags."""
+    from seglog_format.columnar.arrays import Bytes, Numbers, Region
+
+GZIP_START: Final = 0x00088B1F
+"""Magic, deflate, and no flags."""
 GZIP_SMALLEST: Final = 18
 GZIP_WINDOW: Final = 31
 
 ZSTD_MAGIC: Final = 0xFD2FB528
+ZSTD_SMALLEST: Final = 6
 SINGLE_SEGMENT: Final = 0x20
 RESERVED_OR_DICTIONARY: Final = 0x0B
 CHECKSUM: Final = 0x04
@@ -60,80 +51,97 @@ def _inflating() -> Any:
 
 INFLATING: Final = _inflating()
 
-NUMBER: Final = Struct(">i")
+AHEAD: Final = 16
+"""Entries that are listed at a time; mostly half as many are decompressed before they are read."""
+LISTED_FIELDS: Final = 5
+"""Of each: position, start and end of the compressed bytes, codec, and how many bytes they decode to at most."""
 
 
 class Expander:
-    """Decompresses what stands at a position, with one decoder for all of a thread's."""
+    """Decompresses entries, with one decoder for all of a thread's."""
 
     def __init__(self, data: memoryview, limit: int) -> None:
         self._data = data
         self._log = readable(data)
         self._limit = limit
         self._zstd = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
+        self._listed = np.zeros(AHEAD * LISTED_FIELDS, np.int64)
 
-    def content(self, position: int) -> bytes | None:
-        """The content of the gzip or zstd entry at a position; None where it is for the reference to say."""
-        start, end, codec = self._stored(position)
-        if codec == GZIP:
-            return _gunzipped(self._data[start:end], self._limit)
-        return self._unpacked(start, end) if codec == ZSTD else None
+    def contents(self, position: int) -> Iterator[tuple[int, bytes]]:
+        """Positions and contents of some gzip and zstd entries from a position on; the reference judges what is odd."""
+        count = list_stored(self._log, position, self._limit, self._listed)
+        for each in self._listed.reshape(-1, LISTED_FIELDS)[:count].tolist():
+            place, start, end, codec, bound = each
+            stored = self._data[start:end]
+            content = _gunzipped(stored, bound) if codec == GZIP else self._unpacked(stored, bound)
+            if content is None:
+                return
+            yield place, content
 
-    def end(self, position: int) -> int:
-        """Position after an entry whose size is right."""
-        (size,) = NUMBER.unpack_from(self._data, position + SIZE)
-        return position + PREFIX_SIZE + int(size)
-
-    def is_regular(self, position: int) -> bool:
-        """Whether a whole entry stands at a position; its other fields may be anything."""
-        left = len(self._data) - position
-        return left > BATCH_HEADER_SIZE and PREFIX_SIZE < self.end(position) - position <= left
-
-    def _stored(self, position: int) -> tuple[int, int, int]:
-        """Where the compressed bytes of an entry stand, and their codec; nowhere, as 0, where its fields do not fit."""
-        data, end = self._data, self.end(position)
-        if data[position + MAGIC] == BATCH_MAGIC:
-            return position + BATCH_HEADER_SIZE, end, data[position + BATCH_ATTRIBUTES + 1] & CODEC_MASK
-        codec = data[position + MESSAGE_ATTRIBUTES] & CODEC_MASK
-        key = position + (MESSAGE_V1_HEADER_SIZE if data[position + MAGIC] else MESSAGE_V0_HEADER_SIZE) + LENGTH_SIZE
-        value = key + LENGTH_SIZE + max(self._number(key - LENGTH_SIZE, end), 0)
-        size = self._number(value - LENGTH_SIZE, end)
-        return (value, value + size, codec) if 0 <= size <= end - value else (0, 0, 0)
-
-    def _number(self, position: int, end: int) -> int:
-        return int(NUMBER.unpack_from(self._data, position)[0]) if position + LENGTH_SIZE <= end else -1
-
-    def _unpacked(self, start: int, end: int) -> bytes | None:
+    def _unpacked(self, stored: memoryview, bound: int) -> bytes | None:
         """The content of a single zstd frame."""
-        bound = zstd_bound(self._log, start, end)
-        if not 0 <= bound <= self._limit:
-            return None
         try:
-            content: bytes = self._zstd.decompress(self._data[start:end], max_output_size=max(bound, 1))
+            content: bytes = self._zstd.decompress(stored, max_output_size=max(bound, 1))
         except zstandard.ZstdError:
             return None
         return content
 
 
-def _gunzipped(stored: memoryview, limit: int) -> bytes | None:
-    """The content of a single member without optional fields, its checksum verified by the library."""
-    if len(stored) < GZIP_SMALLEST or stored[:4] != GZIP_PREFIX:
-        return None
+def _gunzipped(stored: memoryview, size: int) -> bytes | None:
+    """The content of a single member of a stated size, its checksum verified by the library."""
     inflater = INFLATING.decompressobj(GZIP_WINDOW)
     try:
-        content: bytes = inflater.decompress(stored, limit + 1)
+        content: bytes = inflater.decompress(stored, size + 1)
     except (INFLATING.error, ValueError):
         return None
     is_whole = inflater.eof and not inflater.unused_data and not inflater.unconsumed_tail
-    size = int.from_bytes(stored[-4:], "little")
-    return content if is_whole and len(content) <= limit and size == len(content) else None
+    return content if is_whole and size == len(content) else None
 
 
 @kernel
-def zstd_bound(log: Bytes, start: int, end: int) -> int:
+def list_stored(log: Bytes, position: int, limit: int, listed: Numbers) -> int:
+    """List the entries from a position on that the libraries are to decompress.
+
+    Args:
+        log: bytes of the log.
+        position: of the first.
+        limit: bytes that one may decode to.
+        listed: takes the fields of each.
+
+    Returns:
+        How many there are before one that is odd or of another codec, or before there is no more room.
+    """
+    data, count = region(log), 0
+    while LISTED_FIELDS * (count + 1) <= len(listed) and position >= 0:
+        size = entry_size(data, position, len(log))
+        if size < 0:
+            break
+        start, end, codec, _ = stored_bytes(data, position, size)
+        bound = DECLINED
+        if start >= 0 and codec == GZIP:
+            bound = _gzip_size(data, start, end)
+        elif start >= 0 and codec == ZSTD:
+            bound = _zstd_bound(data, start, end)
+        if not 0 <= bound <= limit:
+            break
+        at = LISTED_FIELDS * count
+        listed[at], listed[at + 1], listed[at + 2], listed[at + 3], listed[at + 4] = position, start, end, codec, bound
+        position, count = position + size, count + 1
+    return count
+
+
+@inlined
+def _gzip_size(data: Region, start: int, end: int) -> int:
+    """How many bytes a gzip member without optional fields says that it holds; `DECLINED` for one that is odd."""
+    if end - start < GZIP_SMALLEST or load_le32(data, start) != GZIP_START:
+        return DECLINED
+    return load_le32(data, end - LENGTH_SIZE)
+
+
+@inlined
+def _zstd_bound(data: Region, start: int, end: int) -> int:
     """How many bytes a zstd frame can decode to at most; `DECLINED` for one that is odd, or is not all there is."""
-    data = region(log)
-    if start < 0 or end > len(log) or end - start < 6:
+    if end - start < ZSTD_SMALLEST:
         return DECLINED
     descriptor = load_u8(data, start + 4)
     if load_le32(data, start) != ZSTD_MAGIC or descriptor & (RESERVED_OR_DICTIONARY | SINGLE_SEGMENT):

@@ -11,8 +11,10 @@ import numpy as np
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes
 
-MAX_FREE: Final = 8
+MAX_FREE: Final = 16
 """Buffers kept for later; those that are handed out are not counted."""
+FIT: Final = 1.5
+"""How many times as large a buffer is used for less: one much larger is for those that need it."""
 
 
 class Pool:
@@ -31,8 +33,9 @@ class Pool:
                 array = self._free.popleft()
             except IndexError:  # another thread was quicker
                 break
-            if size <= len(array) <= max(4 * size, 2**16):
+            if size <= len(array) <= max(FIT * size, 2**16):
                 return self._lend(array)
+            self._free.append(array)
         return self._lend(np.empty(size, np.uint8))
 
     def _lend(self, array: Bytes) -> Bytes:

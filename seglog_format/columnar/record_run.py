@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seglog_format.columnar.pool import Pool
-    from seglog_format.columnar.run import Request, Source, Start
+    from seglog_format.columnar.request import Request, Source, Start
     from seglog_format.model import BatchHeader, Message, Record
 
 AT_A_TIME: Final = 512

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from copy import copy as copied
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -21,13 +21,13 @@ from seglog_format.columnar.sections import AHEAD_SIZE, expand_ahead, no_section
 from seglog_format.errors import FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
     from seglog_format.columnar.arrays import Bytes, Numbers
     from seglog_format.columnar.pool import Pool
-    from seglog_format.columnar.schema import Shape
+    from seglog_format.columnar.request import Request, Source, Start
     from seglog_format.model import BatchHeader, Message, Record
 
 ARENA_SIZE: Final = 8 * 2**20
@@ -35,91 +35,6 @@ ARENA_SIZE: Final = 8 * 2**20
 MAX_ARENA: Final = 2**30
 """An entry that decompresses to more is left to the reference; places in views are numbers of 32 bits."""
 HEADERS_FOR_ROW: Final = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """What the reference says of an entry.
-
-    Attributes:
-        header: of it.
-        records: what a reader gets of it.
-        end: position after it.
-        last_offset: of it.
-    """
-
-    header: BatchHeader
-    records: Sequence[Record | Message]
-    end: int
-    last_offset: int
-
-
-class Source(Protocol):
-    """One segment, and the reference's word about any entry of it. `log` provides it."""
-
-    @property
-    def data(self) -> memoryview:
-        """The bytes of the log."""
-
-    @property
-    def file(self) -> str:
-        """Name of the log."""
-
-    @property
-    def allowed_offsets(self) -> tuple[int, int]:
-        """Lowest and highest offset that the segment can hold."""
-
-    def judge(self, position: int, previous: int, floor: int) -> Judged | None:
-        """What stands at a position behind an entry that ended at some offset; None where the log ends.
-
-        Raises:
-            FormatError: an entry that is damaged or refused.
-        """
-
-    def end_of_damaged(self, position: int) -> int | None:
-        """Position after an entry that is damaged or refused; None where that cannot be known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a scan wants.
-
-    Attributes:
-        shape: columns and layout.
-        from_offset, to_offset: from the first inclusive to the second exclusive.
-        from_timestamp_ms, to_timestamp_ms: both inclusive.
-        batch_rows: rows of an Arrow batch at most, unless one entry alone has more.
-        limit: bytes that one entry may decompress to.
-        aborted: transactions to leave out, from `transactions.aborted_numbers`.
-        on_corrupt: told of each damaged entry, which is then left out; None: the first one ends the scan.
-    """
-
-    shape: Shape
-    from_offset: int
-    to_offset: int
-    from_timestamp_ms: int
-    to_timestamp_ms: int
-    batch_rows: int
-    limit: int
-    aborted: Numbers
-    on_corrupt: Callable[[FormatError], None] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """Where a run starts.
-
-    Attributes:
-        position: of the first entry.
-        previous: last offset of the entry before it.
-        floor: lowest offset not delivered yet.
-        end: position from which on no entry is read; None: up to the end of the log.
-    """
-
-    position: int
-    previous: int
-    floor: int
-    end: int | None = None
 
 
 class Run:
@@ -136,11 +51,12 @@ class Run:
         self._pool = pool
         self._end = start.end
         self._log = readable(source.data)
+        self._range = self._log if start.end is None else self._log[: start.end]
         self._state = np.zeros(names.STATE_SIZE, np.int64)
         self._state[[names.POSITION, names.PREVIOUS, names.FLOOR]] = start.position, start.previous, start.floor
         self._plan = self._fixed_plan()
         self._sections = no_sections()
-        self._expander = Expander(source.data, int(self._plan[names.LIMIT]))
+        self._expander = Expander(source.data[: start.end], int(self._plan[names.LIMIT]))
         self._kernel = read_batches
         self._arena: Bytes = np.empty(SLACK, np.uint8)
         self._arena_size = ARENA_SIZE
@@ -148,6 +64,7 @@ class Run:
         self._headers = HEADERS_FOR_ROW * request.batch_rows if "headers" in request.shape.columns else 0
         self._columns = self._kept_columns()
         self._block = self._fresh_block()
+        self._is_spent = self._is_delivered = False
         self.is_finished = False
         self.judged = 0
 
@@ -212,11 +129,12 @@ class Run:
                     return
 
     def _read(self) -> int:
+        if self._is_spent:
+            self._renew()
         request, block = self._request, self._block
-        log = self._log if self._end is None else self._log[: self._end]
         return int(
             self._kernel(
-                log,
+                self._range,
                 self._arena,
                 block.data,
                 block.header_data,
@@ -231,11 +149,19 @@ class Run:
         self._kernel = read_messages if self._kernel is read_batches else read_batches
 
     def _filled(self) -> Iterator[pa.RecordBatch]:
-        """What the block holds, and a new block."""
+        """What the block holds; what comes next needs another one."""
         if self._state[names.ROWS]:
+            self._is_delivered = True
             yield from self._of_block()
-            self._arena = self._pool.take(self._arena_size) if len(self._arena) > SLACK else self._arena
+        self._is_spent = True
+
+    def _renew(self) -> None:
+        """Take another block, and another arena where batches that were delivered refer to this one."""
+        is_used = len(self._arena) > SLACK
+        if is_used and (self._is_delivered or len(self._arena) < self._arena_size):
+            self._arena = self._pool.take(self._arena_size)
         self._block = self._fresh_block()
+        self._is_spent = self._is_delivered = False
 
     def _of_block(self) -> Iterator[Any]:
         """What is delivered of the block."""
@@ -262,9 +188,11 @@ class Run:
 
     def _expand(self) -> Iterator[pa.RecordBatch]:
         """Decompress the entry at the position and some after it; if that cannot be done, the reference judges it."""
-        if expand_ahead(self._log, self._arena, self._plan, self._state, self._sections) or not self._has_room(1):
-            yield from self._filled()
-            self._more_arena()
+        if expand_ahead(self._range, self._arena, self._plan, self._state, self._sections) or not self._has_room(1):
+            if self._state[names.ARENA_USED]:
+                yield from self._filled()
+            else:
+                self._more_arena()
         elif self._state[names.SECTIONS] == 0 and not (yield from self._expand_by_libraries()):
             yield from self._filled()
             yield from self._judge()
@@ -274,23 +202,25 @@ class Run:
 
     def _expand_by_libraries(self) -> Iterator[pa.RecordBatch] | Any:
         """Let libraries decompress the entry at the position and some after it; returns whether they could."""
-        position, used = int(self._state[names.POSITION]), int(self._state[names.ARENA_USED])
-        content = self._expander.content(position)
-        if content is not None and not self._has_room(len(content)):
-            yield from self._filled()
-            self._arena_size = max(self._arena_size, len(content) + SLACK)
-            self._more_arena()
-            used = 0
-        stop, count = used + AHEAD_SIZE, 0
-        while content is not None and len(content) <= len(self._arena) - SLACK - used:
-            self._arena[used : used + len(content)] = np.frombuffer(content, np.uint8)
-            self._sections[3 * count : 3 * count + 3] = position, used, used + len(content)
-            used, count, position = used + len(content), count + 1, self._expander.end(position)
-            if used >= stop or count == names.MAX_SECTIONS or not self._expander.is_regular(position):
+        used, sections = int(self._state[names.ARENA_USED]), array("q")
+        stop = used + AHEAD_SIZE
+        for position, content in self._expander.contents(int(self._state[names.POSITION])):
+            if not sections and not self._has_room(len(content)):
+                yield from self._filled()
+                self._arena_size = max(self._arena_size, len(content) + SLACK)
+                self._renew()
+                used, stop = 0, AHEAD_SIZE
+            end = used + len(content)
+            if end > len(self._arena) - SLACK:
                 break
-            content = self._expander.content(position)
-        self._state[names.SECTIONS], self._state[names.NEXT_SECTION] = count, 0
-        return count > 0
+            self._arena[used:end] = np.frombuffer(content, np.uint8)
+            sections.extend((position, used, end))
+            used = end
+            if used >= stop:
+                break
+        self._sections[: len(sections)] = sections
+        self._state[names.SECTIONS], self._state[names.NEXT_SECTION] = len(sections) // names.SECTION_FIELDS, 0
+        return bool(sections)
 
     def _judge(self) -> Iterator[pa.RecordBatch] | Any:
         """Ask the reference what stands at the position; returns whether that is the end."""

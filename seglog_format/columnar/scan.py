@@ -15,14 +15,15 @@ from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.pool import Pool
 from seglog_format.columnar.ranges import next_range
 from seglog_format.columnar.record_run import RecordRun
-from seglog_format.columnar.run import Run, Start
+from seglog_format.columnar.request import Start
+from seglog_format.columnar.run import Run
 from seglog_format.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
 
-    from seglog_format.columnar.run import Judged, Request, Source
+    from seglog_format.columnar.request import Judged, Request, Source
     from seglog_format.model import Message, Record
 
 RANGE_SIZE: Final = 2**22

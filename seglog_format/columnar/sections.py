@@ -80,7 +80,7 @@ def expand_ahead(log: Bytes, arena: Bytes, plan: Numbers, state: Numbers, sectio
         size = entry_size(data, position, len(log))
         if size < 0:
             break
-        start, end, codec, is_frame_old = _stored(data, position, size)
+        start, end, codec, is_frame_old = stored_bytes(data, position, size)
         room = min(len(arena) - SLACK - used, plan[LIMIT])
         if room < 0 or start < 0:
             misses_room = start >= 0
@@ -108,7 +108,7 @@ def expand_ahead(log: Bytes, arena: Bytes, plan: Numbers, state: Numbers, sectio
 
 
 @inlined
-def _stored(data: Region, position: int, size: int) -> tuple[int, int, int, bool]:
+def stored_bytes(data: Region, position: int, size: int) -> tuple[int, int, int, bool]:
     """Where the compressed bytes of an entry stand, their codec, and whether it is of magic 0; -1: nowhere."""
     magic = load_u8(data, position + MAGIC)
     if magic == BATCH_MAGIC:

@@ -165,7 +165,7 @@ def request_of(offsets: tuple[int, int], transactions: Transactions | None, opti
         msg = f"batch_rows and threads are 1 or more, not {options.batch_rows} and {options.threads}"
         raise UsageError(msg)
     earliest, latest = options.from_timestamp_ms, options.to_timestamp_ms
-    return engine("run").Request(
+    return engine("request").Request(
         shape=engine("schema").Shape(tuple(options.columns), options.layout),
         from_offset=offsets[0],
         to_offset=offsets[1],
@@ -200,7 +200,7 @@ def _part(
     if segment is None or segment.base_offset != base_offset or not 0 <= position <= end:
         msg = f"no segment has base offset {base_offset} and positions {position} to {end}"
         raise UsageError(msg)
-    start = engine("run").Start(position, base_offset - 1, offsets[0], end)
+    start = engine("request").Start(position, base_offset - 1, offsets[0], end)
     return SegmentSource(segment, offsets[1], transactions), start
 
 
@@ -236,7 +236,7 @@ def _start(reader: LogReader, offset: int, end: int, place: Place | None, *, has
 def _from(
     segments: Iterable[LogSegment], position: int, offsets: tuple[int, int], transactions: Transactions | None
 ) -> Iterator[tuple[SegmentSource, Any]]:
-    start = engine("run").Start
+    start = engine("request").Start
     for segment in segments:
         yield SegmentSource(segment, offsets[1], transactions), start(position, segment.base_offset - 1, offsets[0])
         position = 0

@@ -1,0 +1,99 @@
+"""What a run of entries is told: what is wanted, where to start, and whom to ask about what is odd."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from seglog_format.columnar.arrays import Numbers
+    from seglog_format.columnar.schema import Shape
+    from seglog_format.errors import FormatError
+    from seglog_format.model import BatchHeader, Message, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What the reference says of an entry.
+
+    Attributes:
+        header: of it.
+        records: what a reader gets of it.
+        end: position after it.
+        last_offset: of it.
+    """
+
+    header: BatchHeader
+    records: Sequence[Record | Message]
+    end: int
+    last_offset: int
+
+
+class Source(Protocol):
+    """One segment, and the reference's word about any entry of it. `log` provides it."""
+
+    @property
+    def data(self) -> memoryview:
+        """The bytes of the log."""
+
+    @property
+    def file(self) -> str:
+        """Name of the log."""
+
+    @property
+    def allowed_offsets(self) -> tuple[int, int]:
+        """Lowest and highest offset that the segment can hold."""
+
+    def judge(self, position: int, previous: int, floor: int) -> Judged | None:
+        """What stands at a position behind an entry that ended at some offset; None where the log ends.
+
+        Raises:
+            FormatError: an entry that is damaged or refused.
+        """
+
+    def end_of_damaged(self, position: int) -> int | None:
+        """Position after an entry that is damaged or refused; None where that cannot be known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a scan wants.
+
+    Attributes:
+        shape: columns and layout.
+        from_offset, to_offset: from the first inclusive to the second exclusive.
+        from_timestamp_ms, to_timestamp_ms: both inclusive.
+        batch_rows: rows of an Arrow batch at most, unless one entry alone has more.
+        limit: bytes that one entry may decompress to.
+        aborted: transactions to leave out, from `transactions.aborted_numbers`.
+        on_corrupt: told of each damaged entry, which is then left out; None: the first one ends the scan.
+    """
+
+    shape: Shape
+    from_offset: int
+    to_offset: int
+    from_timestamp_ms: int
+    to_timestamp_ms: int
+    batch_rows: int
+    limit: int
+    aborted: Numbers
+    on_corrupt: Callable[[FormatError], None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a run starts.
+
+    Attributes:
+        position: of the first entry.
+        previous: last offset of the entry before it.
+        floor: lowest offset not delivered yet.
+        end: position from which on no entry is read; None: up to the end of the log.
+    """
+
+    position: int
+    previous: int
+    floor: int
+    end: int | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglog_format.columnar.run import Judged
+from seglog_format.columnar.request import Judged
 from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.log.scanning import SegmentSource
 

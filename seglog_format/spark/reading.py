@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.columnar.pool import Pool
-from seglog_format.columnar.run import Request, Run, Start
+from seglog_format.columnar.request import Request, Start
+from seglog_format.columnar.run import Run
 from seglog_format.columnar.schema import Shape
 from seglog_format.columnar.transactions import aborted_numbers
 from seglog_format.errors import FormatError, UsageError

@@ -233,10 +233,12 @@ def big(spark: SparkSession, place: Path, size: int) -> dict[str, Any]:
     frame = spark.read.format("seglog").load(str(logs))
     between = f"timestamp >= timestamp_millis({minute}) and timestamp < timestamp_millis({minute + 60_000})"
     ending = spark.read.format("seglog").option("endingTimestamp", str(minute + 60_000)).load(str(logs))
+    in_order = spark.read.format("seglog").option("maxLateness", "0").load(str(logs))
     cases = {
         "one offset": (frame.where(f"offset = {count * 2 // 3}"), 1),
         "one minute": (ending.where(between), 60_000 // BIG_STEP_MS),
         "one minute, by filters alone": (frame.where(between), 60_000 // BIG_STEP_MS),
+        "one minute, by filters, records in order": (in_order.where(between), 60_000 // BIG_STEP_MS),
     }
     found: dict[str, Any] = {"bytes": total, "records": count}
     for name, (query, expected) in cases.items():

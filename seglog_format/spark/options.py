@@ -63,13 +63,14 @@ OPTIONS: Final = (
     "recreatedTopics",
     "logStartOffset",
     "timeIndex",
+    "maxLateness",
     "outputLimit",
 )
 """Every option of a batch read."""
 
 OF_STREAMS: Final = ("maxOffsetsPerTrigger", "maxBytesPerTrigger")
 """What only streams take."""
-NOT_OF_STREAMS: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
+NOT_OF_STREAMS: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp", "maxLateness")
 
 STORAGE: Final = "storage."
 """What options start with that are for the file system of an address: ``storage.region``, for example."""
@@ -79,6 +80,8 @@ OF_A_BROKER: Final = ("groupidprefix", "kafkaconsumer.polltimeoutms", "fetchoffs
 
 _SIZE = re.compile(r"(\d+)\s*([kmg]?)b?", re.IGNORECASE)
 _FACTORS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+_DURATION = re.compile(r"(\d+)\s*(|ms|s|m|h|d)", re.IGNORECASE)
+_MILLISECONDS: Final = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 T = TypeVar("T")
 
@@ -104,6 +107,7 @@ class ReadOptions:
         recreated: what to do where directories of one partition have several topic ids.
         log_start: whether what lies below the checkpointed log start offset is hidden.
         time_index: whether a time index may say that older records need not be looked at.
+        max_lateness_ms: by how much a record is older at most than any before it; None: that is not known.
         limit: bytes that decompressing one entry may produce at most.
         rows_per_trigger, size_per_trigger: what a step of a stream reads at most; None for all there is.
         storage: settings of the file systems of paths that are addresses, by name.
@@ -126,6 +130,7 @@ class ReadOptions:
     recreated: str = REFUSE
     log_start: str = HONOUR
     time_index: str = TIME_INDEX[0]
+    max_lateness_ms: int | None = None
     limit: int = DEFAULT_OUTPUT_LIMIT
     rows_per_trigger: int | None = None
     size_per_trigger: int | None = None
@@ -173,6 +178,7 @@ def parse_options(raw: Mapping[str, str], *, more: tuple[str, ...] = ()) -> Read
         "recreated": _chosen(given, "recreatedTopics", RECREATED),
         "log_start": _chosen(given, "logStartOffset", LOG_START),
         "time_index": _chosen(given, "timeIndex", TIME_INDEX),
+        "max_lateness_ms": parsed(given, "maxLateness", parse_duration),
         "limit": parsed(given, "outputLimit", parse_size),
         "rows_per_trigger": parsed(given, "maxOffsetsPerTrigger", parse_count),
         "size_per_trigger": parsed(given, "maxBytesPerTrigger", parse_size),
@@ -316,3 +322,12 @@ def parse_size(text: str) -> int:
         msg = "it is a number of bytes, such as 33554432 or 32m"
         raise ValueError(msg)
     return int(match[1]) * _FACTORS[match[2].lower()]
+
+
+def parse_duration(text: str) -> int:
+    """Milliseconds: a number from 0 on, with ``ms``, ``s``, ``m``, ``h`` or ``d`` behind it or nothing."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        msg = "it is a time, such as 500ms, 30s, 10m, 1h or 0"
+        raise ValueError(msg)
+    return int(match[1]) * _MILLISECONDS[match[2].lower()]

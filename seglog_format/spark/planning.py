@@ -6,6 +6,7 @@ No log is read for it, only names, sizes and indexes; so that ten thousand segme
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -130,6 +131,7 @@ def pieces_of(
     """One piece for each segment of a partition that may hold what is wanted."""
     first = max(bounds.start, narrowed.from_offset, partition.log_start_offset)
     end = min(INT64_MAX if bounds.end is None else bounds.end, narrowed.to_offset)
+    end = min(end, _too_young_from(partition, options, narrowed))
     last = partition.segments[-1] if partition.segments else None
     if options.time_index == IGNORE:
         narrowed = replace(narrowed, from_timestamp_ms=INT64_MIN)
@@ -154,6 +156,20 @@ def pieces_of(
             )
             pieces.append(_bounded(whole, segment, narrowed))
     return pieces
+
+
+def _too_young_from(partition: Partition, options: ReadOptions, narrowed: Narrowed) -> int:
+    """The offset from which on no record is old enough, if records come as late as the caller says and no later.
+
+    No header or index tells it: a later batch may always hold an older record. Where one stands that is younger than
+    wanted by more than the lateness, what follows is too young as well, however that record was found.
+    """
+    if options.max_lateness_ms is None or narrowed.to_timestamp_ms == INT64_MAX:
+        return INT64_MAX
+    found = None
+    with suppress(FormatError):  # damage is told of by the task that meets it, if the mode says so
+        found = partition.offset_for_timestamp(max(narrowed.to_timestamp_ms + options.max_lateness_ms + 1, 0))
+    return INT64_MAX if found is None else found.offset
 
 
 def _is_too_old(segment: LogSegment, narrowed: Narrowed) -> bool:

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from seglog_format.errors import UsageError
-from seglog_format.spark.options import OPTIONS, parse_options, parse_size
+from seglog_format.spark.options import OPTIONS, parse_duration, parse_options, parse_size
 
 
 def test_defaults_are_those_of_the_connector() -> None:
@@ -44,6 +44,7 @@ def test_several_paths_come_as_json() -> None:
         ("minPartitions", "0", "1 or more"),
         ("minPartitions", "many", "minPartitions"),
         ("splitBytes", "-1", "a number of bytes"),
+        ("maxLateness", "-1s", "such as 500ms"),
         ("startingOffsets", "soon", "startingOffsets"),
         ("startingOffsets", '["orders"]', "startingOffsets"),
         ("assign", "[1]", "assign"),
@@ -84,6 +85,13 @@ def test_a_timestamp_goes_before_offsets() -> None:
 @pytest.mark.parametrize(("text", "size"), [("1", 1), ("64k", 65536), ("32M", 2**25), ("1 gb", 2**30)])
 def test_sizes(text: str, size: int) -> None:
     assert parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    ("text", "duration"), [("0", 0), ("250", 250), ("30s", 30_000), ("10 M", 600_000), ("2d", 172_800_000)]
+)
+def test_durations(text: str, duration: int) -> None:
+    assert parse_duration(text) == duration
 
 
 def test_every_option_is_documented() -> None:

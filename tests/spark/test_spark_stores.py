@@ -174,6 +174,18 @@ def test_times_take_the_indexes_and_what_follows(bucket: Bucket, large: Path, fe
     assert sum(fetched) < log * (LARGE_COUNT - 3210) / LARGE_COUNT + 4 * BLOCK_SIZE
 
 
+def test_times_of_records_that_come_in_order_take_the_indexes_and_a_few_blocks(
+    bucket: Bucket, large: Path, fetched: list[int]
+) -> None:
+    there = bucket.put(large.parent, "in-order")
+    indexes = sum(path.stat().st_size for path in large.glob("*.*index"))
+    narrowed = Narrowed(from_timestamp_ms=START_MS + 1_210_000, to_timestamp_ms=START_MS + 1_211_000)
+    found = rows(read(there, narrowed=narrowed, maxLateness="0", **bucket.options))
+    assert [row["offset"] for row in found] == [1210, 1211]
+    log = (large / f"{0:020}.log").stat().st_size
+    assert sum(fetched) < indexes + 8 * BLOCK_SIZE < log / 4
+
+
 def test_planning_a_whole_read_fetches_no_log(bucket: Bucket, large: Path, fetched: list[int]) -> None:
     there = bucket.put(large.parent, "plan")
     assert [piece.log for piece in pieces(there, **bucket.options)] == [f"{there}/orders-0/{0:020}.log"]

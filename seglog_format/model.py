@@ -2,13 +2,24 @@
 
 The model keeps what a byte-exact re-encoding needs: raw attributes with unknown bits, deltas beside the absolute
 values they lead to, stored checksums. Nothing here reads bytes and nothing imports a third-party package.
+
+Records, and what holds them, stand in `record_model`, which is loaded when somebody takes one of them from here.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Final, TypeAlias
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from seglog_format.record_model import Message as Message  # noqa: PLC0414 - others take it from here
+    from seglog_format.record_model import Record as Record  # noqa: PLC0414 - others take it from here
+    from seglog_format.record_model import RecordBatch as RecordBatch  # noqa: PLC0414 - others take it from here
+    from seglog_format.record_model import RecordHeader as RecordHeader  # noqa: PLC0414 - others take it from here
+
+IN_RECORD_MODEL: Final = frozenset({"Message", "Record", "RecordBatch", "RecordHeader"})
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Bytes to read from; nothing keeps or changes them."""
@@ -65,78 +76,6 @@ class ControlRecordType(IntEnum):
     SNAPSHOT_FOOTER = 4
     KRAFT_VERSION = 5
     KRAFT_VOTERS = 6
-
-
-@dataclass(frozen=True, slots=True)
-class RecordHeader:
-    """One header of a record. Keys may repeat and may be empty; only the value can be null."""
-
-    key: bytes
-    value: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One record of a magic 2 batch.
-
-    Attributes:
-        offset: absolute logical offset.
-        timestamp_ms: milliseconds since 1970, or -1; the batch's maximum where the broker set the time.
-        key: bytes, empty bytes, or None for null.
-        value: the same; None is a tombstone in a compacted topic.
-        headers: in stored order.
-        sequence: producer sequence number, or -1.
-        attributes, timestamp_delta, offset_delta: as stored.
-        size_in_bytes: bytes that the record takes, its length field included; 0 where it was not read from bytes.
-    """
-
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[RecordHeader, ...] = ()
-    sequence: int = NO_SEQUENCE
-    attributes: int = 0
-    timestamp_delta: int = 0
-    offset_delta: int = 0
-    size_in_bytes: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One magic 0 or 1 message, taken out of its wrapper where it had one.
-
-    Attributes:
-        offset: absolute logical offset.
-        timestamp_ms: the wrapper's where the broker set the time, else its own; -1 below magic 1.
-        magic: of this message, which may differ from its wrapper's (SEG-MSG-017).
-        crc: as stored.
-        is_valid: size and checksum of this message agree.
-        attributes, stored_offset, stored_timestamp_ms: as stored.
-        size_in_bytes: bytes that the message takes, its 12-byte prefix included; 0 where it was not read from bytes.
-    """
-
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-    magic: int
-    crc: int
-    is_valid: bool
-    attributes: int = 0
-    stored_offset: int = 0
-    stored_timestamp_ms: int = NO_TIMESTAMP
-    size_in_bytes: int = 0
-
-    @property
-    def headers(self) -> tuple[RecordHeader, ...]:
-        """Messages have no headers."""
-        return ()
-
-    @property
-    def sequence(self) -> int:
-        """Messages have no producer."""
-        return NO_SEQUENCE
 
 
 def add_sequence(sequence: int, increment: int) -> int:
@@ -309,37 +248,6 @@ class Frame:
         return self.position + self.header.size_in_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class RecordBatch:
-    """A decoded entry of a log: a magic 2 batch, or an outermost magic 0 or 1 message with what it holds.
-
-    Attributes:
-        position: byte position in the file.
-        header: fixed fields as stored.
-        records: records or messages with absolute offsets, in stored order; may be empty (SEG-BAT-018).
-    """
-
-    position: int
-    header: BatchHeader
-    records: tuple[Record | Message, ...]
-
-    @property
-    def base_offset(self) -> int:
-        """The stored base offset; for a wrapper the offset of its first message."""
-        stored = self.header.base_offset
-        return self.records[0].offset if stored is None else stored
-
-    @property
-    def last_offset(self) -> int:
-        """Last offset that the entry stands for, whether or not that record still exists."""
-        return self.header.last_offset
-
-    @property
-    def next_offset(self) -> int:
-        """The first offset after this entry."""
-        return self.header.next_offset
-
-
 class TailKind(Enum):
     """What follows the last whole entry of a log."""
 
@@ -383,3 +291,11 @@ class AbortedTxn:
     first_offset: int
     last_offset: int
     last_stable_offset: int
+
+
+def __getattr__(name: str) -> object:
+    if name not in IN_RECORD_MODEL:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    value = globals()[name] = getattr(import_module("seglog_format.record_model"), name)
+    return value

@@ -62,7 +62,19 @@ def test_a_process_serves_until_it_is_told_to_end(directory: Path, number: signa
     assert sums(directory) == before
 
 
-UNNEEDED = ("numba", "numpy", "pyarrow", "rich", "cramjam", "zstandard", "lz4")
+UNNEEDED = (
+    "construct",
+    "numba",
+    "numpy",
+    "pyarrow",
+    "rich",
+    "cramjam",
+    "zstandard",
+    "lz4",
+    "json",
+    "hashlib",
+    "pickle",
+)
 """What a start has no use for; nor for what others bring along, nor for these of our own."""
 BROUGHT_ALONG = ("asyncio", "hypothesis", "logging", "ssl", "typing_extensions")
 LATER = (
@@ -72,18 +84,28 @@ LATER = (
     "serve.api_produce",
     "serve.writing",
     "columnar",
-    "schema.tracing",
+    "schema.fields",
+    "codec.quick",
+    "record_model",
+    "small_model",
 )
 
 
-def test_a_start_loads_no_more_than_a_fetch_needs(directory: Path) -> None:
+def test_a_start_and_a_fetch_load_no_more_than_they_need(directory: Path) -> None:
+    (directory / "log-start-offset-checkpoint").write_bytes(b"0\n1\nsegs 3 1\n")
     script = "import sys; from seglog_format.cli.main import run; run(sys.argv[1:]); print(*sys.modules)"
-    arguments = ["serve", "--port", "0", "--end-after", "0.01", str(directory)]
-    result = subprocess.run(
-        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=SECONDS, check=True
-    )
-    loaded = set(result.stdout.split())
-    assert "seglog_format.serve.server" in loaded
+    command = [sys.executable, "-c", script, "serve", "--port", "0", str(directory)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            said = next(line for line in process.stderr if "listening" in line)
+            with Client(int(said.rsplit(":", 1)[1])) as client:
+                assert client.fetch("segs", 1, number=3).log_start_offset == 1
+            process.send_signal(signal.SIGTERM)
+            loaded = set(process.communicate(timeout=SECONDS)[0].split())
+        finally:
+            process.kill()
+    assert "seglog_format.serve.api_fetch" in loaded
     assert not loaded & {*UNNEEDED, *BROUGHT_ALONG, *(f"seglog_format.{name}" for name in LATER)}
 
 

@@ -16,8 +16,6 @@ from seglog_format.model import (
     INT64_MAX,
     CompressionCodec,
     Frame,
-    Record,
-    RecordBatch,
     RecordBatchHeader,
     Tail,
 )
@@ -29,7 +27,7 @@ from seglog_format.schema.fixed_fields import (
 )
 
 if TYPE_CHECKING:
-    from seglog_format.model import Buffer, Message
+    from seglog_format.model import Buffer, Message, Record, RecordBatch
 
 MESSAGE_CRC_POSITION: Final = 12
 ANY_OFFSET: Final = 1 << 62
@@ -68,6 +66,8 @@ def decode_frame(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMI
     Raises:
         FormatError: the entry is damaged or refused.
     """
+    from seglog_format.model import RecordBatch  # noqa: PLC0415 - as above
+
     verify_checksum(frame, at)
     return RecordBatch(frame.position, frame.header, _decoded(frame, at, limit))
 

@@ -5,8 +5,7 @@ Whatever is irregular gives None, and is for the reference decoder to judge: err
 
 from __future__ import annotations
 
-from array import array
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
 from seglog_format.codec.decode import checksum_is_valid
@@ -25,9 +24,6 @@ from seglog_format.model import (
     add_sequence,
 )
 from seglog_format.schema.fixed_fields import RECORD_BATCH_HEADER_SIZE
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 INT32_BITS: Final = 32
 INT64_BITS: Final = 64
@@ -57,37 +53,12 @@ def quick_batch(frame: Frame, *, limit: int = DEFAULT_OUTPUT_LIMIT) -> RecordBat
     return RecordBatch(frame.position, frame.header, records) if reading.position == len(section) else None
 
 
-def quick_places(frame: Frame) -> Sequence[int] | None:
-    """Where each record of a batch starts in the batch; None where anything is irregular.
-
-    So it is for a batch that is compressed, or whose offsets are not all there: those are not looked up this way.
-
-    Args:
-        frame: any entry.
-    """
-    if frame.header.codec_id != CompressionCodec.NONE:
-        return None
-    found = _section(frame, 0)
-    if found is None:
-        return None
-    header, section = found
-    reading, places = _Reading(section, header), array("I")
-    try:
-        for number in range(reading.count):
-            places.append(RECORD_BATCH_HEADER_SIZE + reading.position)
-            if reading.record().offset_delta != number:
-                return None
-    except (_IrregularError, IndexError):
-        return None
-    return places if reading.position == len(section) else None
-
-
 def quick_record(data: bytes | memoryview, position: int, header: RecordBatchHeader) -> Record | None:
     """One record of a batch that was found to be regular.
 
     Args:
         data: bytes of the batch.
-        position: where `quick_places` has found the record.
+        position: where `place_of_record` has found the record.
         header: of the batch.
     """
     reading = _Reading(data, header, position)

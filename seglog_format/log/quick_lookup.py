@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import frame_at
-from seglog_format.codec.quick import place_of_record, quick_places, quick_record
+from seglog_format.codec.quick import place_of_record, quick_batch, quick_record
 from seglog_format.errors import FormatError, SeglogError
 from seglog_format.log.file_bytes import open_bytes
 from seglog_format.log.trusted_lookup import starts_at
@@ -15,28 +15,29 @@ from seglog_format.model import CompressionCodec, Frame, RecordBatchHeader
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from seglog_format.log.segment import LogSegment
-    from seglog_format.model import Record
+    from seglog_format.model import Message, Record
 
-QUICK_SIZE: Final = 2**16
-"""Bytes of a segment from which on it is read this way: less is left to the reference, which is as quick there."""
 MAX_STEPS: Final = 64
 """Entries that are passed over from where the index leads to: mostly none or one."""
-MAX_KNOWN: Final = 1024
-"""Batches of which the places of the records are kept."""
+MAX_KNOWN_SIZE: Final = 2**25
+"""Bytes of memory, about, in which batches are kept decoded."""
+OBJECT_SIZE: Final = 256
+"""Bytes of memory, about, that a record takes besides its own."""
 
-Known = tuple[RecordBatchHeader, "Sequence[int]"]
+Known = tuple[int, "tuple[Record | Message, ...]"]
+"""The base offset of a batch, and its records; none where it is for the reference to read."""
+NOTHING: Final[Known] = (0, ())
 
 
 class KnownRecords:
-    """Where the records of the batches stand that lookups have met: each was read whole once, and found regular."""
+    """The batches that lookups have met last: each was decoded once, and found regular."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], Known | None] = {}
+        self._known: dict[tuple[int, int], Known] = {}
+        self._size = 0
 
-    def find(self, segment: LogSegment, offset: int) -> Record | None:
+    def find(self, segment: LogSegment, offset: int) -> Record | Message | None:
         """The record at an offset; None where there is none, or where only the reference can tell.
 
         Args:
@@ -49,36 +50,38 @@ class KnownRecords:
             return None
         return None if position is None else self.find_at(segment, position, offset)
 
-    def find_at(self, segment: LogSegment, position: int, offset: int) -> Record | None:
+    def find_at(self, segment: LogSegment, position: int, offset: int) -> Record | Message | None:
         """The same where the position of the entry is known that holds the offset, if any does."""
-        known = self._known_batch(segment, position)
-        if known is None:
-            return None
-        header, places = known
-        delta = offset - header.base_offset
-        if not 0 <= delta < len(places) or header.is_control:
-            return None
-        found = quick_record(segment.data[position : position + header.size_in_bytes], places[delta], header)
-        return found if found is not None and found.offset == offset else None
-
-    def _known_batch(self, segment: LogSegment, position: int) -> Known | None:
         key = segment.base_offset, position
-        if key not in self._known:
-            if len(self._known) >= MAX_KNOWN:
-                del self._known[next(iter(self._known))]
-            self._known[key] = _read_whole(segment, position)
-        return self._known[key]
+        known = self._known.get(key)
+        if known is None:
+            known = self._keep(key, _decoded(segment, position))
+        base_offset, records = known
+        if 0 <= offset - base_offset < len(records) and (record := records[offset - base_offset]).offset == offset:
+            return record
+        return None
+
+    def _keep(self, key: tuple[int, int], known: Known) -> Known:
+        self._known[key] = known
+        self._size += _memory(known)
+        while self._size > MAX_KNOWN_SIZE:
+            self._size -= _memory(self._known.pop(next(iter(self._known))))
+        return known
 
 
-def _read_whole(segment: LogSegment, position: int) -> Known | None:
+def _memory(known: Known) -> int:
+    return OBJECT_SIZE + sum(OBJECT_SIZE + record.size_in_bytes for record in known[1])
+
+
+def _decoded(segment: LogSegment, position: int) -> Known:
     try:
         frame = segment.frame_at(position)
     except FormatError:
-        return None
-    if not isinstance(frame, Frame) or not isinstance(frame.header, RecordBatchHeader):
-        return None
-    places = quick_places(frame)
-    return None if places is None else (frame.header, places)
+        return NOTHING
+    batch = quick_batch(frame, limit=segment.limit) if isinstance(frame, Frame) else None
+    if batch is None or batch.header.is_control:
+        return NOTHING
+    return batch.base_offset, batch.records
 
 
 def record_at(segment: LogSegment, offset: int) -> Record | None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from seglog_format.codec.quick import quick_batch
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.log.quick_lookup import QUICK_SIZE, KnownRecords
 from seglog_format.model import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from seglog_format.log.quick_lookup import KnownRecords
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
     from seglog_format.model import Frame, Message, Record, RecordBatch
+
+QUICK_SIZE: Final = 2**16
+"""Bytes of a segment from which on it is read the quick way: less is left to the reference, which is as quick there."""
 
 Isolation: TypeAlias = Literal["read_uncommitted", "read_committed"]
 
@@ -66,7 +69,12 @@ class LogReader:
         self.trust_indexes = trust_indexes
         self._base_offsets = [segment.base_offset for segment in self.segments]
         self._last: tuple[LogSegment, RecordBatch] | None = None
-        self._known = KnownRecords()
+
+    @cached_property
+    def _known(self) -> KnownRecords:
+        from seglog_format.log.quick_lookup import KnownRecords  # noqa: PLC0415 - for who looks records up
+
+        return KnownRecords()
 
     def floor(self, offset: int) -> int | None:
         """Number of the segment with the greatest base offset that is not above an offset (SEG-LKP-001)."""
@@ -141,10 +149,12 @@ class LogReader:
 
     def _decoded(self, segment: LogSegment, frame: Frame) -> RecordBatch:
         """Decode an entry; one of a larger segment by the quick way, which leaves to the reference what is odd."""
+        from seglog_format.codec.quick import quick_batch  # noqa: PLC0415 - for who decodes
+
         batch = quick_batch(frame, limit=segment.limit) if segment.size >= QUICK_SIZE else None
         return segment.decode(frame) if batch is None else batch
 
-    def known_record(self, offset: int, place: tuple[int, int] | None) -> Record | None:
+    def known_record(self, offset: int, place: tuple[int, int] | None) -> Record | Message | None:
         """The record at an offset, where that can be told without the reference.
 
         Args:

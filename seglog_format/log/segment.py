@@ -18,13 +18,14 @@ from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.log.trusted_lookup import trusted_position
-from seglog_format.model import INT64_MAX, Frame, RecordBatch, Tail
+from seglog_format.model import INT64_MAX, Frame, Tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.open_segments import OpenSegments
+    from seglog_format.model import RecordBatch
 
 
 class LogSegment(Closing):

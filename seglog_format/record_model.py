@@ -1,0 +1,114 @@
+"""What the bytes of an entry hold, once they are decoded; `model` hands these on to whoever asks for them there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seglog_format.model import NO_SEQUENCE, NO_TIMESTAMP
+
+if TYPE_CHECKING:
+    from seglog_format.model import BatchHeader
+
+
+@dataclass(frozen=True, slots=True)
+class RecordHeader:
+    """One header of a record. Keys may repeat and may be empty; only the value can be null."""
+
+    key: bytes
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of a magic 2 batch.
+
+    Attributes:
+        offset: absolute logical offset.
+        timestamp_ms: milliseconds since 1970, or -1; the batch's maximum where the broker set the time.
+        key: bytes, empty bytes, or None for null.
+        value: the same; None is a tombstone in a compacted topic.
+        headers: in stored order.
+        sequence: producer sequence number, or -1.
+        attributes, timestamp_delta, offset_delta: as stored.
+        size_in_bytes: bytes that the record takes, its length field included; 0 where it was not read from bytes.
+    """
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[RecordHeader, ...] = ()
+    sequence: int = NO_SEQUENCE
+    attributes: int = 0
+    timestamp_delta: int = 0
+    offset_delta: int = 0
+    size_in_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One magic 0 or 1 message, taken out of its wrapper where it had one.
+
+    Attributes:
+        offset: absolute logical offset.
+        timestamp_ms: the wrapper's where the broker set the time, else its own; -1 below magic 1.
+        magic: of this message, which may differ from its wrapper's (SEG-MSG-017).
+        crc: as stored.
+        is_valid: size and checksum of this message agree.
+        attributes, stored_offset, stored_timestamp_ms: as stored.
+        size_in_bytes: bytes that the message takes, its 12-byte prefix included; 0 where it was not read from bytes.
+    """
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    magic: int
+    crc: int
+    is_valid: bool
+    attributes: int = 0
+    stored_offset: int = 0
+    stored_timestamp_ms: int = NO_TIMESTAMP
+    size_in_bytes: int = 0
+
+    @property
+    def headers(self) -> tuple[RecordHeader, ...]:
+        """Messages have no headers."""
+        return ()
+
+    @property
+    def sequence(self) -> int:
+        """Messages have no producer."""
+        return NO_SEQUENCE
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBatch:
+    """A decoded entry of a log: a magic 2 batch, or an outermost magic 0 or 1 message with what it holds.
+
+    Attributes:
+        position: byte position in the file.
+        header: fixed fields as stored.
+        records: records or messages with absolute offsets, in stored order; may be empty (SEG-BAT-018).
+    """
+
+    position: int
+    header: BatchHeader
+    records: tuple[Record | Message, ...]
+
+    @property
+    def base_offset(self) -> int:
+        """The stored base offset; for a wrapper the offset of its first message."""
+        stored = self.header.base_offset
+        return self.records[0].offset if stored is None else stored
+
+    @property
+    def last_offset(self) -> int:
+        """Last offset that the entry stands for, whether or not that record still exists."""
+        return self.header.last_offset
+
+    @property
+    def next_offset(self) -> int:
+        """The first offset after this entry."""
+        return self.header.next_offset

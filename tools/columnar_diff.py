@@ -25,7 +25,7 @@ from seglog_format.errors import FormatError
 from seglog_format.log.partition import open_partition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 
 MAX_DIFFERENCES = 20
@@ -35,11 +35,11 @@ PART = 100
 Outcome = tuple[list[Row], str]
 
 
-def outcome(rows: Iterable[Row]) -> Outcome:
-    """What is delivered, and the error that ends it."""
+def outcome(read: Callable[[], Iterable[Row]]) -> Outcome:
+    """What is delivered, and the error that ends it, or keeps it from starting."""
     found: list[Row] = []
     try:
-        found.extend(rows)
+        found.extend(read())
     except FormatError as error:
         return found, str(error)
     return found, ""
@@ -69,8 +69,8 @@ def compared(directory: Path, name: str) -> list[str]:
         return [
             f"{name}: {way | extra}"
             for way, extra in zip(ways, extras, strict=True)
-            if outcome(rows_of(partition.scan(COLUMNS, **way, **extra)))
-            != outcome(map(row_of, partition.records(**way)))
+            if outcome(lambda: rows_of(partition.scan(COLUMNS, **way, **extra)))  # noqa: B023 - called at once
+            != outcome(lambda: map(row_of, partition.records(**way)))  # noqa: B023
         ]
 
 

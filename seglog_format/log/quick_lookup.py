@@ -62,8 +62,10 @@ class KnownRecords:
         return None
 
     def _keep(self, key: tuple[int, int], known: Known) -> Known:
-        self._known[key] = known
-        self._size += _memory(known)
+        size = _memory(known)
+        if size <= MAX_KNOWN_SIZE:
+            self._known[key] = known
+            self._size += size
         while self._size > MAX_KNOWN_SIZE:
             self._size -= _memory(self._known.pop(next(iter(self._known))))
         return known

@@ -21,7 +21,7 @@ from seglog_format.codec.build import build_batch, build_message_entry, new_reco
 from seglog_format.codec.encode import encode_batch
 from seglog_format.columnar import objects, record_run
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.log import reading, volume
+from seglog_format.log import quick_lookup, reading, volume
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import open_partition
 from seglog_format.log.quick_lookup import record_at
@@ -115,7 +115,25 @@ def test_each_offset_looked_up(seed: int, tmp_path: Path) -> None:
         offsets = range(partition.log_start_offset, partition.log_end_offset)
         for offset in random.Random(seed).sample(offsets, min(20, len(offsets))):  # noqa: S311
             wanted = by_reference(other, 2, from_offset=offset)
-            assert outcome(partition, 2, from_offset=offset) == wanted
+            for _ in range(2):  # decoded, and known from then on
+                assert outcome(partition, 2, from_offset=offset) == wanted
+
+
+def test_lookups_keep_no_more_than_they_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches are forgotten in the order in which they were met, and one too large for all is never kept."""
+    monkeypatch.setattr(quick_lookup, "MAX_KNOWN_SIZE", 2 * 30 * (quick_lookup.OBJECT_SIZE + 200))
+    data = b"".join(
+        encode_batch(build_batch([new_record(b"v" * size)] * 30, base_offset=base))
+        for base, size in ((0, 100), (30, 100), (60, 100), (90, 100), (120, 100_000))
+    )
+    known = quick_lookup.KnownRecords()
+    with LogSegment(list_partition(segment_directory(tmp_path / "kept-0", data)).segments[0]) as segment:
+        for offset in (*range(0, 150, 7), *range(149, 0, -11)):
+            found = known.find(segment, offset)
+            assert found is not None
+            assert found.offset == offset
+            assert sum(1 for _, records in known._known.values() if records) <= 2
+            assert all(len(records[0].value or b"") == 100 for _, records in known._known.values() if records)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datasets import DataSet
     from works import Work
 
-LEAST_SECONDS: Final = 0.3
+LEAST_SECONDS: Final = 1.0
 """Short passes are repeated until a turn lasts about as long: on a machine whose speed wavers, the best pass of those
 that take longer would otherwise have been looked for longer."""
 MOST_PASSES: Final = 40

@@ -7,6 +7,8 @@ import time
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from threading import Event, Thread, current_thread
+from typing import TYPE_CHECKING
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -18,7 +20,7 @@ from seglog_format.codec.encode import encode_batch
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.writer import PartitionWriter
 from seglog_format.log.partition import open_partition
-from seglog_format.serve import api_fetch, verified_entries
+from seglog_format.serve import api_fetch, apis, verified_entries
 from seglog_format.serve.api_fetch import Answer, PartitionAnswer, TopicAnswer
 from seglog_format.serve.apis import APIS
 from seglog_format.serve.fetched import LogRange
@@ -26,6 +28,10 @@ from seglog_format.serve.request_queue import RequestQueue
 from seglog_format.serve.schemas import UnreadableRequestError, read_entity, request_type, write_entity
 from seglog_format.serve.touched_pages import LET_GO_SIZE
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SECONDS = 10
 MEBI = 1 << 20
 SEGMENT_SIZE, SEGMENTS = 16 * MEBI, 3
 
@@ -144,6 +150,70 @@ def test_a_full_queue_takes_nothing() -> None:
     assert queue.offer(job)
     queue.end(1)
     assert [queue.take() for _ in range(3)] == [job, job, None]
+
+
+def started(queue: RequestQueue, threads: int, took: Callable[[RequestQueue], None]) -> list[Thread]:
+    running = [Thread(target=took, args=(queue,), daemon=True) for _ in range(threads)]
+    for thread in running:
+        thread.start()
+    return running
+
+
+def test_every_job_is_taken_once_whoever_offers_and_whoever_takes() -> None:
+    queue, taken, count, threads = RequestQueue(10_000, 4), [], 2_000, 4
+
+    def take(queue: RequestQueue) -> None:
+        while (job := queue.take()) is not None:
+            taken.append(job)
+
+    def offer(queue: RequestQueue) -> None:
+        for _ in range(count):
+            queue.offer(partial(int, 0))
+            if not len(queue) % 7:
+                time.sleep(0)
+
+    takers = started(queue, threads, take)
+    for thread in started(queue, 3, offer):
+        thread.join()
+    queue.end(threads)
+    for thread in takers:
+        thread.join(SECONDS)
+        assert not thread.is_alive()
+    assert len(taken) == len({id(job) for job in taken}) == 3 * count
+
+
+def test_one_thread_takes_all_as_long_as_it_gets_on() -> None:
+    queue, by = RequestQueue(10, 3), []
+
+    def take(queue: RequestQueue) -> None:
+        while (job := queue.take()) is not None:
+            by.append(current_thread())
+            job()
+
+    takers = started(queue, 3, take)
+    time.sleep(0.05)
+    for number in range(50):
+        queue.offer(partial(int, 0))
+        while len(by) <= number:
+            time.sleep(0.001)
+    assert len(set(by)) == 1
+    queue.end(3)
+    for thread in takers:
+        thread.join(SECONDS)
+
+
+def test_a_request_that_takes_long_is_in_nobody_elses_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_end, real = Event(), apis._loaded("apis", "api_versions")
+    with serving(segs()) as served, served.client() as slow, served.client() as other:
+        monkeypatch.setattr(apis, "_loaded", lambda *_: lambda *call: may_end.wait(SECONDS) and real(*call))
+        slow.send(API_VERSIONS, 0)
+        time.sleep(0.05)
+        monkeypatch.undo()
+        before = time.monotonic()
+        assert other.ask(API_VERSIONS, 0).api_keys
+        assert time.monotonic() - before < SECONDS / 2
+        may_end.set()
+        assert slow.receive(API_VERSIONS, 0).api_keys
 
 
 def waiting(client: Client, seconds: float) -> None:

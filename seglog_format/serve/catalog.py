@@ -48,6 +48,9 @@ class Places(Mapping[int, "Path"]):
         directory, name = self._known[number]
         return directory / name
 
+    def __contains__(self, number: object) -> bool:
+        return number in self._known
+
     def __iter__(self) -> Iterator[int]:
         return iter(self._known)
 
@@ -170,13 +173,13 @@ class Catalog:
     def partition(self, topic: str, number: int) -> ServedPartition | None:
         """A partition to read from; None where there is none."""
         key, known = (topic, number), self.topics.get(topic)
-        path = None if known is None else known.partitions.get(number)
-        if path is None:
+        if known is None or number not in known.partitions:
             return None
         with self._lock:
             served = self._served.get(key)
             if served is None:
-                served = self._served[key] = ServedPartition(self._source(topic, number, path), self._on_finding)
+                source = self._source(topic, number, known.partitions[number])
+                served = self._served[key] = ServedPartition(source, self._on_finding)
             self._served.move_to_end(key)
             resting = self._longest_unused()
         if resting is not None:

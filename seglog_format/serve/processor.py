@@ -22,7 +22,7 @@ SWEEP_SECONDS: Final = 1.0
 """How often idle connections are looked for."""
 
 HELD_SECONDS: Final = 0.01
-"""How soon a request is offered again for which the queue had no room."""
+"""How soon a request is offered again for which the queue had no room, and what is done about one that waits there."""
 
 
 class Waiting:
@@ -121,9 +121,10 @@ class Processor:
             return
 
     def _run(self) -> None:
-        swept_at = time.monotonic()
+        swept_at = hurried_at = time.monotonic()
         while not self._is_stopped:
-            for key, events in self._selector.select(HELD_SECONDS if self._held else SWEEP_SECONDS):
+            is_waiting = bool(self._held or self._requests)
+            for key, events in self._selector.select(HELD_SECONDS if is_waiting else SWEEP_SECONDS):
                 if key.data is None:
                     self._hear()
                 else:
@@ -131,9 +132,13 @@ class Processor:
             self._take_arrived()
             self._take_answered()
             self._offer_held()
-            if time.monotonic() - swept_at >= SWEEP_SECONDS:
-                swept_at = time.monotonic()
-                self._sweep(swept_at)
+            now = time.monotonic()
+            if is_waiting and now - hurried_at >= HELD_SECONDS:
+                hurried_at = now
+                self._requests.hurry()
+            if now - swept_at >= SWEEP_SECONDS:
+                swept_at = now
+                self._sweep(now)
         self._close_everything()
 
     def _hear(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from queue import SimpleQueue
+from collections import deque
+from contextlib import suppress
+from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -16,32 +18,75 @@ if TYPE_CHECKING:
 class RequestQueue:
     """What waits for an I/O thread. For use by several threads at once.
 
-    Each request passes it, so it does without the locks of `queue.Queue`. Threads that offer at the same moment may
-    take the last place together: there can be as many jobs too many as there are such threads.
+    Only one thread at a time runs Python, so that a second one is of use only while the first has to wait. One thread
+    therefore takes all jobs as long as it gets on with them: the last that fell asleep is the first to be woken.
+    Others are woken by `wake_another` and `hurry`. Each request passes here, so there is no lock around it all: steps
+    stand in such an order that a job is seen by whoever puts it in, or by whoever is about to fall asleep.
+
+    Threads that offer at the same moment may take the last place together: there can be as many jobs too many as there
+    are such threads.
 
     Args:
         length: so many jobs may wait.
+        threads: so many take them.
     """
 
-    def __init__(self, length: int) -> None:
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+    def __init__(self, length: int, threads: int = 1) -> None:
+        self._jobs: deque[Job | None] = deque()
+        self._asleep: list[Lock] = []
         self._length = length
+        self._threads = threads
+        self._taken = self._seen = 0
 
     def __len__(self) -> int:
-        return self._jobs.qsize()
+        return len(self._jobs)
 
     def offer(self, job: Job) -> bool:
         """Put a job in; False where there is no room."""
-        if self._jobs.qsize() >= self._length:
+        if len(self._jobs) >= self._length:
             return False
-        self._jobs.put(job)
+        self._jobs.append(job)
+        if len(self._asleep) >= self._threads:
+            self.wake_another()
         return True
+
+    def wake_another(self) -> None:
+        """Have one more thread look for jobs, unless none is asleep."""
+        try:
+            bell = self._asleep.pop()
+        except IndexError:
+            return
+        bell.release()
+
+    def hurry(self) -> None:
+        """Do so if jobs wait and none was taken since the last call, which is for others to make now and then."""
+        if self._jobs and self._taken == self._seen:
+            self.wake_another()
+        self._seen = self._taken
 
     def take(self) -> Job | None:
         """The next job, as soon as there is one; None for a thread that has to end."""
-        return self._jobs.get()
+        while True:
+            try:
+                job = self._jobs.popleft()
+            except IndexError:
+                self._sleep()
+            else:
+                self._taken += 1
+                return job
+
+    def _sleep(self) -> None:
+        bell = Lock()
+        bell.acquire()
+        self._asleep.append(bell)
+        if not self._jobs:  # else it came before anybody could know that this thread is asleep
+            bell.acquire()
+            return
+        with suppress(ValueError):  # somebody has woken this thread just now
+            self._asleep.remove(bell)
 
     def end(self, threads: int) -> None:
         """Have so many threads end, each behind the jobs that were offered before."""
         for _ in range(threads):
-            self._jobs.put(None)
+            self._jobs.append(None)
+            self.wake_another()

@@ -75,7 +75,7 @@ class Server:
         self._coordinator: Coordinator | None = None
         self._making = Lock()
         self._services = Services(catalog, self._coordinate, self._delays, Arrivals(), self._submit, writers)
-        self._requests = RequestQueue(settings.queue_length)
+        self._requests = RequestQueue(settings.queue_length, settings.io_threads)
         self._processors = [
             Processor(number, self._requests, settings.idle_seconds, self._acceptor.connection_closed)
             for number in range(settings.processors)
@@ -153,7 +153,9 @@ class Server:
 
     def _submit(self, action: Callable[[], None]) -> None:
         """Have an I/O thread do something, as soon as there is room in the queue."""
-        if not self._requests.offer(action):
+        if self._requests.offer(action):
+            self._requests.wake_another()  # no processor may come by soon to see whether it is taken
+        else:
             self._delays.after(HELD_SECONDS, partial(self._submit, action))
 
     def _answer_requests(self) -> None:

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from seglog_format.errors import FormatError, Location, UsageError
 
@@ -88,8 +87,7 @@ FIXED_NAMES: Final = {
 _NUMBERED = {kind.value: kind for kind in NUMBERED_KINDS}
 
 
-@dataclass(frozen=True, slots=True)
-class FileName:
+class FileName(NamedTuple):
     """A file name that means something.
 
     Attributes:
@@ -124,8 +122,7 @@ class FileName:
         return not self.digits or (self.has_twenty_digits and self.has_ascii_digits)
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionDirectoryName:
+class PartitionDirectoryName(NamedTuple):
     """The name of a partition directory.
 
     Attributes:

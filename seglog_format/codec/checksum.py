@@ -6,16 +6,14 @@ compare them with a bit-by-bit statement of each polynomial.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import google_crc32c
 
-try:
-    from isal.isal_zlib import crc32 as _fast_crc32
-except ImportError:  # there is no wheel for every processor
-    from zlib import crc32 as _fast_crc32
-
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from seglog_format.model import Buffer
 
 CRC32_POLYNOMIAL: Final = 0x04C11DB7
@@ -35,7 +33,17 @@ def crc32(data: Buffer, start: int = 0) -> int:
         data: bytes.
         start: checksum of the bytes before these, when they come in pieces.
     """
-    return int(_fast_crc32(data, start))
+    return int(_fast_crc32()(data, start))
+
+
+@cache
+def _fast_crc32() -> Callable[[Buffer, int], int]:
+    """The quickest that there is; who meets no old message does not load it."""
+    try:
+        from isal.isal_zlib import crc32 as fast  # noqa: PLC0415
+    except ImportError:  # there is no wheel for every processor
+        from zlib import crc32 as fast  # noqa: PLC0415
+    return fast
 
 
 def crc32c(data: Buffer) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.columnar.compiled import helper, inlined
-from seglog_format.columnar.memory import copy_16, load_64, load_u8, store_8, store_64
+from seglog_format.columnar.memory import copy_16, copy_32, load_64, load_u8, store_8, store_64
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Region
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 SLACK: Final = 64
 WORD: Final = 8
 PAIR: Final = 16
+QUAD: Final = 32
 
 
 @inlined
@@ -56,3 +57,16 @@ def _repeat_near(target: Region, at: int, distance: int, size: int) -> None:
     while done < size:
         store_64(target, at + done, load_64(target, at + done - distance))
         done += WORD
+
+
+@inlined
+def copy_long(target: Region, at: int, source: Region, position: int, size: int) -> None:
+    """As `copy_run`, for what mostly is longer; up to 31 bytes after them are overwritten too."""
+    if position + size + QUAD > source[1]:
+        copy_run(target, at, source, position, size)
+        return
+    copy_32(target, at, source, position)
+    done = QUAD
+    while done < size:
+        copy_32(target, at + done, source, position + done)
+        done += QUAD

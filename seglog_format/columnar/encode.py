@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import compute
 
 from seglog_format.columnar import encode_records as names
 from seglog_format.columnar.arrays import readable
@@ -101,7 +102,6 @@ class _Columns:
 
     def _place_headers(self, table: pa.Table) -> None:
         if "headers" not in table.column_names:
-            self._place(names.HEADER_ENDS, np.zeros(self.rows + 1, np.int64))
             return
         pair = pa.struct([("key", pa.large_binary()), ("value", pa.large_binary())])
         column = _column(table, "headers", pa.large_list(pair))
@@ -141,11 +141,13 @@ def _timestamps(table: pa.Table) -> Numbers:
     if "timestamp" in table.column_names and pa.types.is_temporal(table.schema.field("timestamp").type):
         position, times = table.column_names.index("timestamp"), table.column("timestamp")
         table = table.set_column(position, "timestamp", times.cast(pa.timestamp("ms", times.type.tz)))
-    column = _column(table, "timestamp", pa.int64()).fill_null(-1)
-    timestamps: Numbers = column.to_numpy(zero_copy_only=False)
-    if len(timestamps) and (timestamps.min() < -1 or timestamps.max() > MAX_TIMESTAMP):
-        msg = f"timestamps from {timestamps.min()} to {timestamps.max()}: they are 0 to {MAX_TIMESTAMP}, or null"
+    column = _column(table, "timestamp", pa.int64())
+    ends = compute.min_max(column)
+    oldest, newest = ends["min"].as_py(), ends["max"].as_py()
+    if oldest is not None and (oldest < -1 or newest > MAX_TIMESTAMP):
+        msg = f"timestamps from {oldest} to {newest}: they are 0 to {MAX_TIMESTAMP}, or null"
         raise UsageError(msg)
+    timestamps: Numbers = (column.fill_null(-1) if column.null_count else column).to_numpy(zero_copy_only=False)
     return timestamps
 
 

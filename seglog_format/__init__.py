@@ -70,16 +70,8 @@ if TYPE_CHECKING:
     from seglog_format.log.partition import Partition, open_partition
     from seglog_format.log.reading import Fetch
     from seglog_format.log.segment import LogSegment
-    from seglog_format.model import (
-        AbortedTxn,
-        Message,
-        OffsetPosition,
-        Record,
-        RecordBatch,
-        RecordBatchHeader,
-        RecordHeader,
-        TimestampOffset,
-    )
+    from seglog_format.model import AbortedTxn, OffsetPosition, RecordBatchHeader, TimestampOffset
+    from seglog_format.record_model import Message, Record, RecordBatch, RecordHeader
     from seglog_format.requirements import Requirement, requirement
 
 __all__ = [
@@ -248,13 +240,15 @@ _NAMES: Final = {
     "log.segment": ("LogSegment",),
     "model": (
         "AbortedTxn",
-        "Message",
         "OffsetPosition",
+        "RecordBatchHeader",
+        "TimestampOffset",
+    ),
+    "record_model": (
+        "Message",
         "Record",
         "RecordBatch",
-        "RecordBatchHeader",
         "RecordHeader",
-        "TimestampOffset",
     ),
     "requirements": (
         "Requirement",

@@ -3,23 +3,14 @@
 The model keeps what a byte-exact re-encoding needs: raw attributes with unknown bits, deltas beside the absolute
 values they lead to, stored checksums. Nothing here reads bytes and nothing imports a third-party package.
 
-Records, and what holds them, stand in `record_model`, which is loaded when somebody takes one of them from here.
+Records, and what holds them, stand in `record_model`: who only walks from entry to entry has no need of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from importlib import import_module
-from typing import TYPE_CHECKING, Final, TypeAlias
-
-if TYPE_CHECKING:
-    from seglog_format.record_model import Message as Message  # noqa: PLC0414 - others take it from here
-    from seglog_format.record_model import Record as Record  # noqa: PLC0414 - others take it from here
-    from seglog_format.record_model import RecordBatch as RecordBatch  # noqa: PLC0414 - others take it from here
-    from seglog_format.record_model import RecordHeader as RecordHeader  # noqa: PLC0414 - others take it from here
-
-IN_RECORD_MODEL: Final = frozenset({"Message", "Record", "RecordBatch", "RecordHeader"})
+from typing import Final, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Bytes to read from; nothing keeps or changes them."""
@@ -291,11 +282,3 @@ class AbortedTxn:
     first_offset: int
     last_offset: int
     last_stable_offset: int
-
-
-def __getattr__(name: str) -> object:
-    if name not in IN_RECORD_MODEL:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
-    value = globals()[name] = getattr(import_module("seglog_format.record_model"), name)
-    return value

@@ -1,4 +1,4 @@
-"""What the bytes of an entry hold, once they are decoded; `model` hands these on to whoever asks for them there."""
+"""What the bytes of an entry hold, once they are decoded."""
 
 from __future__ import annotations
 

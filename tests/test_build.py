@@ -13,12 +13,12 @@ from seglog_format.codec.build import build_message_entry, with_offset, with_tim
 from seglog_format.codec.control_batch import build_control_batch, control_record
 from seglog_format.codec.control_record import decode_control_record
 from seglog_format.errors import Location
-from seglog_format.model import CompressionCodec, ControlRecordType, Message, TimestampType
+from seglog_format.model import CompressionCodec, ControlRecordType, TimestampType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seglog_format.model import Record
+    from seglog_format.record_model import Message, Record
 
 RECORDS = (
     new_record(b"a", timestamp_ms=1000),

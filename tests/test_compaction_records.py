@@ -19,11 +19,13 @@ from seglog_format.codec.framing import walk
 from seglog_format.lifecycle.compaction_apply import compact, explain_compaction
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.log.transaction_index import TransactionIndex
-from seglog_format.model import AbortedTxn, RecordBatch, RecordBatchHeader
+from seglog_format.model import AbortedTxn, RecordBatchHeader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from seglog_format.record_model import RecordBatch
 
 NOW = 500_000
 CONFIG = LogConfig(cleanup_policy=frozenset({"compact"}), delete_retention_ms=1000)

@@ -16,10 +16,12 @@ from seglog_format.codec.decode import decode_batch, decode_frame
 from seglog_format.codec.encode import encode_batch
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location, UsageError
-from seglog_format.model import CompressionCodec, RecordBatch
+from seglog_format.model import CompressionCodec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from seglog_format.record_model import RecordBatch
 
 PLAIN = ["V-06", "V-07", "V-08", *(f"V-{number}" for number in range(13, 25))]
 COMPRESSED = ["V-03", "V-04", "V-05", "V-09", "V-10", "V-11", "V-12"]

@@ -28,7 +28,7 @@ from seglog_format.requirements import Severity
 
 if TYPE_CHECKING:
     from seglog_format.lifecycle.generate import GeneratedLog, GeneratedPartition
-    from seglog_format.model import Message, Record
+    from seglog_format.record_model import Message, Record
 
 RECIPES = FIXTURES / "recipes"
 PAGE = REPOSITORY / "docs" / "how-to" / "generate.md"

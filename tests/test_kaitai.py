@@ -36,7 +36,7 @@ from seglog_format.schema.transaction_index import TransactionIndexEntry
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.model import Record
+    from seglog_format.record_model import Record
 
 DECLARATIONS = REPOSITORY / "docs" / "reference" / "kaitai"
 SCRIPTS = REPOSITORY / "tests" / "node"

@@ -20,7 +20,8 @@ from seglog_format.codec.decode import decode_batch
 from seglog_format.codec.framing import frame_at, walk
 from seglog_format.codec.message_set import MessageEntry, decode_message_entry, read_message_entry
 from seglog_format.errors import CorruptRecordError, FormatError, Location, RefusedError
-from seglog_format.model import INT64_MAX, Frame, Message, TimestampType
+from seglog_format.model import INT64_MAX, Frame, TimestampType
+from seglog_format.record_model import Message
 from seglog_format.schema.fields import layout
 from seglog_format.schema.message_set import MESSAGE_MIN_SIZES, MESSAGES, MessageV0, MessageV1
 

@@ -13,7 +13,7 @@ from support import vector
 from seglog_format.checks.verify import verify_log
 from seglog_format.codec.decode import decode_batch
 from seglog_format.errors import FormatError
-from seglog_format.model import Record, RecordHeader
+from seglog_format.record_model import Record, RecordHeader
 from seglog_format.schema.varint import Varint32, Varint64, unzigzag, varint_size, zigzag
 
 

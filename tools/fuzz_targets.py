@@ -45,7 +45,8 @@ from seglog_format.lifecycle.segment_files import side_files_of
 from seglog_format.lifecycle.segment_scan import scan_segment
 from seglog_format.log.partition import open_partition
 from seglog_format.log.transactions import Transactions
-from seglog_format.model import INT64_MAX, CompressionCodec, Record
+from seglog_format.model import INT64_MAX, CompressionCodec
+from seglog_format.record_model import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

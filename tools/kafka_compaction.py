@@ -29,12 +29,14 @@ from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.environment import Environment
 from seglog_format.lifecycle.writer import PartitionWriter
 from seglog_format.log.partition import open_partition
-from seglog_format.model import Record, RecordBatchHeader
+from seglog_format.model import RecordBatchHeader
 from seglog_format.names import FileKind
 from seglog_format.small_model import CheckpointedOffset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from seglog_format.record_model import Record
 
 DIRECTORY: Final = "t-0"
 EPOCH: Final = 1 << 20

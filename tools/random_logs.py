@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.control_batch import build_end_marker
 from seglog_format.codec.encode import encode_batch
-from seglog_format.model import NO_TIMESTAMP, CompressionCodec, ControlRecordType, Record
+from seglog_format.model import NO_TIMESTAMP, CompressionCodec, ControlRecordType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from seglog_format.record_model import Record
 
 INTERVALS: Final = (0, 100, 300, 1000, 4096)
 BASE_OFFSETS: Final = (0, 0, 7, 368_769, 2**40)

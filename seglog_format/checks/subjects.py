@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from seglog_format.codec.decode import decode_frame, verify_checksum
 from seglog_format.codec.message_set import read_message_entry
-from seglog_format.model import CompressionCodec, MessageHeader, Record, RecordBatch, RecordBatchHeader
+from seglog_format.model import CompressionCodec, MessageHeader, RecordBatchHeader
+from seglog_format.record_model import Record, RecordBatch
 
 if TYPE_CHECKING:
     from seglog_format.codec.message_set import MessageEntry

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.log.segment import LogSegment
-    from seglog_format.model import RecordBatch
+    from seglog_format.record_model import RecordBatch
 
     Answer = dict[str, Any]
 

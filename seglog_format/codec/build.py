@@ -27,15 +27,12 @@ from seglog_format.model import (
     TRANSACTIONAL_BIT,
     Buffer,
     CompressionCodec,
-    Message,
     MessageHeader,
-    Record,
-    RecordBatch,
     RecordBatchHeader,
-    RecordHeader,
     TimestampType,
     add_sequence,
 )
+from seglog_format.record_model import Message, Record, RecordBatch, RecordHeader
 from seglog_format.schema.fixed_fields import ATTRIBUTES_POSITION, MAGIC_POSITION
 from seglog_format.schema.record_batch import FIELDS
 

@@ -19,7 +19,7 @@ from seglog_format.schema.protocol import TAGGED_FIELDS, declaration
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seglog_format.model import Record, RecordBatch
+    from seglog_format.record_model import Record, RecordBatch
 
 CONTROL_KEY_VERSION: Final = 0
 END_MARKER_VERSION: Final = 0

@@ -27,7 +27,8 @@ from seglog_format.schema.fixed_fields import (
 )
 
 if TYPE_CHECKING:
-    from seglog_format.model import Buffer, Message, Record, RecordBatch
+    from seglog_format.model import Buffer
+    from seglog_format.record_model import Message, Record, RecordBatch
 
 MESSAGE_CRC_POSITION: Final = 12
 ANY_OFFSET: Final = 1 << 62
@@ -66,7 +67,7 @@ def decode_frame(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMI
     Raises:
         FormatError: the entry is damaged or refused.
     """
-    from seglog_format.model import RecordBatch  # noqa: PLC0415 - as above
+    from seglog_format.record_model import RecordBatch  # noqa: PLC0415 - as above
 
     verify_checksum(frame, at)
     return RecordBatch(frame.position, frame.header, _decoded(frame, at, limit))

@@ -12,15 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from seglog_format.codec.checksum import crc32, crc32c
 from seglog_format.codec.compress import compress
 from seglog_format.errors import UsageError
-from seglog_format.model import (
-    ENTRY_PREFIX_SIZE,
-    CompressionCodec,
-    Message,
-    MessageHeader,
-    Record,
-    RecordBatch,
-    RecordBatchHeader,
-)
+from seglog_format.model import ENTRY_PREFIX_SIZE, CompressionCodec, MessageHeader, RecordBatchHeader
+from seglog_format.record_model import Message, Record, RecordBatch
 from seglog_format.schema.fixed_fields import (
     ATTRIBUTES_POSITION,
     MAGIC_POSITION,

@@ -18,10 +18,10 @@ from seglog_format.model import (
     NO_TIMESTAMP,
     CompressionCodec,
     Frame,
-    Message,
     MessageHeader,
     TimestampType,
 )
+from seglog_format.record_model import Message
 from seglog_format.schema.fixed_fields import MAGIC_POSITION
 from seglog_format.schema.message_set import (
     ATTRIBUTES_POSITION,

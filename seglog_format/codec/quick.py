@@ -16,13 +16,11 @@ from seglog_format.model import (
     NO_SEQUENCE,
     CompressionCodec,
     Frame,
-    Record,
-    RecordBatch,
     RecordBatchHeader,
-    RecordHeader,
     TimestampType,
     add_sequence,
 )
+from seglog_format.record_model import Record, RecordBatch, RecordHeader
 from seglog_format.schema.fixed_fields import RECORD_BATCH_HEADER_SIZE
 
 INT32_BITS: Final = 32

@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from seglog_format.codec.parse import CONSTRUCT_ERRORS, explain
 from seglog_format.errors import CorruptRecordError
-from seglog_format.model import (
-    INT64_MAX,
-    NO_SEQUENCE,
-    Record,
-    RecordBatchHeader,
-    RecordHeader,
-    TimestampType,
-    add_sequence,
-)
+from seglog_format.model import INT64_MAX, NO_SEQUENCE, RecordBatchHeader, TimestampType, add_sequence
+from seglog_format.record_model import Record, RecordHeader
 from seglog_format.schema.record import Record as RecordSchema
 
 if TYPE_CHECKING:

@@ -41,7 +41,8 @@ from seglog_format.columnar.memory import load_64, load_be32, load_be64, load_i8
 from seglog_format.columnar.messages import message_parts, message_timestamp
 from seglog_format.columnar.notes import NOTE_SIZE
 from seglog_format.columnar.records import INT32_BYTES, INT64_BYTES, sized, varint
-from seglog_format.model import INT32_MAX, Message, Record, RecordHeader
+from seglog_format.model import INT32_MAX
+from seglog_format.record_model import Message, Record, RecordHeader
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from seglog_format.columnar.pool import Pool
     from seglog_format.columnar.request import Request, Source, Start
-    from seglog_format.model import BatchHeader, Message, Record
+    from seglog_format.model import BatchHeader
+    from seglog_format.record_model import Message, Record
 
 AT_A_TIME: Final = 512
 """Objects made at a time: so few that the garbage collector does not come to look at them while they are in use."""

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers
     from seglog_format.columnar.pool import Pool
     from seglog_format.columnar.request import Request, Source, Start
-    from seglog_format.model import BatchHeader, Message, Record
+    from seglog_format.model import BatchHeader
+    from seglog_format.record_model import Message, Record
 
 ARENA_SIZE: Final = 8 * 2**20
 """Decompressed bytes in a block, unless one entry alone has more."""

@@ -14,7 +14,8 @@ from seglog_format.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seglog_format.model import BatchHeader, Message, Record
+    from seglog_format.model import BatchHeader
+    from seglog_format.record_model import Message, Record
 
 Layout: TypeAlias = Literal["view", "binary", "large_binary"]
 

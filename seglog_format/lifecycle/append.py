@@ -32,13 +32,11 @@ from seglog_format.model import (
     Buffer,
     CompressionCodec,
     Frame,
-    Message,
-    Record,
-    RecordBatch,
     RecordBatchHeader,
     TimestampOffset,
     TimestampType,
 )
+from seglog_format.record_model import Message, Record, RecordBatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

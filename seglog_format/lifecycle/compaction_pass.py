@@ -16,15 +16,7 @@ from seglog_format.lifecycle.producer_state import Origin, ProducerStates, end_m
 from seglog_format.lifecycle.segment_files import encode_transaction_index, side_files_of
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.transactions import Transactions, end_marker
-from seglog_format.model import (
-    AbortedTxn,
-    ControlRecordType,
-    Frame,
-    MessageHeader,
-    RecordBatch,
-    RecordBatchHeader,
-    TailKind,
-)
+from seglog_format.model import AbortedTxn, ControlRecordType, Frame, MessageHeader, RecordBatchHeader, TailKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,6 +27,7 @@ if TYPE_CHECKING:
     from seglog_format.lifecycle.producer import Producer
     from seglog_format.log.listing import NamedFile, SegmentFiles
     from seglog_format.log.segment import LogSegment
+    from seglog_format.record_model import RecordBatch
 
 MOST_KEYS: Final = 128 * 2**20 // 24 * 9 // 10
 """What a pass of a broker remembers by default: 128 MiB, 24 bytes for each key, nine tenths full (SEG-CMP-007)."""

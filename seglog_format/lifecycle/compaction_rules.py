@@ -23,13 +23,11 @@ from seglog_format.model import (
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
-    Message,
     MessageHeader,
-    Record,
-    RecordBatch,
     RecordBatchHeader,
     TimestampType,
 )
+from seglog_format.record_model import Message, Record, RecordBatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,6 @@ from seglog_format.model import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     CompressionCodec,
-    Record,
-    RecordBatch,
     RecordBatchHeader,
 )
 
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seglog_format.lifecycle.recipe import StepRecipe
+    from seglog_format.record_model import Record, RecordBatch
 
 
 @dataclass(slots=True)

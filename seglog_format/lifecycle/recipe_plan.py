@@ -16,15 +16,8 @@ from seglog_format.lifecycle.chance import Chance
 from seglog_format.lifecycle.producer_state import Origin
 from seglog_format.lifecycle.recipe_batches import NOBODY, PlannedProducer, Turn, as_compacted, built, encoded
 from seglog_format.lifecycle.recipe_values import make_headers, make_timestamps, make_value
-from seglog_format.model import (
-    NO_SEQUENCE,
-    NO_TIMESTAMP,
-    ControlRecordType,
-    Record,
-    RecordBatch,
-    TimestampType,
-    add_sequence,
-)
+from seglog_format.model import NO_SEQUENCE, NO_TIMESTAMP, ControlRecordType, TimestampType, add_sequence
+from seglog_format.record_model import Record, RecordBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

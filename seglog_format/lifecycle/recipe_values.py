@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.model import NO_TIMESTAMP, RecordHeader
+from seglog_format.model import NO_TIMESTAMP
+from seglog_format.record_model import RecordHeader
 
 if TYPE_CHECKING:
     from collections.abc import Callable

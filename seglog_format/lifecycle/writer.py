@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seglog_format.lifecycle.retention import RetentionPlan
-    from seglog_format.model import Buffer, Record, RecordBatch
+    from seglog_format.model import Buffer
+    from seglog_format.record_model import Record, RecordBatch
 
 Acks: TypeAlias = Literal["written", "flushed"]
 """When an append returns: once its bytes are written, or once they are on the disk."""

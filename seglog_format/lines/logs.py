@@ -8,7 +8,7 @@ from seglog_format.codec.decode import checksum_is_valid, decode_frame, verify_c
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, walk
 from seglog_format.errors import FormatError, Location, RefusedError
 from seglog_format.lines.records import RecordLines
-from seglog_format.model import CompressionCodec, RecordBatch, TailKind
+from seglog_format.model import CompressionCodec, TailKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from seglog_format.lines.options import Line, LineOptions
     from seglog_format.lines.sources import Source
     from seglog_format.model import BatchHeader, Frame, Tail
+    from seglog_format.record_model import RecordBatch
 
 
 def log_lines(source: Source, data: memoryview, options: LineOptions) -> Iterator[Line]:

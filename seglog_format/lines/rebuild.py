@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from seglog_format.lines.options import BytesAs, Line
-    from seglog_format.model import RecordBatch
+    from seglog_format.record_model import RecordBatch
 
 NO_OFFSET: Final = -1
 INDEX_KINDS: Final = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX)

@@ -11,14 +11,11 @@ from seglog_format.model import (
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
     CompressionCodec,
-    Message,
     MessageHeader,
-    Record,
-    RecordBatch,
     RecordBatchHeader,
-    RecordHeader,
     TimestampType,
 )
+from seglog_format.record_model import Message, Record, RecordBatch, RecordHeader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,14 +8,16 @@ from seglog_format.codec.control_record import decode_control_record
 from seglog_format.errors import FormatError, Location
 from seglog_format.lines.decoded import application_decoder
 from seglog_format.lines.values import byte_writer
-from seglog_format.model import NO_PRODUCER_ID, Message
+from seglog_format.model import NO_PRODUCER_ID
+from seglog_format.record_model import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.lines.options import Line, LineOptions
     from seglog_format.lines.sources import Source
-    from seglog_format.model import BatchHeader, Record, RecordBatch
+    from seglog_format.model import BatchHeader
+    from seglog_format.record_model import Record, RecordBatch
 
 
 class RecordLines:

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator
 
-    from seglog_format.model import AbortedTxn, Message, Record, RecordBatch
+    from seglog_format.model import AbortedTxn
+    from seglog_format.record_model import Message, Record, RecordBatch
 
 DEFAULT_MAX_BYTES: Final = 1 << 20
 """What one read answers at most, unless asked for more: a consumer's default for one partition."""

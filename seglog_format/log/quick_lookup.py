@@ -16,7 +16,7 @@ from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
 
 if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
-    from seglog_format.model import Message, Record
+    from seglog_format.record_model import Message, Record
 
 MAX_STEPS: Final = 64
 """Entries that are passed over from where the index leads to: mostly none or one."""

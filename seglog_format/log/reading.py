@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from seglog_format.log.quick_lookup import KnownRecords
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
-    from seglog_format.model import Frame, Message, Record, RecordBatch
+    from seglog_format.model import Frame
+    from seglog_format.record_model import Message, Record, RecordBatch
 
 QUICK_SIZE: Final = 2**16
 """Bytes of a segment from which on it is read the quick way: less is left to the reference, which is as quick there."""

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from seglog_format.log.reading import Isolation, LogReader
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
-    from seglog_format.model import BatchHeader, Message, Record
+    from seglog_format.model import BatchHeader
+    from seglog_format.record_model import Message, Record
 
 Place: TypeAlias = tuple[int, int]
 """Number of a segment, and a position in it."""

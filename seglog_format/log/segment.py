@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.open_segments import OpenSegments
-    from seglog_format.model import RecordBatch
+    from seglog_format.record_model import RecordBatch
 
 
 class LogSegment(Closing):

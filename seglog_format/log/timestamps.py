@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from seglog_format.log.reading import LogReader
     from seglog_format.log.segment import LogSegment
-    from seglog_format.model import RecordBatch
+    from seglog_format.record_model import RecordBatch
 
 LATEST_TIMESTAMP: Final = -1
 EARLIEST_TIMESTAMP: Final = -2

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seglog_format.log.reading import LogReader
     from seglog_format.log.scanning import Place
     from seglog_format.log.transactions import Transactions
-    from seglog_format.model import Message, Record
+    from seglog_format.record_model import Message, Record
 
 VOLUME: Final = 2**25
 """Bytes from which on records come from the engine, which takes half a second to start."""

@@ -13,7 +13,8 @@ from seglog_format.codec.checksum import crc32c
 from seglog_format.codec.compress import compress
 from seglog_format.codec.encode import codec_named
 from seglog_format.errors import UsageError
-from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX, NO_TIMESTAMP, Record, RecordBatchHeader
+from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX, NO_TIMESTAMP, RecordBatchHeader
+from seglog_format.record_model import Record
 from seglog_format.schema.fixed_fields import RECORD_BATCH_HEADER
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from seglog_format.model import RecordBatch
+    from seglog_format.record_model import RecordBatch
     from seglog_format.spark.write_options import WriteOptions
 
 CRC_END: Final = 21

@@ -22,7 +22,8 @@ from seglog_format.codec.encode import encode_batch
 from seglog_format.columnar.encode import BatchFields, encode
 from seglog_format.errors import UsageError
 from seglog_format.log.partition import open_partition
-from seglog_format.model import INT64_MAX, CompressionCodec, Record
+from seglog_format.model import INT64_MAX, CompressionCodec
+from seglog_format.record_model import Record
 
 if TYPE_CHECKING:
     from pathlib import Path

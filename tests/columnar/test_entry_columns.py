@@ -19,7 +19,8 @@ from seglog_format.columnar import run
 from seglog_format.columnar.entry_columns import ENTRY_COLUMNS
 from seglog_format.errors import FormatError
 from seglog_format.log.partition import Partition, open_partition
-from seglog_format.model import CompressionCodec, Message, RecordBatch, RecordBatchHeader, TimestampType
+from seglog_format.model import CompressionCodec, RecordBatchHeader, TimestampType
+from seglog_format.record_model import Message, RecordBatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

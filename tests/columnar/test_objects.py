@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.log.partition import Partition
-    from seglog_format.model import Message, Record
+    from seglog_format.record_model import Message, Record
 
 Outcome = tuple[list["Record | Message"], str]
 WAYS = ("kernels", "struct")

@@ -20,7 +20,7 @@ from seglog_format.spark.planning import plan
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.model import Message, Record
+    from seglog_format.record_model import Message, Record
     from seglog_format.spark.discovery import Replica
     from seglog_format.spark.pieces import Piece, Task
 

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from seglog_format.lifecycle.segment_scan import Remark
     from seglog_format.log.partition import Partition
     from seglog_format.log.reading import Isolation
-    from seglog_format.model import AbortedTxn, RecordBatch
+    from seglog_format.model import AbortedTxn
+    from seglog_format.record_model import RecordBatch
 
 
 def _opened(path: Path, request: Json) -> Partition:

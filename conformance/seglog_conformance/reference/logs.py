@@ -28,7 +28,8 @@ from seglog_format.model import TailKind
 
 if TYPE_CHECKING:
     from seglog_conformance.protocol import Json
-    from seglog_format.model import Frame, RecordBatch, Tail
+    from seglog_format.model import Frame, Tail
+    from seglog_format.record_model import RecordBatch
 
 OPTIONS: Final = LineOptions(bytes_as="hex", digest_over=MAX_BYTES_ON_WIRE, raw=True, decode=True)
 NO_TOPIC: Final = ""

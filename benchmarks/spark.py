@@ -138,8 +138,8 @@ class Measuring:
         found = {"seglog": self.ours(codec), "connector": connector(self.spark, self.broker.address, [name_of(codec)])}
         if codec == "none":
             found["ceiling"] = self.spark.read.format("ceiling").load(str(self.place / "ceiling"))
-        if with_by_hand and (PEERS / "aiokafka").is_dir():
-            found["by hand"] = by_hand(self.spark, str(self.logs), name_of(codec))
+            if with_by_hand and (PEERS / "aiokafka").is_dir():
+                found["by hand"] = by_hand(self.spark, str(self.logs), name_of(codec))
         return found
 
     def works(self, frame: DataFrame) -> dict[str, Case]:

@@ -83,7 +83,7 @@ class Broker:
 
     def _format(self) -> None:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
-        arguments = ["format", "--cluster-id", cluster, "--config", str(self.settings)]
+        arguments = ["format", f"--cluster-id={cluster}", "--config", str(self.settings)]  # it may begin with a dash
         with self.output.open("a") as output:
             subprocess.run(
                 [*self._java, "kafka.tools.StorageTool", *arguments],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.spark.java import provide_java
@@ -19,10 +18,8 @@ SETTINGS: Final = {
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.authenticate.socketTimeout": "120s",
-    "spark.python.unix.domain.socket.enabled": str(hasattr(socket, "AF_UNIX")).lower(),
 }
-"""A busy machine is no error. A socket of the file system brings rows at a fifth less cost than one of the network.
-Filters do not reach the source: Spark would keep them for later queries (`filters`)."""
+"""A busy machine is no error. Filters do not reach the source: Spark would keep them for later queries (`filters`)."""
 
 
 def session(

@@ -30,7 +30,7 @@ def written(directory: str, name: str, text: str) -> Path:
     made = Path(tempfile.gettempdir()) / f"seglog-{directory}-{user}-{digest}"
     launcher = made / name
     launcher.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if user not in {"user", made.stat().st_uid}:
+    if user not in {"user", made.lstat().st_uid}:  # a link belongs to who has made it
         msg = f"{made} belongs to somebody else: remove it, or set TMPDIR"
         raise UsageError(msg)
     new = launcher.with_name(f"{launcher.name}.{os.getpid()}")

@@ -17,7 +17,7 @@ from seglog_format.columnar import layout
 from seglog_format.columnar.batch_table import batch_table, sound_size
 from seglog_format.errors import FormatError
 from seglog_format.model import RecordBatchHeader
-from seglog_format.schema import message_set, record_batch
+from seglog_format.schema import fixed_fields, message_set, record_batch
 
 if TYPE_CHECKING:
     from seglog_format.model import Frame
@@ -121,7 +121,7 @@ BATCH_FIELDS = {
 
 def test_fields_of_a_batch_stand_where_the_schema_says() -> None:
     assert {name: row.offset for name, row in record_batch.FIELDS.items()} == BATCH_FIELDS
-    assert layout.BATCH_HEADER_SIZE == record_batch.RECORD_BATCH_HEADER_SIZE
+    assert layout.BATCH_HEADER_SIZE == fixed_fields.RECORD_BATCH_HEADER_SIZE
 
 
 def test_fields_of_a_message_stand_where_the_schema_says() -> None:

@@ -6,10 +6,12 @@ import math
 import statistics
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from peers import PROGRAMS, Contender
 from pipe import NotBuiltError, PeerError, Process
+
+from seglog_format.closing import Closing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -71,7 +73,7 @@ class Row:
         return {**row, **{name: float(f"{value:.4g}") for name, value in figures.items()}, **speeds}
 
 
-class Session:
+class Session(Closing):
     """The processes that take part; use it as a context manager.
 
     Args:
@@ -96,10 +98,8 @@ class Session:
             except PeerError as error:
                 self.missing[program.name] = str(error).strip()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End all processes."""
         self._stack.close()
 
     def measured(self, works: Sequence[Work], data: DataSet, rounds: int) -> list[Row]:

@@ -51,7 +51,7 @@ def quick_batch(frame: Frame, *, limit: int = DEFAULT_OUTPUT_LIMIT) -> RecordBat
     return RecordBatch(frame.position, frame.header, records) if reading.position == len(section) else None
 
 
-def quick_record(data: bytes | memoryview, position: int, header: RecordBatchHeader) -> Record | None:
+def quick_record(data: bytes, position: int, header: RecordBatchHeader) -> Record | None:
     """One record of a batch that was found to be regular.
 
     Args:
@@ -119,7 +119,7 @@ class _Reading:
 
     __slots__ = ("append_time", "base_offset", "base_sequence", "base_time", "count", "data", "position")
 
-    def __init__(self, data: bytes | memoryview, header: RecordBatchHeader, position: int = 0) -> None:
+    def __init__(self, data: bytes, header: RecordBatchHeader, position: int = 0) -> None:
         self.data = data
         self.position = position
         self.count = header.records_count
@@ -179,7 +179,7 @@ class _Reading:
         self.position = end = start + size
         if end > stop:
             raise _IrregularError
-        return bytes(self.data[start:end])
+        return self.data[start:end]
 
     def _varint(self, bits: int) -> int:
         """A signed number; one with bits that do not fit is irregular, as is one of needless bytes."""

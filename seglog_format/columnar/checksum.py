@@ -31,7 +31,7 @@ from seglog_format.columnar.folding import (
     fold_crc32c_wide,
     product,
 )
-from seglog_format.columnar.memory import load_le16, load_le32, load_le64, load_u8, prefetch, region
+from seglog_format.columnar.memory import LINE, load_le16, load_le32, load_le64, load_u8, prefetch, region
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,6 +51,7 @@ WIDE_FOLD: Final = folding.fold_size(cpu.WIDE)
 LARGE_LANE: Final = 1024
 MEDIUM_LANE: Final = 128
 LANE_PREFETCH: Final = 6144
+SMALL_PREFETCH: Final = 4096
 
 LARGE_ONE, LARGE_TWO = (power(8 * n * LARGE_LANE - 33, CRC32C_REFLECTED) for n in (1, 2))
 MEDIUM_ONE, MEDIUM_TWO = (power(8 * n * MEDIUM_LANE - 33, CRC32C_REFLECTED) for n in (1, 2))
@@ -64,6 +65,8 @@ MOVE_64: Final = multiplier(64, CRC32_REFLECTED)
 def crc32c(path: int, data: Region, start: int, size: int) -> int:
     """CRC-32C of ``size`` bytes from ``start``."""
     if path != PORTABLE and size < 3 * MEDIUM_LANE:  # a call would cost more than these instructions
+        for line in range(start, start + size, LINE):
+            prefetch(data, line + SMALL_PREFETCH)
         return _crc32c_rest(data, start, start + size, uint64(ONES)) ^ ONES
     return _crc32c_large(path, data, start, size)
 

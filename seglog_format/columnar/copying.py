@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.columnar.compiled import helper, inlined
-from seglog_format.columnar.memory import copy_16, copy_32, load_64, load_u8, store_8, store_64
+from seglog_format.columnar.memory import copy_16, copy_32, load_64, load_u8, prefetch, store_8, store_64
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Region
@@ -14,6 +14,10 @@ SLACK: Final = 64
 WORD: Final = 8
 PAIR: Final = 16
 QUAD: Final = 32
+NEAR: Final = 512
+"""How far ahead of short copies memory is asked for, of what is read and of what is written."""
+AHEAD: Final = 2048
+"""The same ahead of long copies."""
 
 
 @inlined
@@ -66,7 +70,9 @@ def copy_long(target: Region, at: int, source: Region, position: int, size: int)
         copy_run(target, at, source, position, size)
         return
     copy_32(target, at, source, position)
+    prefetch(source, position + AHEAD)
     done = QUAD
     while done < size:
         copy_32(target, at + done, source, position + done)
+        prefetch(source, position + done + AHEAD)
         done += QUAD

@@ -17,7 +17,7 @@ from seglog_format.columnar.memory import load_le16, load_le32, load_u8, region
 from seglog_format.columnar.sections import stored_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
     from seglog_format.columnar.arrays import Bytes, Numbers, Region
 
@@ -67,24 +67,40 @@ class Expander:
         self._zstd = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
         self._listed = np.zeros(AHEAD * LISTED_FIELDS, np.int64)
 
-    def contents(self, position: int) -> Iterator[tuple[int, bytes]]:
-        """Positions and contents of some gzip and zstd entries from a position on; the reference judges what is odd."""
+    def stored(self, position: int) -> list[list[int]]:
+        """The fields of some gzip and zstd entries from a position on, up to one that is odd."""
         count = list_stored(self._log, position, self._limit, self._listed)
-        for each in self._listed.reshape(-1, LISTED_FIELDS)[:count].tolist():
-            place, start, end, codec, bound = each
-            stored = self._data[start:end]
-            content = _gunzipped(stored, bound) if codec == GZIP else self._unpacked(stored, bound)
-            if content is None:
-                return
-            yield place, content
+        entries: list[list[int]] = self._listed.reshape(-1, LISTED_FIELDS)[:count].tolist()
+        return entries
 
-    def _unpacked(self, stored: memoryview, bound: int) -> bytes | None:
-        """The content of a single zstd frame."""
+    def expand(self, entry: Sequence[int], target: Bytes) -> int:
+        """Decompress one of these.
+
+        Args:
+            entry: its fields.
+            target: takes the content; one byte larger than that can be.
+
+        Returns:
+            How many bytes it has, or `DECLINED`: it is for the reference to judge.
+        """
+        _, start, end, codec, bound = entry
+        stored = self._data[start:end]
+        if codec == ZSTD:
+            return self._unpack(stored, bound, target)
+        content = _gunzipped(stored, bound)
+        if content is None:
+            return DECLINED
+        target[:bound] = np.frombuffer(content, np.uint8)
+        return bound
+
+    def _unpack(self, stored: memoryview, bound: int, target: Bytes) -> int:
+        """The content of a single zstd frame, which `list_stored` has seen to be all there."""
         try:
-            content: bytes = self._zstd.decompress(stored, max_output_size=max(bound, 1))
+            with self._zstd.stream_reader(stored) as reader:
+                size: int = reader.readinto(target)
         except zstandard.ZstdError:
-            return None
-        return content
+            return DECLINED
+        return size if size <= bound else DECLINED
 
 
 def _gunzipped(stored: memoryview, size: int) -> bytes | None:

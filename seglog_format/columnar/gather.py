@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.columnar.compiled import helper, kernel
-from seglog_format.columnar.copying import copy_run
-from seglog_format.columnar.memory import load_64, load_le32, region, store_32, store_64
+from seglog_format.columnar.copying import AHEAD, copy_long, copy_run
+from seglog_format.columnar.memory import LINE, load_64, load_le32, prefetch, region, store_32, store_64
 from seglog_format.columnar.views import MAX_INLINE, VIEW_SIZE
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ def gather_values(
             view = at + row * VIEW_SIZE
             source, position = _stands_at(views, view, log_, origin, arena_)
             size = load_le32(views, view)
-            copy_run(target_, used, source, position, size)
+            for line in range(used, used + size, LINE):
+                prefetch(target_, line + AHEAD)
+            copy_long(target_, used, source, position, size)
             used += size
     return used

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.columnar.compiled import helper, inlined
-from seglog_format.columnar.copying import PAIR, copy_run, repeat
-from seglog_format.columnar.memory import copy_16, load_le16, load_le32, load_u8
+from seglog_format.columnar.copying import NEAR, PAIR, copy_run, repeat
+from seglog_format.columnar.memory import copy_16, load_le16, load_le32, load_u8, prefetch
 from seglog_format.columnar.records import DAMAGED, NO_ROOM
 
 if TYPE_CHECKING:
@@ -108,6 +108,8 @@ def expand_block(  # noqa: C901, PLR0911, PLR0912 - each way out is another dama
     limit = min(block_end, room_end)
     full = NO_ROOM if room_end < block_end else DAMAGED
     while position < end:
+        prefetch(data, position + NEAR)
+        prefetch(arena, at + NEAR)
         token = load_u8(data, position)
         position += 1
         size = token >> 4

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 WIDTHS: Final = {bits: ir.IntType(bits) for bits in (8, 16, 32, 64)}
 I8, I16, I32, I64 = WIDTHS.values()
 REGION: Final = types.UniTuple(types.int64, 2)
+LINE: Final = 64
+"""Bytes that come from memory at a time."""
 
 
 @intrinsic

@@ -33,7 +33,7 @@ from seglog_format.columnar.plan import (
     VALUE_BYTES,
 )
 from seglog_format.columnar.records import DAMAGED, row_columns
-from seglog_format.columnar.views import MAX_INLINE, add, put_header_end, put_place, put_row
+from seglog_format.columnar.views import MAX_INLINE, add, put_header_ends, put_place, put_row
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Region
@@ -98,7 +98,7 @@ def decode_message(
     add(state, VALUE_BYTES + buffer, value_size if value_size > MAX_INLINE else 0)
     header_ends = load_64(plan, 8 * HEADER_ENDS)
     if header_ends >= 0:
-        put_header_end(block, header_ends, row, load_64(state, 8 * HEADERS))
+        put_header_ends(block, header_ends, row, row + 1, load_64(state, 8 * HEADERS))
     store_64(state, 8 * ROWS, row + 1)
     return 0
 

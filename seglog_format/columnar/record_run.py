@@ -32,6 +32,7 @@ class RecordRun(Run):
     A list is filled anew once the next is asked for; objects that somebody has kept by then stay as they are.
     """
 
+    _delivers_views = False
     _tracked = 1
     """Objects that the collector knows of a record and its headers; as many as the last one had, or a few more."""
 
@@ -41,15 +42,6 @@ class RecordRun(Run):
 
     def _kept_columns(self) -> frozenset[str]:
         return frozenset({"offset", "timestamp", NOTES, PLACES})
-
-    def _filled(self) -> Iterator[list[Record | Message]]:
-        """What the block holds. Nobody refers to block and arena then: both are used again."""
-        if self._state[names.ROWS]:
-            yield from self._of_block()
-        if self._block.rows == self._rows:
-            self._emptied()
-        else:
-            self._block = self._fresh_block()
 
     def _of_block(self) -> Iterator[list[Record | Message]]:
         block, rows = self._block, int(self._state[names.ROWS])

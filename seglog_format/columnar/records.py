@@ -30,7 +30,7 @@ from seglog_format.columnar.plan import (
     VALUES,
     VALUES_VALID,
 )
-from seglog_format.columnar.views import MAX_INLINE, add, put_header, put_header_end, put_place, put_row
+from seglog_format.columnar.views import MAX_INLINE, add, put_header, put_header_ends, put_place, put_row
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Region
@@ -115,18 +115,22 @@ def decode_records(
     header_ends, origin = load_64(plan, 8 * HEADER_ENDS), load_64(state, 8 * ORIGIN) if buffer == 0 else 0
     places = load_64(plan, 8 * PLACES)
     row, headers = load_64(state, 8 * ROWS), load_64(state, 8 * HEADERS)
-    key_bytes, value_bytes = 0, 0
+    key_bytes, value_bytes, ended = 0, 0, row
     for _ in range(count):
-        first = position
+        put_place(block, places, row, position, buffer)
         length, position = varint(data, position, end, INT32_BYTES)
         if position < 0 or length < 0 or length > end - position:
             return DAMAGED
         stop = position + length
         timestamp_delta, position = varint(data, position + 1, stop, INT64_BYTES)
         offset_delta, position = varint(data, position, stop, INT32_BYTES)
-        key, key_size, position = sized(data, position, stop)
-        value, value_size, position = sized(data, position, stop)
-        header_count, position = varint(data, position, stop, INT32_BYTES)
+        key_size, key = varint(data, position, stop, INT32_BYTES)
+        if key < 0 or key_size > stop - key:
+            return DAMAGED
+        value_size, value = varint(data, key + max(key_size, 0), stop, INT32_BYTES)
+        if value < 0 or value_size > stop - value:
+            return DAMAGED
+        header_count, position = varint(data, value + max(value_size, 0), stop, INT32_BYTES)
         offset = base_offset + offset_delta
         if position < 0 or header_count < 0 or offset < 0:
             return DAMAGED
@@ -134,6 +138,9 @@ def decode_records(
         is_wanted = lowest <= offset < highest and earliest <= timestamp_ms <= latest
         if header_count:
             shown = is_wanted and header_ends >= 0
+            if shown:
+                put_header_ends(block, header_ends, ended, row, headers)
+                ended = row
             position = read_headers(
                 data, position, stop, header_count, headers if shown else -1, buffer, origin, plan, state, header_block
             )
@@ -143,14 +150,13 @@ def decode_records(
         if is_wanted:
             numbers, parts = (offset, timestamp_ms), (key, key_size, value, value_size)
             put_row(block, columns, state, row, numbers, data, parts, buffer, origin)
-            put_place(block, places, row, first, buffer)
             key_bytes += key_size if key_size > MAX_INLINE else 0
             value_bytes += value_size if value_size > MAX_INLINE else 0
-            if header_ends >= 0:
-                put_header_end(block, header_ends, row, headers)
             row += 1
     if position != end:
         return DAMAGED
+    if header_ends >= 0:
+        put_header_ends(block, header_ends, ended, row, headers)
     add(state, KEY_BYTES + buffer, key_bytes)
     add(state, VALUE_BYTES + buffer, value_bytes)
     store_64(state, 8 * ROWS, row)
@@ -206,10 +212,13 @@ def read_headers(
     )
     capacity = load_64(plan, 8 * MAX_HEADERS)
     for number in range(count):
-        key, key_size, position = sized(data, position, stop)
-        value, value_size, position = sized(data, position, stop)
-        if position < 0 or key_size < 0:
+        key_size, key = varint(data, position, stop, INT32_BYTES)
+        if key < 0 or not 0 <= key_size <= stop - key:
             return DAMAGED
+        value_size, value = varint(data, key + key_size, stop, INT32_BYTES)
+        if value < 0 or value_size > stop - value:
+            return DAMAGED
+        position = value + max(value_size, 0)
         if row >= 0:
             if row + number >= capacity:
                 return NO_ROOM

@@ -47,6 +47,9 @@ class Run:
         judged: how many entries were left to the reference.
     """
 
+    _delivers_views = True
+    """What is delivered refers to block and arena, which are left to it then."""
+
     def __init__(self, source: Source, request: Request, start: Start, pool: Pool) -> None:
         self._source = source
         self._request = request
@@ -154,18 +157,21 @@ class Run:
         self._kernel = read_messages if self._kernel is read_batches else read_batches
 
     def _filled(self) -> Iterator[pa.RecordBatch]:
-        """What the block holds; what comes next needs another one."""
+        """What the block holds; what comes next is not to be added to it."""
         if self._state[names.ROWS]:
-            self._is_delivered = True
+            self._is_delivered = self._delivers_views
             yield from self._of_block()
         self._is_spent = True
 
     def _renew(self) -> None:
-        """Take another block, and another arena where batches that were delivered refer to this one."""
+        """Go on with an empty block; with another arena where batches refer to this one, or where it is too small."""
         is_used = len(self._arena) > SLACK
         if is_used and (self._is_delivered or len(self._arena) < self._arena_size):
             self._arena = self._pool.take(self._arena_size)
-        self._block = self._fresh_block()
+        if self._delivers_views or self._block.rows != self._rows:
+            self._block = self._fresh_block()
+        else:
+            self._emptied()
         self._is_spent = self._is_delivered = False
 
     def _of_block(self) -> Iterator[Any]:
@@ -209,20 +215,20 @@ class Run:
         """Let libraries decompress the entry at the position and some after it; returns whether they could."""
         used, sections = int(self._state[names.ARENA_USED]), array("q")
         stop = used + AHEAD_SIZE
-        for position, content in self._expander.contents(int(self._state[names.POSITION])):
-            if not sections and not self._has_room(len(content)):
+        for entry in self._expander.stored(int(self._state[names.POSITION])):
+            position, *_, bound = entry
+            if not sections and not self._has_room(bound):
                 yield from self._filled()
-                self._arena_size = max(self._arena_size, len(content) + SLACK)
+                self._arena_size = max(self._arena_size, bound + SLACK)
                 self._renew()
                 used, stop = 0, AHEAD_SIZE
-            end = used + len(content)
-            if end > len(self._arena) - SLACK:
+            if used >= stop or used + bound > len(self._arena) - SLACK:
                 break
-            self._arena[used:end] = np.frombuffer(content, np.uint8)
-            sections.extend((position, used, end))
-            used = end
-            if used >= stop:
+            size = self._expander.expand(entry, self._arena[used : used + bound + 1])
+            if size < 0:
                 break
+            sections.extend((position, used, used + size))
+            used += size
         self._sections[: len(sections)] = sections
         self._state[names.SECTIONS], self._state[names.NEXT_SECTION] = len(sections) // names.SECTION_FIELDS, 0
         return bool(sections)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.columnar.compiled import helper, inlined
-from seglog_format.columnar.copying import PAIR, copy_run, repeat
-from seglog_format.columnar.memory import copy_16, load_be32, load_le16, load_le32, load_le64, load_u8
+from seglog_format.columnar.copying import NEAR, PAIR, copy_run, repeat
+from seglog_format.columnar.memory import copy_16, load_be32, load_le16, load_le32, load_le64, load_u8, prefetch
 from seglog_format.columnar.records import DAMAGED, NO_ROOM
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ def expand_raw(  # noqa: C901 - what is short and far from both ends has ways of
         return NO_ROOM
     start, stop = at, at + size
     while position < end:
+        prefetch(data, position + NEAR)
+        prefetch(arena, at + NEAR)
         tag = load_u8(data, position)
         kind, is_far = tag & 3, end - position >= FAR and stop - at >= FAR
         if is_far and kind == 0 and tag >> 2 < PAIR:

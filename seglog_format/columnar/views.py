@@ -155,6 +155,7 @@ def put_header(
 
 
 @inlined
-def put_header_end(block: Region, at: int, row: int, count: int) -> None:
-    """How many headers there are up to a row's last."""
-    store_32(block, at + 4 * (row + 1), int64(count))
+def put_header_ends(block: Region, at: int, first: int, last: int, count: int) -> None:
+    """How many headers there are up to the last of each of some rows: of those that have none, what was before."""
+    for row in range(first, last):
+        store_32(block, at + 4 * (row + 1), int64(count))

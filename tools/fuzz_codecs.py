@@ -106,12 +106,21 @@ def snappy(data: bytes, option: int) -> str:
     return hold_content(data, CompressionCodec.SNAPPY, option, is_plain=True)
 
 
+def expanded_by_libraries(expander: Expander) -> bytes | None:
+    """The content of the first entry; None where that is for the reference."""
+    for entry in expander.stored(0):
+        target = np.empty(entry[-1] + 1, np.uint8)
+        size = expander.expand(entry, target)
+        return None if size < 0 else target[:size].tobytes()
+    return None
+
+
 def libraries(data: bytes, option: int) -> str:
     """What goes to libraries: gzip, or zstd, by the first bit of the option; a small limit, by the second."""
     codec = CompressionCodec.GZIP if option & 1 else CompressionCodec.ZSTD
     limit = SMALL_LIMIT if option & 2 else LIMIT
     log = LOG.holding(batch_around(data, codec))
-    _, found = next(Expander(memoryview(log), limit).contents(0), (0, None))
+    found = expanded_by_libraries(Expander(memoryview(log), limit))
     try:
         wanted = decompress(codec, data, magic=2, at=Location("p", 0), limit=limit)
     except FormatError:

@@ -86,12 +86,18 @@ def entry_size(data: Region, position: int, end: int) -> int:
 
 
 @inlined
+def entry_codec(data: Region, position: int) -> int:
+    """Number of the codec that an entry's attributes name."""
+    is_batch = load_u8(data, position + MAGIC) == BATCH_MAGIC
+    return load_u8(data, position + (BATCH_ATTRIBUTES + 1 if is_batch else MESSAGE_ATTRIBUTES)) & CODEC_MASK
+
+
+@inlined
 def entry_offsets(data: Region, position: int) -> tuple[int, int]:
     """First and last offset of an entry; the first of a wrapper is not known; a negative last one is no offset."""
     offset = load_be64(data, position + OFFSET)
     if load_u8(data, position + MAGIC) < BATCH_MAGIC:
-        codec = load_u8(data, position + MESSAGE_ATTRIBUTES) & CODEC_MASK
-        return (UNKNOWN_OFFSET if codec else offset), offset
+        return (UNKNOWN_OFFSET if entry_codec(data, position) else offset), offset
     delta = load_be32(data, position + LAST_OFFSET_DELTA)
     # The sum is not looked at: a compiler may take for granted that sums of signed numbers do not overflow.
     if offset < 0 or delta < 0 or offset > INT64_MAX - delta:

@@ -8,7 +8,7 @@ import numpy as np
 
 from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.compiled import inlined, kernel
-from seglog_format.columnar.entries import DOUBT, UNKNOWN_OFFSET, entry_offsets, entry_size
+from seglog_format.columnar.entries import DOUBT, UNKNOWN_OFFSET, entry_codec, entry_offsets, entry_size
 from seglog_format.columnar.memory import region
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def _regular(data: Region, position: int, end: int, previous: int, lowest: int, 
 
 @kernel
 def next_range(log: Bytes, state: Numbers, size: int) -> bool:
-    """Pass over entries until so many bytes are behind.
+    """Pass over entries until so many bytes are behind; compressed ones count twice, as they are more to read.
 
     Args:
         log: bytes of a log.
@@ -50,15 +50,15 @@ def next_range(log: Bytes, state: Numbers, size: int) -> bool:
         Whether that many bytes were passed over; if not, the log ends there or something irregular stands there.
     """
     data, end = region(log), len(log)
-    position, previous = state[0], state[1]
-    stop = position + size
-    while 0 <= position < stop:
+    position, previous, left = state[0], state[1], size
+    while position >= 0 and left > 0:
         entry, _, last = _regular(data, position, end, previous, state[2], state[3])
         if entry < 0:
             break
+        left -= 2 * entry if entry_codec(data, position) else entry
         position, previous = position + entry, last
     state[0], state[1] = position, previous
-    is_whole: bool = position >= stop
+    is_whole: bool = left <= 0
     return is_whole
 
 

@@ -78,7 +78,7 @@ def _long_varint(data: Region, position: int, stop: int, most: int) -> tuple[int
 
 
 @inlined
-def decode_records(
+def decode_records(  # noqa: C901, PLR0911 - checks that leave at once: joined, they would become part of each address
     data: Region,
     section: tuple[int, int],
     buffer: int,

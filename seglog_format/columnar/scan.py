@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from seglog_format.columnar.request import Judged, Request, Source
     from seglog_format.record_model import Message, Record
 
-RANGE_SIZE: Final = 2**22
+RANGE_SIZE: Final = 2**24
 """Bytes of a log that one thread reads before another goes on: what is kept in memory depends on it."""
 
 

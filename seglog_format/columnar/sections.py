@@ -8,15 +8,12 @@ import numpy as np
 
 from seglog_format.columnar.compiled import inlined, kernel
 from seglog_format.columnar.copying import SLACK
-from seglog_format.columnar.entries import entry_size
+from seglog_format.columnar.entries import entry_codec, entry_size
 from seglog_format.columnar.layout import (
-    BATCH_ATTRIBUTES,
     BATCH_HEADER_SIZE,
     BATCH_MAGIC,
-    CODEC_MASK,
     LZ4,
     MAGIC,
-    MESSAGE_ATTRIBUTES,
     RECORDS_COUNT,
     SNAPPY,
 )
@@ -110,11 +107,9 @@ def expand_ahead(log: Bytes, arena: Bytes, plan: Numbers, state: Numbers, sectio
 @inlined
 def stored_bytes(data: Region, position: int, size: int) -> tuple[int, int, int, bool]:
     """Where the compressed bytes of an entry stand, their codec, and whether it is of magic 0; -1: nowhere."""
-    magic = load_u8(data, position + MAGIC)
+    magic, codec = load_u8(data, position + MAGIC), entry_codec(data, position)
     if magic == BATCH_MAGIC:
-        codec = load_u8(data, position + BATCH_ATTRIBUTES + 1) & CODEC_MASK
         return position + BATCH_HEADER_SIZE, position + size, codec, False
-    codec = load_u8(data, position + MESSAGE_ATTRIBUTES) & CODEC_MASK
     key, _, value, value_size = message_parts(data, position, size)
     if key < 0 or value_size < 0:
         return -1, -1, codec, False

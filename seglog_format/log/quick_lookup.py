@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from operator import lt
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.decode import checksum_is_valid
@@ -16,7 +17,7 @@ from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
 
 if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
-    from seglog_format.record_model import Message, Record
+    from seglog_format.record_model import Message, Record, RecordBatch
 
 MAX_STEPS: Final = 64
 """Entries that are passed over from where the index leads to: mostly none or one."""
@@ -81,9 +82,15 @@ def _decoded(segment: LogSegment, position: int) -> Known:
     except FormatError:
         return NOTHING
     batch = quick_batch(frame, limit=segment.limit) if isinstance(frame, Frame) else None
-    if batch is None or batch.header.is_control:
+    if batch is None or batch.header.is_control or not _are_where_header_says(batch):
         return NOTHING
     return batch.base_offset, batch.records
+
+
+def _are_where_header_says(batch: RecordBatch) -> bool:
+    """Whether offsets increase up to the header's last one: reading on behind any record of others would miss some."""
+    offsets = [record.offset for record in batch.records]
+    return all(map(lt, offsets, [*offsets[1:], batch.header.next_offset]))
 
 
 def record_at(segment: LogSegment, offset: int) -> Record | None:

@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("numba")
 
+from batches import patched
 from random_logs import random_log
 from scans import reference_only, segment_directory
 from support import authentic, authentic_names
@@ -117,6 +118,18 @@ def test_each_offset_looked_up(seed: int, tmp_path: Path) -> None:
             wanted = by_reference(other, 2, from_offset=offset)
             for _ in range(2):  # decoded, and known from then on
                 assert outcome(partition, 2, from_offset=offset) == wanted
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize(("place", "value"), [(26, 0), (26, 1), (74, 0), (64, 4)])
+def test_reading_on_behind_a_record_whose_header_lies(place: int, value: int, tmp_path: Path) -> None:
+    """The header's last offset is below those of records (byte 26), or two records have one offset (deltas)."""
+    records = [new_record(b"value")] * 5
+    lying, next_one = (encode_batch(build_batch(records, base_offset=base)) for base in (0, 5))
+    data = patched(lying, place, "B", value) + next_one
+    with open_partition(segment_directory(tmp_path / "lies-0", data)) as partition:
+        for offset in range(5):
+            assert outcome(partition, from_offset=offset) == by_reference(partition, from_offset=offset)
 
 
 def test_lookups_keep_no_more_than_they_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

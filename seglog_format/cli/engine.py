@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
+from seglog_format.cli.collecting import without_collecting
 from seglog_format.cli.options import ENGINES
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def _module(name: str, choice: str, size: int) -> Any:  # noqa: ANN401 - whichev
         return None
     from seglog_format.log.scanning import engine
 
-    return engine(name)
+    with without_collecting():
+        return engine(name)
 
 
 def clearer_for(choice: str, size: int) -> Clearer | None:

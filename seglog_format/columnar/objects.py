@@ -40,7 +40,7 @@ from seglog_format.columnar.layout import (
 from seglog_format.columnar.memory import load_64, load_be32, load_be64, load_i8, load_u8, region, store_64
 from seglog_format.columnar.messages import message_parts, message_timestamp
 from seglog_format.columnar.notes import NOTE_SIZE
-from seglog_format.columnar.records import INT32_BYTES, INT64_BYTES, sized, varint
+from seglog_format.columnar.records import DAMAGED, INT32_BYTES, INT64_BYTES, varint
 from seglog_format.model import INT32_MAX
 from seglog_format.record_model import Message, Record, RecordHeader
 
@@ -154,6 +154,15 @@ def _bytes_or_none(data: Region, position: int, size: int, known: Region) -> int
 
 
 @inlined
+def _sized(data: Region, position: int, stop: int) -> tuple[int, int, int]:
+    """Bytes behind their length: where they start, how many (negative: null), and the position after them."""
+    size, position = varint(data, position, stop, INT32_BYTES)
+    if position < 0 or size > stop - position:
+        return 0, 0, DAMAGED
+    return position, size, position + max(size, 0)
+
+
+@inlined
 def _fill_record(
     made: int, data: Region, first: int, offset: int, timestamp_ms: int, base_sequence: int, known: Region
 ) -> bool:
@@ -164,8 +173,8 @@ def _fill_record(
         return False
     timestamp_delta, position = varint(data, start + 1, stop, INT64_BYTES)
     offset_delta, position = varint(data, position, stop, INT32_BYTES)
-    key, key_size, position = sized(data, position, stop)
-    value, value_size, position = sized(data, position, stop)
+    key, key_size, position = _sized(data, position, stop)
+    value, value_size, position = _sized(data, position, stop)
     header_count, position = varint(data, position, stop, INT32_BYTES)
     if position < 0 or header_count < 0 or header_count > stop - position:
         return False
@@ -197,8 +206,8 @@ def _headers(before: int, data: Region, position: int, stop: int, count: int, kn
     found: int = shared(before) if _are_used(before, count, known) else _new_headers(count, known)
     size = load_64(known, 8 * HEADER_SLOTS)
     for number in range(count if found != NULL else 0):
-        key, key_size, position = sized(data, position, stop)
-        value, value_size, position = sized(data, position, stop)
+        key, key_size, position = _sized(data, position, stop)
+        value, value_size, position = _sized(data, position, stop)
         fine = position >= 0 and key_size >= 0
         if fine:
             made = in_tuple(found, number)

@@ -179,15 +179,6 @@ def row_columns(plan: Region) -> tuple[int, int, int, int, int, int, int]:
 
 
 @inlined
-def sized(data: Region, position: int, stop: int) -> tuple[int, int, int]:
-    """Bytes behind their length: where they start, how many (negative: null), and the position after them."""
-    size, position = varint(data, position, stop, INT32_BYTES)
-    if position < 0 or size > stop - position:
-        return 0, 0, DAMAGED
-    return position, size, position + max(size, 0)
-
-
-@inlined
 def read_headers(
     data: Region,
     position: int,

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 SHARE_OF_LIMIT: Final = 0.85
 """What is asked for where a target lies beyond the limit."""
+NOISE: Final = 1.05
+"""How far beyond a limit somebody may be who only was measured in a better moment."""
 OUR_NAMES: Final = ("seglog-format", "seglog verify")
 
 
@@ -37,8 +39,8 @@ def _row(target: Target, results: Sequence[Mapping[str, Any]], limits: Mapping[s
     best = max(rivals, key=_speed)
     ratio = _speed(best) / _speed(mine[0]) if target.is_time else _speed(mine[0]) / _speed(best)
     limit = _limit(target, limits, _speed(best))
-    if limit is not None and limit < max(_speed(mine[0]), _speed(best)):
-        limit = None  # what somebody passes is no limit of the machine
+    if limit is not None and NOISE * limit < max(_speed(mine[0]), _speed(best)):
+        limit = None  # what somebody passes by far is no limit of the machine
     needed = _needed(target, _speed(best), limit)
     row = {**named, "ratio": round(ratio, 3), "against": best["contender"]}
     if limit is not None:

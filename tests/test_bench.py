@@ -61,7 +61,9 @@ def test_parts_that_were_read_apart_come_to_the_same(cut: int) -> None:
 
 @pytest.mark.usefixtures("scripts")
 @pytest.mark.parametrize(
-    ("limit", "ratio_needed"), [(10.0, 2.5), (2.4, round(0.85 * 2.4, 3)), (0.5, 2.5)], ids=["far", "near", "no limit"]
+    ("limit", "ratio_needed"),
+    [(10.0, 2.5), (2.4, round(0.85 * 2.4, 3)), (1.95, round(0.85 * 1.95, 3)), (0.5, 2.5)],
+    ids=["far", "near", "passed by noise", "no limit"],
 )
 def test_a_target_beyond_the_limit_becomes_a_part_of_it(limit: float, ratio_needed: float) -> None:
     from ratios import ratios

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from numba import njit, types
 from numba.core import event
+from numba.core.caching import FunctionCache
+from numba.core.runtime.nrt import rtsys
 
 from seglog_format.columnar.pipeline import HelperCompiler, KernelCompiler
 
@@ -59,6 +61,16 @@ TELLER: Final = Teller()
 event.register("numba:compile", TELLER)
 
 
+class KeptKernel(FunctionCache):  # type: ignore[misc] # numba has no types
+    """A kernel's machine code on disk. numba would fill the tables of its compiler before it takes it from there."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The code for these types; None where there is none, and then numba compiles it."""
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
 def helper(function: FunctionT) -> FunctionT:
     """A function that kernels call; it becomes part of each."""
     return cast("FunctionT", _for_any_value(njit(**HELPER_OPTIONS)(function)))
@@ -93,18 +105,18 @@ def kernel_under_lock(function: FunctionT) -> FunctionT:
 def _kept(function: FunctionT, options: dict[str, Any]) -> FunctionT:
     dispatcher = njit(pipeline_class=KernelCompiler, **options)(function)
     try:
-        dispatcher.enable_caching()
+        kept = KeptKernel(function)
     except RuntimeError:  # nowhere to write: compiled anew in each process
         pass
     else:
-        _stamp(dispatcher, Path(function.__code__.co_filename).stem)
+        _stamp(kept, Path(function.__code__.co_filename).stem)
+        dispatcher._cache = kept  # noqa: SLF001 - numba has no public way to say so; nor has it for the stamp
     KERNELS.append(dispatcher)
     return cast("FunctionT", dispatcher)
 
 
-def _stamp(dispatcher: Any, module: str) -> None:
-    """Let kept code be current as long as no module that it comes from changes; numba has no public way to say so."""
-    kept = getattr(dispatcher, "_cache", None)
+def _stamp(kept: KeptKernel, module: str) -> None:
+    """Let kept code be current as long as no module that it comes from changes."""
     for holder in (kept, getattr(kept, "_cache_file", None)):
         if hasattr(holder, STAMP):
             setattr(holder, STAMP, _state_of(sources(module)))

@@ -20,7 +20,6 @@ from seglog_format.columnar.interpreter import (
     in_tuple,
     let_go,
     new_bytes,
-    new_int,
     new_object,
     new_tuple,
     put_in_list,
@@ -37,10 +36,20 @@ from seglog_format.columnar.layout import (
     PREFIX_SIZE,
     SIZE,
 )
-from seglog_format.columnar.memory import load_64, load_be32, load_be64, load_i8, load_u8, region, store_64
+from seglog_format.columnar.memory import load_64, load_be32, load_be64, load_i8, load_u8, region
 from seglog_format.columnar.messages import message_parts, message_timestamp
 from seglog_format.columnar.notes import NOTE_SIZE
 from seglog_format.columnar.records import DAMAGED, INT32_BYTES, INT64_BYTES, varint
+from seglog_format.columnar.slots import (
+    HEAD_SIZE,
+    REFERENCES_AT,
+    TYPE_AT,
+    UnknownLayoutError,
+    bytes_or_none,
+    int_layout,
+    put,
+    put_int,
+)
 from seglog_format.model import INT32_MAX
 from seglog_format.record_model import Message, Record, RecordHeader
 
@@ -55,24 +64,16 @@ JOB_SIZE: Final = 10
 BYTES_SIZE: Final = bytes.__basicsize__ - 1
 """Of the interpreter's bytes, before the bytes themselves; the count stands in the word before the last."""
 COUNT_AT: Final = 16
-HEAD_SIZE: Final = object.__basicsize__
-REFERENCES_AT: Final = 0
-TYPE_AT: Final = 8
-"""Of any object: how many refer to it, and its type."""
 LONGEST_COMPARED: Final = 64
 
 SAMPLE: Final = b"a sample"
-NOTHING, NO_HEADERS, TRUE, FALSE = range(4)
-"""Of what is known of the interpreter: objects that there is one of each."""
-RECORD, MESSAGE, HEADER = range(4, 7)
+NO_HEADERS, TRUE, FALSE = range(4, 7)
+"""Of what is known of the interpreter, behind what `slots` has to know: objects that there is one of each."""
+RECORD, MESSAGE, HEADER = range(7, 10)
 """Types, each with its size and the places of its slots further on."""
-RECORD_SLOTS: Final = 7
+RECORD_SLOTS: Final = 10
 MESSAGE_SLOTS: Final = RECORD_SLOTS + 1 + 10
 HEADER_SLOTS: Final = MESSAGE_SLOTS + 1 + 11
-
-
-class UnknownLayoutError(Exception):
-    """The interpreter lays its objects out in a way that is not known here."""
 
 
 @kernel_under_lock
@@ -136,23 +137,6 @@ def _used(item: int, kind: int) -> int:
     return item if load_64(head, REFERENCES_AT) == 1 and load_64(head, TYPE_AT) == kind else NULL
 
 
-@helper
-def _put(target: int, size: int, known: Region, slot: int, item: int) -> bool:
-    """Hand an object over to a slot, in place of another one; false where there is none."""
-    place = load_64(known, 8 * slot)
-    before = load_64((target, size), place)
-    store_64((target, size), place, item)
-    if before != NULL:
-        let_go(before)
-    return item != NULL
-
-
-@helper
-def _bytes_or_none(data: Region, position: int, size: int, known: Region) -> int:
-    made: int = new_bytes(data, position, size) if size >= 0 else shared(load_64(known, 8 * NOTHING))
-    return made
-
-
 @inlined
 def _sized(data: Region, position: int, stop: int) -> tuple[int, int, int]:
     """Bytes behind their length: where they start, how many (negative: null), and the position after them."""
@@ -183,20 +167,20 @@ def _fill_record(
         sequence = base_sequence + offset_delta
         sequence = sequence - (1 << 31) if sequence > INT32_MAX else sequence
     size = load_64(known, 8 * RECORD_SLOTS)
-    fine = _put(made, size, known, RECORD_SLOTS + 1, new_int(offset))
-    fine &= _put(made, size, known, RECORD_SLOTS + 2, new_int(timestamp_ms))
-    fine &= _put(made, size, known, RECORD_SLOTS + 3, _bytes_or_none(data, key, key_size, known))
-    fine &= _put(made, size, known, RECORD_SLOTS + 4, _bytes_or_none(data, value, value_size, known))
+    fine = put_int(made, size, known, RECORD_SLOTS + 1, offset)
+    fine &= put_int(made, size, known, RECORD_SLOTS + 2, timestamp_ms)
+    fine &= put(made, size, known, RECORD_SLOTS + 3, bytes_or_none(data, key, key_size, known))
+    fine &= put(made, size, known, RECORD_SLOTS + 4, bytes_or_none(data, value, value_size, known))
     if header_count:
         headers = load_64((made, size), load_64(known, 8 * (RECORD_SLOTS + 5)))
-        fine &= _put(made, size, known, RECORD_SLOTS + 5, _headers(headers, data, position, stop, header_count, known))
+        fine &= put(made, size, known, RECORD_SLOTS + 5, _headers(headers, data, position, stop, header_count, known))
     else:
-        fine &= _put(made, size, known, RECORD_SLOTS + 5, shared(load_64(known, 8 * NO_HEADERS)))
-    fine &= _put(made, size, known, RECORD_SLOTS + 6, new_int(sequence))
-    fine &= _put(made, size, known, RECORD_SLOTS + 7, new_int(load_i8(data, start)))
-    fine &= _put(made, size, known, RECORD_SLOTS + 8, new_int(timestamp_delta))
-    fine &= _put(made, size, known, RECORD_SLOTS + 9, new_int(offset_delta))
-    fine &= _put(made, size, known, RECORD_SLOTS + 10, new_int(stop - first))
+        fine &= put(made, size, known, RECORD_SLOTS + 5, shared(load_64(known, 8 * NO_HEADERS)))
+    fine &= put_int(made, size, known, RECORD_SLOTS + 6, sequence)
+    fine &= put_int(made, size, known, RECORD_SLOTS + 7, load_i8(data, start))
+    fine &= put_int(made, size, known, RECORD_SLOTS + 8, timestamp_delta)
+    fine &= put_int(made, size, known, RECORD_SLOTS + 9, offset_delta)
+    fine &= put_int(made, size, known, RECORD_SLOTS + 10, stop - first)
     return fine
 
 
@@ -213,8 +197,8 @@ def _headers(before: int, data: Region, position: int, stop: int, count: int, kn
             made = in_tuple(found, number)
             key_before = load_64((made, size), load_64(known, 8 * (HEADER_SLOTS + 1)))
             if not _holds(key_before, data, key, key_size):
-                fine = _put(made, size, known, HEADER_SLOTS + 1, new_bytes(data, key, key_size))
-            fine &= _put(made, size, known, HEADER_SLOTS + 2, _bytes_or_none(data, value, value_size, known))
+                fine = put(made, size, known, HEADER_SLOTS + 1, new_bytes(data, key, key_size))
+            fine &= put(made, size, known, HEADER_SLOTS + 2, bytes_or_none(data, value, value_size, known))
         if not fine:
             let_go(found)
             return NULL
@@ -273,17 +257,17 @@ def _fill_message(
     stored = load_be32(data, first + MESSAGE_CRC) & 0xFFFFFFFF
     is_valid = not is_inside or crc32(path, data, first + MAGIC, size - MAGIC) == stored
     length = load_64(known, 8 * MESSAGE_SLOTS)
-    fine = _put(made, length, known, MESSAGE_SLOTS + 1, new_int(offset))
-    fine &= _put(made, length, known, MESSAGE_SLOTS + 2, new_int(timestamp_ms))
-    fine &= _put(made, length, known, MESSAGE_SLOTS + 3, _bytes_or_none(data, key, key_size, known))
-    fine &= _put(made, length, known, MESSAGE_SLOTS + 4, _bytes_or_none(data, value, value_size, known))
-    fine &= _put(made, length, known, MESSAGE_SLOTS + 5, new_int(load_u8(data, first + MAGIC)))
-    fine &= _put(made, length, known, MESSAGE_SLOTS + 6, new_int(stored))
-    fine &= _put(made, length, known, MESSAGE_SLOTS + 7, shared(load_64(known, 8 * (TRUE if is_valid else FALSE))))
-    fine &= _put(made, length, known, MESSAGE_SLOTS + 8, new_int(load_i8(data, first + MESSAGE_ATTRIBUTES)))
-    fine &= _put(made, length, known, MESSAGE_SLOTS + 9, new_int(load_be64(data, first + OFFSET)))
-    fine &= _put(made, length, known, MESSAGE_SLOTS + 10, new_int(message_timestamp(data, first)))
-    fine &= _put(made, length, known, MESSAGE_SLOTS + 11, new_int(load_be32(data, first + SIZE) + PREFIX_SIZE))
+    fine = put_int(made, length, known, MESSAGE_SLOTS + 1, offset)
+    fine &= put_int(made, length, known, MESSAGE_SLOTS + 2, timestamp_ms)
+    fine &= put(made, length, known, MESSAGE_SLOTS + 3, bytes_or_none(data, key, key_size, known))
+    fine &= put(made, length, known, MESSAGE_SLOTS + 4, bytes_or_none(data, value, value_size, known))
+    fine &= put_int(made, length, known, MESSAGE_SLOTS + 5, load_u8(data, first + MAGIC))
+    fine &= put_int(made, length, known, MESSAGE_SLOTS + 6, stored)
+    fine &= put(made, length, known, MESSAGE_SLOTS + 7, shared(load_64(known, 8 * (TRUE if is_valid else FALSE))))
+    fine &= put_int(made, length, known, MESSAGE_SLOTS + 8, load_i8(data, first + MESSAGE_ATTRIBUTES))
+    fine &= put_int(made, length, known, MESSAGE_SLOTS + 9, load_be64(data, first + OFFSET))
+    fine &= put_int(made, length, known, MESSAGE_SLOTS + 10, message_timestamp(data, first))
+    fine &= put_int(made, length, known, MESSAGE_SLOTS + 11, load_be32(data, first + SIZE) + PREFIX_SIZE)
     return fine
 
 
@@ -306,7 +290,7 @@ def known_objects() -> Numbers:
     """
     if platform.python_implementation() != "CPython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise UnknownLayoutError
-    found = [*map(id, (None, (), True, False, Record, Message, RecordHeader))]
+    found = [id(None), id(int), *int_layout(), *map(id, ((), True, False, Record, Message, RecordHeader))]
     for kind in (Record, Message, RecordHeader):
         found += [kind.__basicsize__, *_slots(kind)]
     sample = (ctypes.c_int64 * (BYTES_SIZE // 8)).from_address(id(SAMPLE))

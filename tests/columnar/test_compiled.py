@@ -7,6 +7,7 @@ import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+import google_crc32c
 import pytest
 
 pytest.importorskip("numba")
@@ -81,3 +82,18 @@ def test_small_files_are_read_without_the_engine(command: str, tmp_path: Path) -
     status, modules = shown.stderr.splitlines()[-1].split(" ", 1)
     assert int(status) < 2, shown.stderr
     assert modules == "[]"
+
+
+def test_kept_kernels_start_without_the_tables_of_the_compiler() -> None:
+    code = (
+        "import sys\n"
+        "import numpy as np\n"
+        "from seglog_format.columnar.checksum import checksum\n"
+        "from seglog_format.columnar.cpu import checksum_path\n"
+        "data = np.arange(256, dtype=np.uint8)\n"
+        "data.flags.writeable = False\n"
+        "print(hex(checksum(True, checksum_path(), data, 0, 256)), 'numba.cpython.listobj' in sys.modules)\n"
+    )
+    for _ in range(2):  # compiled, unless somebody has done so before; then kept
+        shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.split() == [hex(google_crc32c.value(bytes(range(256)))), "False"]

@@ -227,6 +227,13 @@ def test_what_somebody_keeps_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.
     assert headers == [each.headers for each in wanted[1::4]]
     assert [one for pair in pairs for one in pair] == [one for each in wanted[2::4] for one in each.headers[-1:]]
     assert fields == [(each.key, each.value, each.offset) for each in wanted[3::4]]
+    with open_partition(directory) as partition:
+        numbers = [_numbers(record) for record in partition.records()]
+    assert numbers == [_numbers(record) for record in wanted]
+
+
+def _numbers(record: Record | Message) -> list[object]:
+    return [getattr(record, name) for name in type(record).__slots__ if name not in {"key", "value", "headers"}]
 
 
 def test_what_memory_cannot_hold_or_has_changed_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class Bench:
         self.given = given
         self.failed = False
         self.report: dict[str, Any] = {
-            "command": "python benchmarks/bench.py " + " ".join(sys.argv[1:]),
+            "command": f"make bench (--seed {given.seed} --scale {given.scale:g} --rounds {given.rounds})",
             "seed": given.seed,
             "scale": given.scale,
             "rounds": given.rounds,

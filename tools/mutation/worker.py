@@ -143,6 +143,7 @@ class Functions:
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
         self._found: dict[str, list[FunctionType]] = defaultdict(list)
+        gc.unfreeze()  # a command may have set aside what was loaded before, and that is not listed
         for one in gc.get_objects():
             if isinstance(one, FunctionType) and one.__code__.co_filename.startswith(str(PACKAGE)):
                 self._found[one.__code__.co_filename].append(one)

@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from seglog_format.columnar import cpu
 from seglog_format.columnar.crc_constants import CRC32_REFLECTED, CRC32C_REFLECTED, multiplier
-from seglog_format.columnar.memory import I8, I32, I64, REGION, ask, check, declare, pointer
+from seglog_format.columnar.memory import I8, I32, I64, LINE, REGION, ask, check, declare, pointer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,7 +161,7 @@ class _Folding:
         builder.position_at_end(body)
         position = builder.phi(I64)
         kept = [builder.phi(self.vector) for _ in values]
-        for line in range(0, total, 64):
+        for line in range(0, total, LINE):
             ahead = builder.add(position, ir.Constant(I64, PREFETCH_BYTES + line))
             ask(builder, builder.gep(self.place, [ahead]))
         new = [self.moved(each, total, self.loaded(position, n), self.lanes) for n, each in enumerate(kept)]

@@ -12,6 +12,8 @@ from fuzz_judging import ARENA, LIMIT, LOG, SMALL_LIMIT, DifferenceError, hold
 from seglog_format.codec.compression import decompress
 from seglog_format.columnar import plan as names
 from seglog_format.columnar.copying import SLACK
+from seglog_format.columnar.cpu import checksum_path
+from seglog_format.columnar.decoders import Decoders
 from seglog_format.columnar.expand import LISTED_FIELDS, Expander, list_stored
 from seglog_format.columnar.sections import expand_ahead, no_sections
 from seglog_format.errors import FormatError, Location
@@ -20,6 +22,7 @@ from seglog_format.model import CompressionCodec
 ROOM: Final = 2**16
 """Bytes of a decompressed block in the targets of a codec."""
 CANARY: Final = 0xA5
+DECODERS: Final = Decoders()
 
 
 # Targets that decompress
@@ -40,7 +43,7 @@ def message_around(stored: bytes, codec: CompressionCodec) -> bytes:
 
 
 def expanded(
-    stored: bytes, codec: CompressionCodec, *, magic: int = 2, used: int = 0, room: int = ROOM
+    stored: bytes, codec: CompressionCodec, *, magic: int = 2, used: int = 0, room: int = ROOM, limit: int = 2**20
 ) -> bytes | None:
     """What the kernel decompresses, or None; nothing else may have changed in the arena, but for its slack.
 
@@ -50,13 +53,15 @@ def expanded(
         magic: of the entry, 0 or 2.
         used: bytes of the arena that are taken.
         room: bytes after them.
+        limit: bytes that an entry may decompress to.
     """
     log = LOG.holding(batch_around(stored, codec) if magic else message_around(stored, codec))
     arena = ARENA.last(used + room + SLACK)
     arena[:used], arena[used:] = CANARY, 0
     plan, state = np.zeros(names.PLAN_SIZE, np.int64), np.zeros(names.STATE_SIZE, np.int64)
     sections = no_sections()
-    plan[names.LIMIT], plan[names.MAX_ROWS], state[names.ARENA_USED] = 2**20, 1, used
+    plan[names.LIMIT], plan[names.MAX_ROWS], state[names.ARENA_USED] = limit, 1, used
+    plan[names.CHECKSUM_PATH], plan[names.DECODERS :] = checksum_path(), DECODERS.slots
     data = np.frombuffer(log, np.uint8)
     data.flags.writeable = False
     expand_ahead(data, arena, plan, state, sections)
@@ -121,6 +126,7 @@ def libraries(data: bytes, option: int) -> str:
     limit = SMALL_LIMIT if option & 2 else LIMIT
     log = LOG.holding(batch_around(data, codec))
     found = expanded_by_libraries(Expander(memoryview(log), limit))
+    hold(f"content of {codec.label} by functions", expanded(data, codec, room=LIMIT, limit=limit), found)
     try:
         wanted = decompress(codec, data, magic=2, at=Location("p", 0), limit=limit)
     except FormatError:
@@ -131,6 +137,6 @@ def libraries(data: bytes, option: int) -> str:
     array.flags.writeable = False
     list_stored(array, 0, limit, listed)
     bound = int(listed[-1])
-    if wanted is not None and 0 <= bound < len(wanted):
+    if wanted is not None and codec is CompressionCodec.ZSTD and 0 <= bound < len(wanted):
         hold("most that an entry can hold", bound, len(wanted))
     return f"{bound} {hashlib.sha256(repr(found).encode()).hexdigest()[:16]}"

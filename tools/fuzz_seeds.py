@@ -95,7 +95,7 @@ def contents() -> Iterator[bytes]:
 def blocks() -> Iterator[bytes]:
     """Compressed bytes for the targets of codecs."""
     place = {name: number for number, name in enumerate(TARGETS)}
-    zstd = zstandard.ZstdCompressor()
+    zstd, checked = zstandard.ZstdCompressor(), zstandard.ZstdCompressor(write_checksum=True)
     for number, content in enumerate(contents()):
         spot = (number & 3) << 4
         yield bytes([place["lz4"] | spot]) + lz4.block.compress(content, store_size=False)
@@ -107,3 +107,4 @@ def blocks() -> Iterator[bytes]:
             yield bytes([place["libraries"] | 0x10]) + compress(CompressionCodec.GZIP, content, magic=2)
             yield bytes([place["libraries"]]) + compress(CompressionCodec.ZSTD, content, magic=2)
             yield bytes([place["libraries"]]) + zstd.compress(content)
+            yield bytes([place["libraries"]]) + checked.compress(content)

@@ -28,7 +28,9 @@ from seglog_format.columnar.clear_entries import (
 from seglog_format.columnar.clear_indexes import ClearedLog
 from seglog_format.columnar.copying import SLACK
 from seglog_format.columnar.cpu import checksum_path
-from seglog_format.columnar.layout import BATCH_MAGIC, LZ4, SNAPPY
+from seglog_format.columnar.decoders import Decoders
+from seglog_format.columnar.layout import BATCH_MAGIC
+from seglog_format.columnar.records import NO_ROOM
 from seglog_format.columnar.sections import expand_ahead, no_sections
 
 if TYPE_CHECKING:
@@ -115,6 +117,7 @@ class Clearing:
         self._plan[names.FIRST_ALLOWED], self._plan[names.CHECKSUM_PATH] = base_offset, checksum_path()
         self._state = np.zeros(names.STATE_SIZE, np.int64)
         self._sections = no_sections()
+        self._decoders: Decoders | None = None
         self._stored = np.zeros(4, np.int64)
         self._arena: Bytes = np.empty(SLACK, np.uint8)
         self._table = np.empty((ROWS, len(COLUMNS)), np.int64)
@@ -145,8 +148,8 @@ class Clearing:
     def _expanded(self) -> bool:
         """Decompress the entry at the position, and perhaps some after it; whether that could be done."""
         self._state[[names.ROWS, names.ARENA_USED, names.NEXT_SECTION, names.SECTIONS]] = 0
-        if int(self._stored[STORED_CODEC]) in {LZ4, SNAPPY}:
-            return self._expanded_by_kernel()
+        if self._expanded_by_kernel():
+            return True
         start, end, codec, magic = (
             int(self._stored[name]) for name in (STORED_START, STORED_END, STORED_CODEC, STORED_MAGIC)
         )
@@ -161,7 +164,10 @@ class Clearing:
         return True
 
     def _expanded_by_kernel(self) -> bool:
-        while expand_ahead(self._log, self._arena, self._plan, self._state, self._sections):
+        if self._decoders is None:
+            self._decoders = Decoders()
+            self._plan[names.DECODERS :] = self._decoders.slots
+        while expand_ahead(self._log, self._arena, self._plan, self._state, self._sections) == NO_ROOM:
             size = max(2 * len(self._arena), ARENA_SIZE)
             self._arena = np.empty(min(size, MAX_ARENA + SLACK), np.uint8)
         return bool(self._state[names.SECTIONS])

@@ -1,4 +1,4 @@
-"""gzip and zstd: what libraries decompress. Only streams of the plain kind that clients write; None for any other."""
+"""gzip and zstd by the Python interfaces of libraries: where kernels have no functions of theirs (`decoders`)."""
 
 from __future__ import annotations
 
@@ -7,38 +7,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import zstandard
-from numba import int64
 
 from seglog_format.columnar.arrays import readable
-from seglog_format.columnar.compiled import inlined, kernel
+from seglog_format.columnar.compiled import kernel
 from seglog_format.columnar.entries import entry_size
-from seglog_format.columnar.layout import GZIP, LENGTH_SIZE, ZSTD
-from seglog_format.columnar.memory import load_le16, load_le32, load_u8, region
+from seglog_format.columnar.layout import GZIP, ZSTD
+from seglog_format.columnar.memory import region
 from seglog_format.columnar.sections import stored_bytes
+from seglog_format.columnar.streams import DECLINED, MAX_WINDOW, gzip_size, zstd_bound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seglog_format.columnar.arrays import Bytes, Numbers, Region
+    from seglog_format.columnar.arrays import Bytes, Numbers
 
-GZIP_START: Final = 0x00088B1F
-"""Magic, deflate, and no flags."""
-GZIP_SMALLEST: Final = 18
 GZIP_WINDOW: Final = 31
-
-ZSTD_MAGIC: Final = 0xFD2FB528
-ZSTD_SMALLEST: Final = 6
-SINGLE_SEGMENT: Final = 0x20
-RESERVED_OR_DICTIONARY: Final = 0x0B
-CHECKSUM: Final = 0x04
-MAX_BLOCK_SIZE: Final = 2**17
-MAX_WINDOW: Final = 2**23
-"""What clients ask for; the library allocates it."""
-REPEATED_BYTE: Final = 1
-COMPRESSED: Final = 2
-RESERVED: Final = 3
-
-DECLINED: Final = -1
 
 
 def _inflating() -> Any:
@@ -135,48 +118,12 @@ def list_stored(log: Bytes, position: int, limit: int, listed: Numbers) -> int:
         start, end, codec, _ = stored_bytes(data, position, size)
         bound = DECLINED
         if start >= 0 and codec == GZIP:
-            bound = _gzip_size(data, start, end)
+            bound = gzip_size(data, start, end)
         elif start >= 0 and codec == ZSTD:
-            bound = _zstd_bound(data, start, end)
+            bound = zstd_bound(data, start, end)
         if not 0 <= bound <= limit:
             break
         at = LISTED_FIELDS * count
         listed[at], listed[at + 1], listed[at + 2], listed[at + 3], listed[at + 4] = position, start, end, codec, bound
         position, count = position + size, count + 1
     return count
-
-
-@inlined
-def _gzip_size(data: Region, start: int, end: int) -> int:
-    """How many bytes a gzip member without optional fields says that it holds; `DECLINED` for one that is odd."""
-    if end - start < GZIP_SMALLEST or load_le32(data, start) != GZIP_START:
-        return DECLINED
-    return load_le32(data, end - LENGTH_SIZE)
-
-
-@inlined
-def _zstd_bound(data: Region, start: int, end: int) -> int:
-    """How many bytes a zstd frame can decode to at most; `DECLINED` for one that is odd, or is not all there is."""
-    if end - start < ZSTD_SMALLEST:
-        return DECLINED
-    descriptor = load_u8(data, start + 4)
-    if load_le32(data, start) != ZSTD_MAGIC or descriptor & (RESERVED_OR_DICTIONARY | SINGLE_SEGMENT):
-        return DECLINED
-    window = load_u8(data, start + 5)
-    window_size = (1 << (10 + (window >> 3))) + ((1 << (10 + (window >> 3))) >> 3) * (window & 7)
-    size_code = descriptor >> 6
-    position = start + 6 + (1 << size_code if size_code else 0)
-    if window_size > MAX_WINDOW:
-        return DECLINED
-    largest, total, is_last = min(window_size, MAX_BLOCK_SIZE), 0, False
-    while not is_last:
-        if end - position < 3:
-            return DECLINED
-        fields = load_le16(data, position) | load_u8(data, position + 2) << 16
-        is_last, kind, size = bool(fields & 1), fields >> 1 & 3, fields >> 3
-        if kind == RESERVED or size > largest:
-            return DECLINED
-        position += 3 + (1 if kind == REPEATED_BYTE else size)
-        total += largest if kind == COMPRESSED else size
-    position += 4 if descriptor & CHECKSUM else 0
-    return int64(total) if position == end and size_code == 0 else DECLINED

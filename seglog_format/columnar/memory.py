@@ -56,6 +56,20 @@ def check(context: Any, builder: Any, where: Any, position: Any, size: Any) -> N
             cgutils.do_boundscheck(context, builder, builder.sub(end, ir.Constant(I64, 1)), count)
 
 
+@intrinsic
+def address(typing: Any, data: Any, position: Any, size: Any) -> Any:
+    """Address of so many bytes at a position, for functions of others."""
+    del typing, data, position, size
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        del signature
+        where, position, size = arguments
+        check(context, builder, where, position, size)
+        return builder.add(builder.extract_value(where, 0), position)
+
+    return types.int64(REGION, types.int64, types.int64), generate
+
+
 def _load(bits: int, *, swap: bool, signed: bool) -> Callable[[Any, int], int]:
     """A load of so many bits that gives a 64-bit number."""
     width = WIDTHS[bits]

@@ -13,7 +13,6 @@ from seglog_format.columnar.notes import note_entry
 from seglog_format.columnar.plan import (
     ARENA_USED,
     CHECKSUM_PATH,
-    EXPAND,
     FIRST_ALLOWED,
     FLOOR,
     FROM_OFFSET,
@@ -32,7 +31,7 @@ from seglog_format.columnar.plan import (
     TO_OFFSET,
 )
 from seglog_format.columnar.reader import MAX_SLICE
-from seglog_format.columnar.sections import section_of
+from seglog_format.columnar.sections import expand_next, section_of
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers
@@ -90,7 +89,10 @@ def read_messages(  # noqa: C901, PLR0911, PLR0912 - each way out is another ans
                 return JUDGE
             start, stop = section_of(sections_, state, position)
             if start < 0:
-                return EXPAND
+                ended = expand_next(data, arena, plan, state, sections)
+                if ended:
+                    return ended
+                continue
             count, last_inside = survey(arena_, start, stop)
             if count <= 0 or not message_is_valid(plan[CHECKSUM_PATH], data, position, size):
                 return JUDGE

@@ -22,7 +22,9 @@ OFFSETS, TIMESTAMPS, TIMESTAMPS_VALID, KEYS, KEYS_VALID, VALUES, VALUES_VALID, H
 HEADER_KEYS, HEADER_VALUES, HEADER_VALUES_VALID = range(19, 22)
 PLACES: Final = 22
 """Where the block says where each row's record itself stands (`views.put_place`); negative: nobody asks."""
-PLAN_SIZE: Final = 23
+DECODERS: Final = 23
+"""What functions of libraries decompress with (`decoders.Decoders.slots`)."""
+PLAN_SIZE: Final = DECODERS + 5
 
 # -- the state ------------------------------------------------------------------------------------------------------
 POSITION: Final = 0

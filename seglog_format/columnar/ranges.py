@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from seglog_format.columnar.memory import region
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region
+
+COMPRESSED: Final = 8
+"""How many times as long as others compressed bytes take, and how many times as much memory what comes of them."""
 
 
 @inlined
@@ -38,7 +41,7 @@ def _regular(data: Region, position: int, end: int, previous: int, lowest: int, 
 
 @kernel
 def next_range(log: Bytes, state: Numbers, size: int) -> bool:
-    """Pass over entries until so many bytes are behind; compressed ones count twice, as they are more to read.
+    """Pass over entries until so many bytes are behind; compressed ones count for more (`COMPRESSED`).
 
     Args:
         log: bytes of a log.
@@ -55,7 +58,7 @@ def next_range(log: Bytes, state: Numbers, size: int) -> bool:
         entry, _, last = _regular(data, position, end, previous, state[2], state[3])
         if entry < 0:
             break
-        left -= 2 * entry if entry_codec(data, position) else entry
+        left -= COMPRESSED * entry if entry_codec(data, position) else entry
         position, previous = position + entry, last
     state[0], state[1] = position, previous
     is_whole: bool = left <= 0

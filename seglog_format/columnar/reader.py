@@ -27,7 +27,6 @@ from seglog_format.columnar.notes import note_entry
 from seglog_format.columnar.plan import (
     ARENA_USED,
     CHECKSUM_PATH,
-    EXPAND,
     FIRST_ALLOWED,
     FLOOR,
     FROM_OFFSET,
@@ -48,7 +47,7 @@ from seglog_format.columnar.plan import (
     TO_OFFSET,
 )
 from seglog_format.columnar.records import NO_ROOM, decode_records
-from seglog_format.columnar.sections import section_of
+from seglog_format.columnar.sections import expand_next, section_of
 from seglog_format.columnar.transactions import is_aborted
 
 if TYPE_CHECKING:
@@ -113,7 +112,10 @@ def read_batches(  # noqa: C901, PLR0911, PLR0912 - each way out is another answ
         if attributes & CODEC_MASK != NONE and (count != 0 or start != stop):
             start, stop = section_of(sections_, state, position)
             if start < 0:
-                return EXPAND
+                ended = expand_next(data, arena, plan, state, sections)
+                if ended:
+                    return ended
+                continue
             source, buffer = arena_, 1
         if count < 0 or count > (stop - start) // MIN_RECORD_SIZE:
             return JUDGE

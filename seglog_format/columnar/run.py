@@ -14,11 +14,12 @@ from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.block import NOTES, Assembly, Block
 from seglog_format.columnar.copying import SLACK
 from seglog_format.columnar.cpu import checksum_path
+from seglog_format.columnar.decoders import Decoders
 from seglog_format.columnar.entry_columns import ENTRY_COLUMNS
 from seglog_format.columnar.expand import Expander
 from seglog_format.columnar.message_reader import read_messages
 from seglog_format.columnar.reader import read_batches
-from seglog_format.columnar.sections import AHEAD_SIZE, expand_ahead, no_sections
+from seglog_format.columnar.sections import AHEAD_SIZE, no_sections
 from seglog_format.errors import FormatError
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Run:
         self._state[[names.POSITION, names.PREVIOUS, names.FLOOR]] = start.position, start.previous, start.floor
         self._plan = self._fixed_plan()
         self._sections = no_sections()
+        self._decoders: Decoders | None = None
         self._kernel = read_batches
         self._arena: Bytes = np.empty(SLACK, np.uint8)
         self._arena_size = ARENA_SIZE
@@ -129,7 +131,8 @@ class Run:
             if answer in _WITHOUT_OUTPUT:
                 _WITHOUT_OUTPUT[answer](self)
             elif answer == names.EXPAND:
-                yield from self._expand()
+                if (yield from self._expand()):
+                    return
             else:
                 yield from self._filled()
                 self.is_finished = answer == names.RANGE_END
@@ -197,16 +200,19 @@ class Run:
         grown = min(2 * len(self._arena), MAX_ARENA + SLACK) if len(self._arena) >= self._arena_size else 0
         self._arena = self._pool.take(max(self._arena_size, grown))
 
-    def _expand(self) -> Iterator[pa.RecordBatch]:
-        """Decompress the entry at the position and some after it; if that cannot be done, the reference judges it."""
-        if expand_ahead(self._range, self._arena, self._plan, self._state, self._sections) or not self._has_room(1):
-            if self._state[names.ARENA_USED]:
-                yield from self._filled()
-            else:
-                self._more_arena()
-        elif self._state[names.SECTIONS] == 0 and not (yield from self._expand_by_libraries()):
+    def _expand(self) -> Iterator[pa.RecordBatch] | Any:
+        """Decompress the entry at the position, which the kernel could not; returns whether that is the end.
+
+        From then on the kernel has decoders for gzip and zstd. What it cannot decompress with them is for the Python
+        interfaces of the libraries; and then for the reference, which judges it.
+        """
+        if self._decoders is None:
+            self._decoders = Decoders()
+            self._plan[names.DECODERS :] = self._decoders.slots
+        elif not (yield from self._expand_by_libraries()):
             yield from self._filled()
-            yield from self._judge()
+            return (yield from self._judge())
+        return False
 
     def _has_room(self, size: int) -> bool:
         return size <= len(self._arena) - SLACK - int(self._state[names.ARENA_USED])
@@ -221,6 +227,8 @@ class Run:
                 yield from self._filled()
                 self._arena_size = max(self._arena_size, bound + SLACK)
                 self._renew()
+                if not self._has_room(bound):
+                    self._arena = self._pool.take(self._arena_size)
                 used, stop = 0, AHEAD_SIZE
             if used >= stop or used + bound > len(self._arena) - SLACK:
                 break
@@ -281,5 +289,6 @@ _PLACE: Final = (names.POSITION, names.PREVIOUS, names.FLOOR)
 _WITHOUT_OUTPUT: Final = {
     names.MORE_ROWS: Run._more_rows,  # noqa: SLF001
     names.MORE_HEADERS: Run._more_headers,  # noqa: SLF001
+    names.MORE_ARENA: Run._more_arena,  # noqa: SLF001
     names.OTHER_MAGIC: Run._other_kernel,  # noqa: SLF001
 }

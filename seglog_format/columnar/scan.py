@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from seglog_format.columnar.arrays import readable
-from seglog_format.columnar.pool import Pool
+from seglog_format.columnar.pool import own_pool
 from seglog_format.columnar.ranges import next_range
 from seglog_format.columnar.record_run import RecordRun
 from seglog_format.columnar.request import Start
@@ -21,13 +21,15 @@ from seglog_format.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from concurrent.futures import Future
+    from concurrent.futures import Executor
 
     from seglog_format.columnar.request import Judged, Request, Source
     from seglog_format.record_model import Message, Record
 
 RANGE_SIZE: Final = 2**24
 """Bytes of a log that one thread reads before another goes on: what is kept in memory depends on it."""
+AHEAD: Final = 1
+"""Ranges under way besides one for each thread: whoever is done early finds another."""
 
 
 def scan(
@@ -68,13 +70,14 @@ def _until_end(batches: Iterator[pa.RecordBatch], at_end: Callable[[], None] | N
 
 
 def _one_by_one(sources: Iterable[tuple[Source, Start]], request: Request, kind: type[Run] = Run) -> Iterator[Any]:
-    pool, floor = Pool(), request.from_offset
-    for source, start in sources:
-        run = kind(source, request, replace(start, floor=max(start.floor, floor)), pool)
-        yield from run.batches()
-        floor = run.floor
-        if run.is_finished:
-            return
+    floor = request.from_offset
+    with own_pool() as pool:
+        for source, start in sources:
+            run = kind(source, request, replace(start, floor=max(start.floor, floor)), pool)
+            yield from run.batches()
+            floor = run.floor
+            if run.is_finished:
+                return
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,25 +111,51 @@ class _Guarded:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What came of a run: batches, and what ended it before its end."""
+    """What came of a range: batches, and what ended it before its end."""
 
     batches: list[pa.RecordBatch]
     error: FormatError | None
     is_finished: bool
 
 
+@dataclass(slots=True)
+class _Share:
+    """A range that some thread reads: one that helps, or the caller's."""
+
+    range: tuple[Source, Start]
+    future: Future[_Outcome]
+
+    @classmethod
+    def of(cls, executor: Executor, each: tuple[Source, Start], request: Request) -> _Share:
+        """Let a range be read."""
+        return cls(each, executor.submit(_outcome, *each, request))
+
+    def read_here(self, request: Request) -> bool:
+        """Read the range, if nobody has begun to."""
+        if not self.future.cancel():
+            return False
+        self.future = Future()
+        try:
+            self.future.set_result(_outcome(*self.range, request))
+        except Exception as error:  # noqa: BLE001 - raised when the range is delivered
+            self.future.set_exception(error)
+        return True
+
+
 def _side_by_side(sources: Iterable[tuple[Source, Start]], request: Request, threads: int) -> Iterator[pa.RecordBatch]:
-    """Read ranges in several threads, and deliver them in order; a few are under way at any time."""
-    runs = _runs(sources, request)
-    executor = ThreadPoolExecutor(threads, thread_name_prefix="seglog-scan")
-    under_way: deque[Future[_Outcome]] = deque()
+    """Read ranges in several threads, the caller's among them, and deliver them in order."""
+    ranges = _ranges(sources, request)
+    executor = ThreadPoolExecutor(threads - 1, thread_name_prefix="seglog-scan")
+    under_way: deque[_Share] = deque()
     try:
         while True:
-            while len(under_way) <= threads and (run := next(runs, None)) is not None:
-                under_way.append(executor.submit(_outcome, run))
+            while len(under_way) < threads + AHEAD and (each := next(ranges, None)) is not None:
+                under_way.append(_Share.of(executor, each, request))
             if not under_way:
                 return
-            outcome = under_way.popleft().result()
+            if not under_way[0].future.done() and any(share.read_here(request) for share in under_way):
+                continue
+            outcome = under_way.popleft().future.result()
             yield from outcome.batches
             if outcome.error is not None:
                 raise outcome.error
@@ -136,18 +165,21 @@ def _side_by_side(sources: Iterable[tuple[Source, Start]], request: Request, thr
         executor.shutdown(wait=True, cancel_futures=True)
 
 
-def _outcome(run: Run) -> _Outcome:
+def _outcome(source: Source, start: Start, request: Request) -> _Outcome:
+    """Read a range."""
     batches: list[pa.RecordBatch] = []
-    try:
-        batches.extend(run.batches())
-    except FormatError as error:
-        return _Outcome(batches, error, is_finished=True)
+    with own_pool() as pool:
+        run = Run(source, request, start, pool)
+        try:
+            batches.extend(run.batches())
+        except FormatError as error:
+            return _Outcome(batches, error, is_finished=True)
     return _Outcome(batches, None, run.is_finished)
 
 
-def _runs(sources: Iterable[tuple[Source, Start]], request: Request) -> Iterator[Run]:
+def _ranges(sources: Iterable[tuple[Source, Start]], request: Request) -> Iterator[tuple[Source, Start]]:
     """Each segment in ranges. What is not regular, and all behind it, is in the last one."""
-    pool, lock, floor = Pool(), Lock(), request.from_offset
+    lock, floor = Lock(), request.from_offset
     for source, start in sources:
         guarded, log = _Guarded(source, lock), readable(source.data)[: start.end]
         lowest, highest = source.allowed_offsets
@@ -156,7 +188,7 @@ def _runs(sources: Iterable[tuple[Source, Start]], request: Request) -> Iterator
             position, previous = int(state[0]), int(state[1])
             has_more = next_range(log, state, RANGE_SIZE)
             end = int(state[0]) if has_more else start.end
-            yield Run(guarded, request, Start(position, previous, max(start.floor, floor), end), pool)
+            yield guarded, Start(position, previous, max(start.floor, floor), end)
             floor = max(floor, int(state[1]) + 1)
             if not has_more:
                 break

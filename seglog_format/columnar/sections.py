@@ -6,25 +6,30 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from seglog_format.columnar.compiled import inlined, kernel
+from seglog_format.columnar.compiled import helper, inlined, kernel
 from seglog_format.columnar.copying import SLACK
 from seglog_format.columnar.entries import entry_codec, entry_size
 from seglog_format.columnar.layout import (
     BATCH_HEADER_SIZE,
     BATCH_MAGIC,
+    GZIP,
     LZ4,
     MAGIC,
     RECORDS_COUNT,
     SNAPPY,
+    ZSTD,
 )
 from seglog_format.columnar.lz4 import expand_lz4
 from seglog_format.columnar.memory import load_64, load_be32, load_u8, region
 from seglog_format.columnar.messages import message_parts
 from seglog_format.columnar.plan import (
     ARENA_USED,
+    EXPAND,
+    FULL,
     LIMIT,
     MAX_ROWS,
     MAX_SECTIONS,
+    MORE_ARENA,
     NEXT_SECTION,
     POSITION,
     ROWS,
@@ -33,6 +38,7 @@ from seglog_format.columnar.plan import (
 )
 from seglog_format.columnar.records import NO_ROOM
 from seglog_format.columnar.snappy import expand_snappy
+from seglog_format.columnar.streams import expand_gzip, expand_zstd
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region
@@ -53,39 +59,43 @@ def section_of(sections: Region, state: Numbers, position: int) -> tuple[int, in
     return NONE_STANDS
 
 
-@kernel
-def expand_ahead(log: Bytes, arena: Bytes, plan: Numbers, state: Numbers, sections: Numbers) -> bool:
-    """Decompress lz4 and snappy entries from the position on, as many as are worth while, into the arena.
+@helper
+def expand_entries(data: Region, arena: Bytes, plan: Numbers, state: Numbers, sections: Numbers) -> int:
+    """Decompress entries from the position on, as many as are worth while, into the arena, behind what it holds.
 
     Checksums are left to the reader: decompressing damaged bytes does no harm.
 
     Args:
-        log: bytes of the log.
-        arena: takes what is decompressed, behind what it holds.
+        data: bytes of the log.
+        arena: takes what is decompressed.
         plan: what is wanted.
         state: the position; afterwards the sections that were made.
         sections: takes where the content of each entry stands.
 
     Returns:
-        Whether it was room that was missing for the first entry.
+        How many were decompressed: 0 where the first is odd; `NO_ROOM` where it was room that was missing for it.
     """
-    data, arena_ = region(log), region(arena)
-    position, used = state[POSITION], state[ARENA_USED]
+    arena_, position, used = region(arena), state[POSITION], state[ARENA_USED]
     stop, rows = used + AHEAD_SIZE, plan[MAX_ROWS] - state[ROWS]
     count, misses_room = 0, False
-    while count < MAX_SECTIONS and used < stop and position >= 0:
-        size = entry_size(data, position, len(log))
+    while count < MAX_SECTIONS and used < stop and rows > 0:
+        size = entry_size(data, position, data[1])
         if size < 0:
             break
         start, end, codec, is_frame_old = stored_bytes(data, position, size)
-        room = min(len(arena) - SLACK - used, plan[LIMIT])
-        if room < 0 or start < 0:
+        left = len(arena) - SLACK - used
+        room = min(left, plan[LIMIT])
+        if left < 0 or start < 0:
             misses_room = start >= 0
             break
         if codec == LZ4:
             content_end = expand_lz4(data, start, end, arena_, used, used + room, not is_frame_old)
         elif codec == SNAPPY:
             content_end = expand_snappy(data, start, end, arena_, used, used + room)
+        elif codec == ZSTD:
+            content_end = expand_zstd(data, start, end, arena_, used, room, plan)
+        elif codec == GZIP:
+            content_end = expand_gzip(data, start, end, arena_, used, room, plan)
         else:
             break
         if content_end < 0:
@@ -98,10 +108,23 @@ def expand_ahead(log: Bytes, arena: Bytes, plan: Numbers, state: Numbers, sectio
         if load_u8(data, position + MAGIC) == BATCH_MAGIC:
             rows -= load_be32(data, position + RECORDS_COUNT)
         position += size
-        if rows <= 0:
-            break
     state[SECTIONS], state[NEXT_SECTION] = count, 0
-    return misses_room and count == 0
+    return NO_ROOM if misses_room and count == 0 else count
+
+
+@inlined
+def expand_next(data: Region, arena: Bytes, plan: Numbers, state: Numbers, sections: Numbers) -> int:
+    """The same for a reader: 0, or with what it ends, as the entry at the position could not be decompressed."""
+    count = expand_entries(data, arena, plan, state, sections)
+    if count == NO_ROOM:
+        return FULL if state[ARENA_USED] else MORE_ARENA
+    return 0 if count else EXPAND
+
+
+@kernel
+def expand_ahead(log: Bytes, arena: Bytes, plan: Numbers, state: Numbers, sections: Numbers) -> int:
+    """As `expand_entries`, for who does not read. The position is one in the log."""
+    return expand_entries(region(log), arena, plan, state, sections)
 
 
 @inlined

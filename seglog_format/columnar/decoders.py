@@ -1,0 +1,132 @@
+"""Functions of C libraries that kernels call: gzip and zstd without the interpreter between one entry and the next.
+
+The wheels of isal and zstandard hold the libraries. Where a wheel does not show their functions, or they do not do what
+is expected of them, kernels do without, and `expand` asks the Python interfaces of the wheels, entry by entry.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+import zlib
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, Final
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from seglog_format.columnar.memory import I64
+
+ZSTD_MODULE: Final = "zstandard._cffi"
+GZIP_MODULE: Final = "isal.igzip_lib"
+ADDRESS: Final = ctypes.c_void_p
+SIZE: Final = ctypes.c_size_t
+
+SLOTS: Final = 5
+"""Numbers that kernels are told: a function and a context for zstd, two functions and a stream for gzip."""
+NONE: Final = 0
+
+
+class Stream(ctypes.Structure):
+    """What isal keeps of a stream (``struct inflate_state``): the first fields, and more than it needs for the rest."""
+
+    _fields_ = (
+        ("next_out", ADDRESS),
+        ("avail_out", ctypes.c_uint32),
+        ("total_out", ctypes.c_uint32),
+        ("next_in", ADDRESS),
+        ("read_in", ctypes.c_uint64),
+        ("avail_in", ctypes.c_uint32),
+        ("rest", ctypes.c_char * 2**18),
+    )
+
+
+class Decoders:
+    """What one thread decompresses with: a context and a stream of its own, which go when it goes.
+
+    Attributes:
+        slots: what kernels are told (`plan.DECODERS`); `NONE` for what there is not.
+    """
+
+    def __init__(self) -> None:
+        self.slots = [NONE] * SLOTS
+        if zstd := zstd_library():
+            context = zstd.ZSTD_createDCtx()
+            weakref.finalize(self, zstd.ZSTD_freeDCtx, context).atexit = False
+            self.slots[:2] = _address(zstd.ZSTD_decompressDCtx), context or NONE
+        if gzip := gzip_library():
+            self._stream = Stream()
+            functions = (gzip.isal_inflate_init, gzip.isal_inflate_stateless)
+            self.slots[2:] = *map(_address, functions), ctypes.addressof(self._stream)
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ADDRESS).value or NONE
+
+
+@cache
+def zstd_library() -> ctypes.CDLL | None:
+    """zstd, if it can be called."""
+    return _library(
+        ZSTD_MODULE,
+        ("ZSTD_createDCtx", ADDRESS, ()),
+        ("ZSTD_freeDCtx", SIZE, (ADDRESS,)),
+        ("ZSTD_decompressDCtx", SIZE, (ADDRESS, ADDRESS, SIZE, ADDRESS, SIZE)),
+    )
+
+
+@cache
+def gzip_library() -> ctypes.CDLL | None:
+    """isal, if it can be called, and its streams are laid out as `Stream` says."""
+    library = _library(
+        GZIP_MODULE,
+        ("isal_inflate_init", None, (ADDRESS,)),
+        ("isal_inflate_stateless", ctypes.c_int, (ADDRESS,)),
+    )
+    return library if library and _inflates(library) else None
+
+
+def _library(module: str, *functions: tuple[str, Any, tuple[Any, ...]]) -> ctypes.CDLL | None:
+    """The library inside a module, if it shows these functions: the name of each, what it returns and what it takes."""
+    try:
+        found = find_spec(module)
+        library = ctypes.CDLL(found.origin if found else None)
+        for name, result, arguments in functions:
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+    except (AttributeError, ImportError, OSError):
+        return None
+    return library
+
+
+def _inflates(library: ctypes.CDLL) -> bool:
+    """Whether a sample comes out of a stream as it should, and the numbers behind it are where they should be."""
+    sample = bytes(range(64)) * 4
+    compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    deflated = compressor.compress(sample) + compressor.flush()
+    source, target = ctypes.create_string_buffer(deflated), ctypes.create_string_buffer(2 * len(sample))
+    stream = Stream()
+    library.isal_inflate_init(ctypes.byref(stream))
+    stream.next_out, stream.avail_out = ctypes.addressof(target), len(target)
+    stream.next_in, stream.avail_in = ctypes.addressof(source), len(deflated) + 1
+    answer = library.isal_inflate_stateless(ctypes.byref(stream))
+    numbers = (answer, stream.total_out, stream.avail_out, stream.avail_in)
+    return target.raw.startswith(sample) and numbers == (0, len(sample), len(target) - len(sample), 1)
+
+
+@intrinsic
+def foreign(typing: Any, function: Any, arguments: Any) -> Any:
+    """Call a C function that takes some numbers or addresses of 64 bits, and returns one, or less."""
+    del typing
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        del context
+        address, passed = values
+        count = len(signature.args[1])
+        kind = ir.FunctionType(I64, [I64] * count)
+        parts = [builder.extract_value(passed, number) for number in range(count)]
+        return builder.call(builder.inttoptr(address, kind.as_pointer()), parts)
+
+    return types.int64(function, arguments), generate

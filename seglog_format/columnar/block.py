@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from seglog_format.columnar import plan as names
+from seglog_format.columnar.copied_columns import CopiedColumn
 from seglog_format.columnar.copying import SLACK
 from seglog_format.columnar.entry_columns import ENTRY_COLUMNS, EntryColumns
-from seglog_format.columnar.gather import gather_values, gather_views, total_size
+from seglog_format.columnar.gather import gather_views
 from seglog_format.columnar.notes import NOTE_SIZE, noted_entries
-from seglog_format.columnar.views import VIEW_SIZE
-from seglog_format.errors import UsageError
+from seglog_format.columnar.views import MAX_INLINE, VIEW_SIZE
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from seglog_format.columnar.schema import Shape
 
 ALIGNMENT: Final = 64
-MAX_CLASSIC_SIZE: Final = 2**31 - 1
 NOT_WANTED: Final = -1
 NOTES: Final = "notes"
 """Not a column: what columns of entries are made from."""
@@ -45,47 +44,78 @@ REFERRED: Final = (names.KEY_BYTES, names.VALUE_BYTES, names.HEADER_KEY_BYTES, n
 VALIDITY: Final = {"timestamp": names.TIMESTAMPS_VALID, "key": names.KEYS_VALID, "value": names.VALUES_VALID}
 
 
+@dataclass(frozen=True)
+class BlockLayout:
+    """Where everything stands in a block.
+
+    Attributes:
+        rows: how many fit.
+        headers: how many fit.
+        places: by place in the plan: where each column stands.
+        size: bytes of the rows.
+        validity: start and end of the bits that tell which rows are not null, of each column that has some.
+        header_size: bytes of the headers, without their bits, which follow.
+    """
+
+    rows: int
+    headers: int
+    places: dict[int, int]
+    size: int
+    validity: tuple[slice, ...]
+    header_size: int
+
+    @property
+    def numbers(self) -> list[int]:
+        """The places, as the plan has them."""
+        return [self.places[number] for number in range(names.ENTRIES, names.PLACES + 1)]
+
+
+@lru_cache(maxsize=16)
+def block_layout(columns: frozenset[str], rows: int, headers: int) -> BlockLayout:
+    """Lay out a block that has room for some columns of rows, and for headers."""
+    places, size, validity = {}, 0, []
+    for name, parts in ROW_COLUMNS.items():
+        for number, width in parts:
+            places[number] = size if name in columns else NOT_WANTED
+            size += _aligned(width * (rows + 1)) if name in columns else 0
+    for name, number in VALIDITY.items():
+        places[number] = size
+        if name in columns:
+            validity.append(slice(size, size + _aligned(rows // 8 + 1)))
+            size = validity[-1].stop
+    column = _aligned(VIEW_SIZE * headers)
+    places |= {names.HEADER_KEYS: 0, names.HEADER_VALUES: column, names.HEADER_VALUES_VALID: 2 * column}
+    return BlockLayout(rows, headers, places, max(size, ALIGNMENT), tuple(validity), 2 * column)
+
+
 @dataclass(slots=True)
 class Block:
     """Room for some rows and headers.
 
     Attributes:
-        rows: how many fit.
-        headers: how many fit.
-        data: of rows, laid out as the plan says.
+        layout: where everything stands.
+        data: of rows.
         header_data: of headers.
-        places: by place in the plan: where each column stands.
+        copied: by place in the plan: columns whose bytes are copied together while the block is filled.
     """
 
-    rows: int
-    headers: int
+    layout: BlockLayout
     data: Bytes
     header_data: Bytes
-    places: dict[int, int] = field(default_factory=dict)
+    copied: dict[int, CopiedColumn] = field(default_factory=dict)
 
     @classmethod
-    def take(cls, pool: Pool, columns: frozenset[str], rows: int, headers: int) -> Block:
-        """Lay out a block, all rows valid as yet."""
-        places, size, valid = {}, 0, []
-        for name, parts in ROW_COLUMNS.items():
-            for number, width in parts:
-                places[number] = size if name in columns else NOT_WANTED
-                size += _aligned(width * (rows + 1)) if name in columns else 0
-        for name, number in VALIDITY.items():
-            places[number] = size
-            if name in columns:
-                valid.append((size, _aligned(rows // 8 + 1)))
-                size += valid[-1][1]
-        header_size = _aligned(16 * headers)
-        places |= {names.HEADER_KEYS: 0, names.HEADER_VALUES: header_size, names.HEADER_VALUES_VALID: 2 * header_size}
-        data = pool.take(max(size, ALIGNMENT))
-        header_data = pool.take(2 * header_size + _aligned(headers // 8 + 1)) if headers else np.empty(0, np.uint8)
-        for start, length in valid:
-            data[start : start + length] = 0xFF
-        header_data[2 * header_size :] = 0xFF
-        if "headers" in columns:
-            data[places[names.HEADER_ENDS] : places[names.HEADER_ENDS] + 4] = 0
-        return cls(rows, headers, data, header_data, places)
+    def take(cls, pool: Pool, layout: BlockLayout) -> Block:
+        """A block, all rows valid as yet."""
+        data, header_data = pool.take(layout.size), np.empty(0, np.uint8)
+        for bits in layout.validity:
+            data[bits] = 0xFF
+        if layout.headers:
+            header_data = pool.take(layout.header_size + _aligned(layout.headers // 8 + 1))
+            header_data[layout.header_size :] = 0xFF
+        if (ends := layout.places[names.HEADER_ENDS]) != NOT_WANTED:
+            data[ends : ends + 4] = 0
+        return cls(layout, data, header_data)
 
 
 def _aligned(size: int) -> int:
@@ -103,6 +133,7 @@ class Assembly:
         arena: decompressed bytes.
         shape: columns and layout.
         file: name of the log.
+        pool: of buffers.
     """
 
     block: Block
@@ -111,6 +142,7 @@ class Assembly:
     arena: Bytes
     shape: Shape
     file: str
+    pool: Pool
     _buffers: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -148,12 +180,15 @@ class Assembly:
         return pa.Array.from_buffers(self.shape.timestamp_type, self.rows, [valid, self._part(names.TIMESTAMPS)])
 
     def _key(self) -> pa.Array:
-        valid = self._validity(names.KEYS_VALID, names.NULL_KEYS)
-        return self._bytes(self.block.data, self._place(names.KEYS), self.rows, valid, names.KEY_BYTES)
+        return self._row_bytes(names.KEYS, self._validity(names.KEYS_VALID, names.NULL_KEYS), names.KEY_BYTES)
 
     def _value(self) -> pa.Array:
-        valid = self._validity(names.VALUES_VALID, names.NULL_VALUES)
-        return self._bytes(self.block.data, self._place(names.VALUES), self.rows, valid, names.VALUE_BYTES)
+        return self._row_bytes(names.VALUES, self._validity(names.VALUES_VALID, names.NULL_VALUES), names.VALUE_BYTES)
+
+    def _row_bytes(self, place: int, valid: pa.Buffer | None, referred: int) -> pa.Array:
+        if place in self.block.copied:
+            return self.block.copied[place].array(self.shape.bytes_type, valid)
+        return self._bytes(self.block.data, self._place(place), self.rows, valid, referred)
 
     def _headers(self) -> pa.Array:
         count = int(self.state[names.HEADERS])
@@ -170,7 +205,7 @@ class Assembly:
         return pa.Array.from_buffers(kind, self.rows, [None, self._part(names.HEADER_ENDS)], children=[pairs])
 
     def _place(self, number: int) -> int:
-        return self.block.places[number]
+        return self.block.layout.places[number]
 
     def _once(self, name: str, data: Any) -> pa.Buffer:
         """One Arrow buffer for each buffer of ours: the last slice of it gives ours back."""
@@ -191,9 +226,16 @@ class Assembly:
     def _bytes(self, data: Bytes, at: int, rows: int, valid: pa.Buffer | None, referred: int) -> pa.Array:
         """A column of bytes in the layout asked for."""
         if self.shape.layout != "view":
-            return self._classic(data, at, rows, valid)
+            return self._classic(data, at, rows, referred).array(self.shape.bytes_type, valid)
         views = self._once("rows" if data is self.block.data else "headers", data).slice(at, 16 * rows)
         return pa.Array.from_buffers(pa.binary_view(), rows, [valid, views, *self._behind(data, at, rows, referred)])
+
+    def _classic(self, data: Bytes, at: int, rows: int, referred: int) -> CopiedColumn:
+        """A column of headers, copied together."""
+        most, origin = int(self.state[referred] + self.state[referred + 1]), int(self.state[names.ORIGIN])
+        column = CopiedColumn(self.pool, self.shape.layout, rows, most + MAX_INLINE * rows)
+        column.extend(data, at, rows, most, self.log, origin, self.arena)
+        return column
 
     def _behind(self, data: Bytes, at: int, rows: int, referred: int) -> list[pa.Buffer]:
         """The buffers that views refer to: the bytes where they stand, or a copy where most of those are not wanted."""
@@ -223,15 +265,3 @@ class Assembly:
 
     def _log_slice(self) -> Bytes:
         return self.log[int(self.state[names.ORIGIN]) : int(self.state[names.POSITION])]
-
-    def _classic(self, data: Bytes, at: int, rows: int, valid: pa.Buffer | None) -> pa.Array:
-        """A column in a layout that has all bytes in one buffer, and numbers that say where each row ends."""
-        size, width = total_size(data, at, rows), 4 if self.shape.layout == "binary" else 8
-        if width == 4 and size > MAX_CLASSIC_SIZE:
-            msg = f"a column of {size} bytes is too large for layout 'binary': ask for 'large_binary'"
-            raise UsageError(msg)
-        target, ends = np.empty(size + SLACK, np.uint8), np.empty((rows + 1) * width, np.uint8)
-        origin = int(self.state[names.ORIGIN])
-        gather_values(data, at, rows, self.log, origin, self.arena, target, width, ends)
-        buffers = [valid, pa.py_buffer(ends), pa.py_buffer(target).slice(0, size)]
-        return pa.Array.from_buffers(self.shape.bytes_type, rows, buffers)

@@ -42,19 +42,19 @@ def gather_views(block: Bytes, at: int, rows: int, log: Bytes, origin: int, aren
 
 
 @kernel
-def total_size(block: Bytes, at: int, rows: int) -> int:
-    """Bytes behind some views, those inside them included."""
-    views, total = region(block), 0
-    for view in range(at, at + rows * VIEW_SIZE, VIEW_SIZE):
-        total += load_le32(views, view)
-    return total
-
-
-@kernel
 def gather_values(
-    block: Bytes, at: int, rows: int, log: Bytes, origin: int, arena: Bytes, target: Bytes, width: int, ends: Bytes
+    block: Bytes,
+    at: int,
+    rows: int,
+    log: Bytes,
+    origin: int,
+    arena: Bytes,
+    target: Bytes,
+    used: int,
+    width: int,
+    ends: Bytes,
 ) -> int:
-    """Copy all bytes behind some views, one after the other, and note where each ends. Returns their size.
+    """Copy all bytes behind some views, one after the other, and note where each ends. Returns where the last ends.
 
     Args:
         block: holds the views.
@@ -64,11 +64,11 @@ def gather_values(
         origin: position in it that they count from.
         arena: what other views refer to.
         target: takes the bytes.
+        used: how many it holds already.
         width: bytes of a number in ``ends``: 4 or 8.
-        ends: takes a 0, and where each row ends.
+        ends: takes where the row before ends, and where each row does.
     """
     views, log_, arena_, target_, ends_ = region(block), region(log), region(arena), region(target), region(ends)
-    used = 0
     for row in range(rows + 1):
         if width == 4:
             store_32(ends_, 4 * row, used)

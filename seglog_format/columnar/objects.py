@@ -41,13 +41,17 @@ from seglog_format.columnar.messages import message_parts, message_timestamp
 from seglog_format.columnar.notes import NOTE_SIZE
 from seglog_format.columnar.records import DAMAGED, INT32_BYTES, INT64_BYTES, varint
 from seglog_format.columnar.slots import (
+    BYTES_AT,
+    COUNT_AT,
     HEAD_SIZE,
+    KNOWN_SLOTS,
     REFERENCES_AT,
     TYPE_AT,
     UnknownLayoutError,
-    bytes_or_none,
+    check_bytes_layout,
     int_layout,
     put,
+    put_bytes,
     put_int,
 )
 from seglog_format.model import INT32_MAX
@@ -61,17 +65,13 @@ ROW, END_ROW, NOTE, TARGET = range(4)
 PLACES_AT, OFFSETS_AT, TIMESTAMPS_AT, NOTES_AT, NOTED, SUMS = range(4, 10)
 """Where the block holds what is needed, how many entries are noted, and how to compute checksums."""
 JOB_SIZE: Final = 10
-BYTES_SIZE: Final = bytes.__basicsize__ - 1
-"""Of the interpreter's bytes, before the bytes themselves; the count stands in the word before the last."""
-COUNT_AT: Final = 16
 LONGEST_COMPARED: Final = 64
 
-SAMPLE: Final = b"a sample"
-NO_HEADERS, TRUE, FALSE = range(4, 7)
+NO_HEADERS, TRUE, FALSE = range(KNOWN_SLOTS, KNOWN_SLOTS + 3)
 """Of what is known of the interpreter, behind what `slots` has to know: objects that there is one of each."""
-RECORD, MESSAGE, HEADER = range(7, 10)
+RECORD, MESSAGE, HEADER = range(FALSE + 1, FALSE + 4)
 """Types, each with its size and the places of its slots further on."""
-RECORD_SLOTS: Final = 10
+RECORD_SLOTS: Final = HEADER + 1
 MESSAGE_SLOTS: Final = RECORD_SLOTS + 1 + 10
 HEADER_SLOTS: Final = MESSAGE_SLOTS + 1 + 11
 
@@ -169,8 +169,8 @@ def _fill_record(
     size = load_64(known, 8 * RECORD_SLOTS)
     fine = put_int(made, size, known, RECORD_SLOTS + 1, offset)
     fine &= put_int(made, size, known, RECORD_SLOTS + 2, timestamp_ms)
-    fine &= put(made, size, known, RECORD_SLOTS + 3, bytes_or_none(data, key, key_size, known))
-    fine &= put(made, size, known, RECORD_SLOTS + 4, bytes_or_none(data, value, value_size, known))
+    fine &= put_bytes(made, size, known, RECORD_SLOTS + 3, data, key, key_size)
+    fine &= put_bytes(made, size, known, RECORD_SLOTS + 4, data, value, value_size)
     if header_count:
         headers = load_64((made, size), load_64(known, 8 * (RECORD_SLOTS + 5)))
         fine &= put(made, size, known, RECORD_SLOTS + 5, _headers(headers, data, position, stop, header_count, known))
@@ -198,7 +198,7 @@ def _headers(before: int, data: Region, position: int, stop: int, count: int, kn
             key_before = load_64((made, size), load_64(known, 8 * (HEADER_SLOTS + 1)))
             if not _holds(key_before, data, key, key_size):
                 fine = put(made, size, known, HEADER_SLOTS + 1, new_bytes(data, key, key_size))
-            fine &= put(made, size, known, HEADER_SLOTS + 2, bytes_or_none(data, value, value_size, known))
+            fine &= put_bytes(made, size, known, HEADER_SLOTS + 2, data, value, value_size)
         if not fine:
             let_go(found)
             return NULL
@@ -235,10 +235,10 @@ def _new_headers(count: int, known: Region) -> int:
 @helper
 def _holds(item: int, data: Region, position: int, size: int) -> bool:
     """Whether an object is bytes that stand at a position; those of a header's key are mostly the same each time."""
-    if item == NULL or size > LONGEST_COMPARED or load_64((item, BYTES_SIZE), COUNT_AT) != size:
+    if item == NULL or size > LONGEST_COMPARED or load_64((item, BYTES_AT), COUNT_AT) != size:
         return False
     for number in range(size):
-        if load_u8((item, BYTES_SIZE + size), BYTES_SIZE + number) != load_u8(data, position + number):
+        if load_u8((item, BYTES_AT + size), BYTES_AT + number) != load_u8(data, position + number):
             return False
     return True
 
@@ -259,8 +259,8 @@ def _fill_message(
     length = load_64(known, 8 * MESSAGE_SLOTS)
     fine = put_int(made, length, known, MESSAGE_SLOTS + 1, offset)
     fine &= put_int(made, length, known, MESSAGE_SLOTS + 2, timestamp_ms)
-    fine &= put(made, length, known, MESSAGE_SLOTS + 3, bytes_or_none(data, key, key_size, known))
-    fine &= put(made, length, known, MESSAGE_SLOTS + 4, bytes_or_none(data, value, value_size, known))
+    fine &= put_bytes(made, length, known, MESSAGE_SLOTS + 3, data, key, key_size)
+    fine &= put_bytes(made, length, known, MESSAGE_SLOTS + 4, data, value, value_size)
     fine &= put_int(made, length, known, MESSAGE_SLOTS + 5, load_u8(data, first + MAGIC))
     fine &= put_int(made, length, known, MESSAGE_SLOTS + 6, stored)
     fine &= put(made, length, known, MESSAGE_SLOTS + 7, shared(load_64(known, 8 * (TRUE if is_valid else FALSE))))
@@ -290,12 +290,10 @@ def known_objects() -> Numbers:
     """
     if platform.python_implementation() != "CPython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise UnknownLayoutError
-    found = [id(None), id(int), *int_layout(), *map(id, ((), True, False, Record, Message, RecordHeader))]
+    check_bytes_layout()
+    found = [id(None), id(int), *int_layout(), *map(id, (0, bytes, (), True, False, Record, Message, RecordHeader))]
     for kind in (Record, Message, RecordHeader):
         found += [kind.__basicsize__, *_slots(kind)]
-    sample = (ctypes.c_int64 * (BYTES_SIZE // 8)).from_address(id(SAMPLE))
-    if sample[COUNT_AT // 8] != len(SAMPLE) or ctypes.string_at(id(SAMPLE) + BYTES_SIZE, len(SAMPLE)) != SAMPLE:
-        raise UnknownLayoutError
     return np.array(found, np.int64)
 
 

@@ -47,7 +47,7 @@ class RecordRun(Run):
         block, rows = self._block, int(self._state[names.ROWS])
         job = np.zeros(objects.JOB_SIZE, np.int64)
         job[objects.PLACES_AT :] = (
-            *(block.places[name] for name in (names.PLACES, names.OFFSETS, names.TIMESTAMPS, names.ENTRIES)),
+            *(block.layout.places[name] for name in (names.PLACES, names.OFFSETS, names.TIMESTAMPS, names.ENTRIES)),
             self._state[names.NOTED],
             checksum_path(),
         )

@@ -11,7 +11,7 @@ import numpy as np
 
 from seglog_format.columnar import plan as names
 from seglog_format.columnar.arrays import readable
-from seglog_format.columnar.block import NOTES, Assembly, Block
+from seglog_format.columnar.block import NOTES, Assembly, Block, block_layout
 from seglog_format.columnar.copying import SLACK
 from seglog_format.columnar.cpu import checksum_path
 from seglog_format.columnar.decoders import Decoders
@@ -106,12 +106,11 @@ class Run:
         return int(self._state[names.POSITION])
 
     def _fresh_block(self) -> Block:
-        block = Block.take(self._pool, self._columns, self._rows, self._headers)
-        for place, position in block.places.items():
-            self._plan[place] = position
-        self._plan[names.MAX_ROWS], self._plan[names.MAX_HEADERS] = block.rows, block.headers
+        layout = block_layout(self._columns, self._rows, self._headers)
+        self._plan[names.ENTRIES : names.PLACES + 1] = layout.numbers
+        self._plan[names.MAX_ROWS], self._plan[names.MAX_HEADERS] = layout.rows, layout.headers
         self._emptied()
-        return block
+        return Block.take(self._pool, layout)
 
     def _emptied(self) -> None:
         """Nothing is in the block."""
@@ -142,6 +141,10 @@ class Run:
     def _read(self) -> int:
         if self._is_spent:
             self._renew()
+        return self._fill()
+
+    def _fill(self) -> int:
+        """Let the kernel read into the block until something ends that."""
         request, block = self._request, self._block
         return int(
             self._kernel(
@@ -171,7 +174,7 @@ class Run:
         is_used = len(self._arena) > SLACK
         if is_used and (self._is_delivered or len(self._arena) < self._arena_size):
             self._arena = self._pool.take(self._arena_size)
-        if self._delivers_views or self._block.rows != self._rows:
+        if self._delivers_views or self._block.layout.rows != self._rows:
             self._block = self._fresh_block()
         else:
             self._emptied()
@@ -180,7 +183,7 @@ class Run:
     def _of_block(self) -> Iterator[Any]:
         """What is delivered of the block."""
         shape = self._request.shape
-        yield Assembly(self._block, self._state, self._log, self._arena, shape, self._source.file).batch()
+        yield Assembly(self._block, self._state, self._log, self._arena, shape, self._source.file, self._pool).batch()
 
     def _of_judged(self, rows: Sequence[Record | Message], header: BatchHeader, position: int) -> Any:
         """What is delivered of an entry that the reference has decoded."""

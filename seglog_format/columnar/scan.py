@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from seglog_format.columnar.arrays import readable
+from seglog_format.columnar.copied_run import run_of
 from seglog_format.columnar.pool import own_pool
 from seglog_format.columnar.ranges import next_range
 from seglog_format.columnar.record_run import RecordRun
 from seglog_format.columnar.request import Start
-from seglog_format.columnar.run import Run
 from seglog_format.errors import FormatError
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seglog_format.columnar.request import Judged, Request, Source
+    from seglog_format.columnar.run import Run
     from seglog_format.record_model import Message, Record
 
 RANGE_SIZE: Final = 2**24
@@ -69,7 +70,9 @@ def _until_end(batches: Iterator[pa.RecordBatch], at_end: Callable[[], None] | N
         at_end()
 
 
-def _one_by_one(sources: Iterable[tuple[Source, Start]], request: Request, kind: type[Run] = Run) -> Iterator[Any]:
+def _one_by_one(
+    sources: Iterable[tuple[Source, Start]], request: Request, kind: Callable[..., Run] = run_of
+) -> Iterator[Any]:
     floor = request.from_offset
     with own_pool() as pool:
         for source, start in sources:
@@ -169,7 +172,7 @@ def _outcome(source: Source, start: Start, request: Request) -> _Outcome:
     """Read a range."""
     batches: list[pa.RecordBatch] = []
     with own_pool() as pool:
-        run = Run(source, request, start, pool)
+        run = run_of(source, request, start, pool)
         try:
             batches.extend(run.batches())
         except FormatError as error:

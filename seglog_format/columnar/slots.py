@@ -1,7 +1,8 @@
 """What stands in the slots of Python objects: handed over, or written anew where nobody else has it.
 
-An integer that only a slot refers to is seen by nobody; it takes another number in a tenth of the time that it takes to
-give it back and to make a new one. How the interpreter lays integers out is looked up before (`int_layout`).
+An integer or bytes that only a slot refers to are seen by nobody; they take another number, or as many other bytes, in
+a tenth of the time that it takes to give them back and to make new ones. How the interpreter lays them out is looked up
+before (`int_layout`, `check_bytes_layout`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.columnar.compiled import helper
 from seglog_format.columnar.interpreter import NULL, let_go, new_bytes, new_int, shared
-from seglog_format.columnar.memory import load_64, store_32, store_64
+from seglog_format.columnar.memory import copy_16, load_64, store_32, store_64
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Region
@@ -27,11 +28,23 @@ DIGITS_AT: Final = 24
 DIGIT_BITS: Final = 30
 DIGIT: Final = (1 << DIGIT_BITS) - 1
 SHORT_SIZE, LONG_SIZE = DIGITS_AT + 4, DIGITS_AT + 8
-LARGEST_SHARED: Final = 256
-"""Integers up to this one are there once for everybody."""
+SMALLEST_SHARED, LARGEST_SHARED = -5, 256
+"""Integers from the first to the last are there once for everybody, side by side."""
+SHARED_SIZE: Final = 32
 
-NOTHING, INT, SHORT_TAG, LONG_TAG = range(4)
-"""Of what is known of the interpreter: None, the type of integers, and the tags of those of one and of two digits."""
+COUNT_AT: Final = 16
+"""Of bytes: how many they are, what their hash is, or that nobody has asked for it, and the bytes themselves."""
+HASH_AT: Final = 24
+BYTES_AT: Final = 32
+NO_HASH: Final = -1
+WORD: Final = 8
+PAIR: Final = 16
+SAMPLE: Final = b"a sample"
+
+NOTHING, INT, SHORT_TAG, LONG_TAG, ZERO, BYTES = range(6)
+"""Of what is known of the interpreter: None, the type of integers, the tags of those of one and of two digits, and the
+one that is 0; the type of bytes."""
+KNOWN_SLOTS: Final = 6
 
 
 class UnknownLayoutError(Exception):
@@ -51,7 +64,22 @@ def int_layout() -> tuple[int, int]:
         if words[TYPE_AT // 8] != id(int) or shown != digits:
             raise UnknownLayoutError
         tags.append(words[TAG_AT // 8])
+    if any(id(value) != id(0) + SHARED_SIZE * value for value in range(SMALLEST_SHARED, LARGEST_SHARED + 1)):
+        raise UnknownLayoutError
     return tags[0], tags[1]
+
+
+def check_bytes_layout() -> None:
+    """See whether bytes are laid out as is thought here.
+
+    Raises:
+        UnknownLayoutError: they are not.
+    """
+    words = (ctypes.c_int64 * (BYTES_AT // 8)).from_address(id(SAMPLE))
+    shown = words[TYPE_AT // 8], words[COUNT_AT // 8], words[HASH_AT // 8]
+    has_hash = shown == (id(bytes), len(SAMPLE), hash(SAMPLE))
+    if not has_hash or ctypes.string_at(id(SAMPLE) + BYTES_AT, len(SAMPLE)) != SAMPLE:
+        raise UnknownLayoutError
 
 
 @helper
@@ -69,6 +97,10 @@ def put(target: int, size: int, known: Region, slot: int, item: int) -> bool:
 def put_int(target: int, size: int, known: Region, slot: int, value: int) -> bool:
     """Let a slot hold an integer: the one that stands there, where nobody else has it; false where there is none."""
     before = load_64((target, size), load_64(known, 8 * slot))
+    if SMALLEST_SHARED <= value <= LARGEST_SHARED:
+        item = load_64(known, 8 * ZERO) + SHARED_SIZE * value
+        same: bool = before == item or put(target, size, known, slot, shared(item))
+        return same
     if before != NULL and LARGEST_SHARED < value < 1 << (2 * DIGIT_BITS):
         is_long, head = value > DIGIT, (before, SHORT_SIZE)
         tag = load_64(known, 8 * (LONG_TAG if is_long else SHORT_TAG))
@@ -84,7 +116,33 @@ def put_int(target: int, size: int, known: Region, slot: int, value: int) -> boo
 
 
 @helper
-def bytes_or_none(data: Region, position: int, size: int, known: Region) -> int:
-    """New bytes from a region, or None where the size is negative."""
-    made: int = new_bytes(data, position, size) if size >= 0 else shared(load_64(known, 8 * NOTHING))
-    return made
+def put_bytes(target: int, size: int, known: Region, slot: int, data: Region, position: int, count: int) -> bool:
+    """Let a slot hold bytes from a region, or None where their count is negative; false where there are none."""
+    before = load_64((target, size), load_64(known, 8 * slot))
+    if count < 0:
+        nothing = load_64(known, 8 * NOTHING)
+        is_none: bool = before == nothing or put(target, size, known, slot, shared(nothing))
+        return is_none
+    if before != NULL and count >= WORD:
+        head = before, BYTES_AT + count
+        is_own = load_64(head, REFERENCES_AT) == 1 and load_64(head, TYPE_AT) == load_64(known, 8 * BYTES)
+        if is_own and load_64(head, COUNT_AT) == count:
+            store_64(head, HASH_AT, NO_HASH)
+            _write(head, BYTES_AT, data, position, count)
+            return True
+    handed_over: bool = put(target, size, known, slot, new_bytes(data, position, count))
+    return handed_over
+
+
+@helper
+def _write(target: Region, at: int, data: Region, position: int, count: int) -> None:
+    """Copy a word or more, and not a byte behind them."""
+    done = 0
+    while done < count - PAIR:
+        copy_16(target, at + done, data, position + done)
+        done += PAIR
+    if count > PAIR:
+        copy_16(target, at + count - PAIR, data, position + count - PAIR)
+        return
+    store_64(target, at, load_64(data, position))
+    store_64(target, at + count - WORD, load_64(data, position + count - WORD))

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.columnar.copied_run import run_of
 from seglog_format.columnar.pool import Pool
 from seglog_format.columnar.request import Request, Start
-from seglog_format.columnar.run import Run
 from seglog_format.columnar.schema import Shape
 from seglog_format.columnar.transactions import aborted_numbers
 from seglog_format.errors import FormatError, UsageError
@@ -110,7 +110,7 @@ class TaskReader:
             on_corrupt=None if self.mode == FAIL_FAST else damaged.append,
         )
         start = Start(piece.start, piece.previous, piece.from_offset, piece.end)
-        run = Run(source, request, start, self._pool)
+        run = run_of(source, request, start, self._pool)
         for batch in run.batches():
             yield self.columns.of(batch, piece)
             yield from self._told_all(piece, damaged)

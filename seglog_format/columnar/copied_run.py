@@ -1,0 +1,60 @@
+"""A run whose batches have bytes copied together: in part after part of a block, as long as these are near."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.columnar import plan as names
+from seglog_format.columnar.copied_columns import CopiedColumn
+from seglog_format.columnar.run import Run
+
+if TYPE_CHECKING:
+    from seglog_format.columnar.block import Block
+    from seglog_format.columnar.pool import Pool
+    from seglog_format.columnar.request import Request, Source, Start
+
+PART_ROWS: Final = 2**12
+FIRST_CAPACITY: Final = 2**16
+COPIED: Final = {names.KEYS: names.KEY_BYTES, names.VALUES: names.VALUE_BYTES}
+"""Columns, and where the state counts the bytes that their views refer to."""
+GOES_ON: Final = frozenset({names.FULL, names.MORE_ROWS})
+
+
+def run_of(source: Source, request: Request, start: Start, pool: Pool) -> Run:
+    """A run that delivers batches of the shape that is asked for."""
+    kind = Run if request.shape.layout == "view" else CopiedRun
+    return kind(source, request, start, pool)
+
+
+class CopiedRun(Run):
+    """Entries of one segment as Arrow batches in one of the classic layouts."""
+
+    def __init__(self, source: Source, request: Request, start: Start, pool: Pool) -> None:
+        self._capacities = dict.fromkeys(COPIED, FIRST_CAPACITY)
+        super().__init__(source, request, start, pool)
+
+    def _fresh_block(self) -> Block:
+        block, layout = super()._fresh_block(), self._request.shape.layout
+        for place, capacity in self._capacities.items():
+            if block.layout.places[place] >= 0:
+                block.copied[place] = CopiedColumn(self._pool, layout, block.layout.rows, capacity)
+        return block
+
+    def _fill(self) -> int:
+        rows, wanted = self._block.layout.rows, PART_ROWS
+        while True:
+            before = int(self._state[names.ROWS])
+            self._plan[names.MAX_ROWS] = min(before + wanted, rows)
+            answer = super()._fill()
+            self._copy()
+            if answer not in GOES_ON or before + wanted >= rows:
+                return answer
+            # An entry may be larger than a part: then it may be as large as the block.
+            wanted = PART_ROWS if int(self._state[names.ROWS]) > before else rows
+
+    def _copy(self) -> None:
+        block, rows, origin = self._block, int(self._state[names.ROWS]), int(self._state[names.ORIGIN])
+        for place, column in block.copied.items():
+            most = int(self._state[COPIED[place]] + self._state[COPIED[place] + 1])
+            column.extend(block.data, block.layout.places[place], rows, most, self._log, origin, self._arena)
+            self._capacities[place] = column.capacity

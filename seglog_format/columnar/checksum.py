@@ -7,7 +7,9 @@ checksum waits for memory rather than for arithmetic, so every path asks for byt
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+from zlib import crc32 as crc32_of
 
+import numpy as np
 from numba import uint64
 
 from seglog_format.columnar import cpu, folding
@@ -22,6 +24,8 @@ from seglog_format.columnar.crc_constants import (
     tables,
 )
 from seglog_format.columnar.folding import (
+    LONGEST,
+    SHORTEST,
     crc32c_8,
     crc32c_16,
     crc32c_32,
@@ -29,13 +33,12 @@ from seglog_format.columnar.folding import (
     fold_crc32,
     fold_crc32_wide,
     fold_crc32c_wide,
+    fold_short_crc32,
     product,
 )
 from seglog_format.columnar.memory import LINE, load_le16, load_le32, load_le64, load_u8, prefetch, region
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from seglog_format.columnar.arrays import Bytes, Region
 
 PORTABLE: Final = cpu.PORTABLE
@@ -44,6 +47,8 @@ ONES: Final = 0xFFFFFFFF
 
 CRC32_TABLES: Final = tables(CRC32_REFLECTED)
 CRC32C_TABLES: Final = tables(CRC32C_REFLECTED)
+AFTER_ZEROS: Final = np.array([crc32_of(bytes(size)) for size in range(LONGEST + 1)], np.int64)
+"""CRC-32 of so many zeros: what the register makes of any run, besides its bytes."""
 
 NARROW_FOLD: Final = folding.fold_size(cpu.NARROW)
 WIDE_FOLD: Final = folding.fold_size(cpu.WIDE)
@@ -137,6 +142,13 @@ def crc32(path: int, data: Region, start: int, size: int) -> int:
     """CRC-32 of ``size`` bytes from ``start``."""
     if path == PORTABLE or size < 16:
         return _by_tables(CRC32_TABLES, data, start, size, ONES) ^ ONES
+    if size <= LONGEST and start >= SHORTEST:
+        line = start + SMALL_PREFETCH
+        while line < start + size + SMALL_PREFETCH:
+            prefetch(data, line)
+            line += LINE
+        low, high = fold_short_crc32(data, start, size)
+        return _remainder(low, high) ^ int(AFTER_ZEROS[size])
     position, end = start, start + size
     if path == WIDE and size >= WIDE_FOLD:
         whole = size // WIDE_FOLD * WIDE_FOLD

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from seglog_format.columnar import cpu
@@ -143,6 +144,33 @@ class _Folding:
         low, high = (builder.call(multiply, [value, constant, ir.Constant(I8, half)]) for half in (0, 0x11))
         return builder.xor(builder.xor(low, high), following)
 
+    def product(self, value: Any, constant: Any) -> Any:
+        """A vector of 128 bits, both halves moved as a constant says."""
+        multiply, builder = _multiply(self.builder, 1), self.builder
+        return builder.xor(*(builder.call(multiply, [value, constant, ir.Constant(I8, half)]) for half in (0, 0x11)))
+
+    def summed(self, value: Any, count: Any) -> Any:
+        """The sum of a vector and of so many others, each moved so far that one more of them fits in behind all."""
+        builder, zero = self.builder, ir.Constant(I64, 0)
+        before = builder.block
+        body, done = builder.append_basic_block("sum"), builder.append_basic_block("summed")
+        builder.cbranch(builder.icmp_signed("<", zero, count), body, done)
+        builder.position_at_end(body)
+        number, sum_ = builder.phi(I64), builder.phi(self.vector)
+        block = self.loaded(builder.mul(number, ir.Constant(I64, self.step_size)), 0)
+        left = builder.sub(count, number)
+        total = builder.xor(sum_, self.product(block, _row(builder, "moves", MOVES, left)))
+        following = builder.add(number, ir.Constant(I64, 1))
+        for phi, start, new in ((number, zero, following), (sum_, value, total)):
+            phi.add_incoming(start, before)
+            phi.add_incoming(new, body)
+        builder.cbranch(builder.icmp_signed("<", following, count), body, done)
+        builder.position_at_end(done)
+        result = builder.phi(self.vector)
+        result.add_incoming(value, before)
+        result.add_incoming(total, body)
+        return result
+
     def opened(self, crc: Any) -> list[Any]:
         """The first vectors, the register put into the first bytes."""
         zero = ir.Constant(I64, 0)
@@ -219,3 +247,59 @@ fold_crc32 = _fold(cpu.NARROW, CRC32_REFLECTED)
 fold_crc32_wide = _fold(cpu.WIDE, CRC32_REFLECTED)
 fold_crc32c = _fold(cpu.NARROW, CRC32C_REFLECTED)
 fold_crc32c_wide = _fold(cpu.WIDE, CRC32C_REFLECTED)
+
+
+SHORTEST, LONGEST = 16, 255
+"""Bytes of the runs that `fold_short_crc32` takes."""
+
+
+@intrinsic
+def fold_short_crc32(typing: Any, data: Any, start: Any, size: Any) -> Any:
+    """128 bits with the remainder of a short run, the register 0 before it: no product waits for the one before.
+
+    Each 16 bytes are moved to the end by a constant of their own. Those before the first whole 16 are loaded together
+    with bytes before the run, which are taken out; so 16 bytes have to stand before it.
+    """
+    del typing, data, start, size
+    result = types.UniTuple(types.uint64, 2)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        where, start, size = arguments
+        sixteen, one = ir.Constant(I64, SHORTEST), ir.Constant(I64, 1)
+        check(context, builder, where, builder.sub(start, sixteen), builder.add(size, sixteen))
+        rest, blocks = builder.and_(size, ir.Constant(I64, 15)), builder.lshr(size, ir.Constant(I64, 4))
+        first = builder.add(start, rest)
+        folding = _Folding(builder, pointer(context, builder, where, first, 0), 1, CRC32_REFLECTED)
+        before = folding.loaded(ir.Constant(I64, -SHORTEST), 0)
+        head = builder.and_(before, _row(builder, "kept", [_kept(count) for count in range(16)], rest))
+        last = builder.sub(blocks, one)
+        folded = folding.summed(folding.product(head, _row(builder, "moves", MOVES, blocks)), last)
+        whole = builder.xor(folded, folding.loaded(builder.mul(last, sixteen), 0))
+        halves = [builder.extract_element(whole, ir.Constant(I32, half)) for half in (0, 1)]
+        return context.make_tuple(builder, signature.return_type, halves)
+
+    signature = result(REGION, types.int64, types.int64)
+    return signature, generate if cpu.supports(cpu.NARROW) else _unavailable(result)
+
+
+def _kept(count: int) -> tuple[int, int]:
+    """A mask of the last so many of 16 bytes."""
+    bits = ((1 << 8 * count) - 1) << 8 * (16 - count)
+    return bits & 0xFFFFFFFFFFFFFFFF, bits >> 64
+
+
+def _move(blocks: int) -> tuple[int, int]:
+    """What moves 16 bytes so many times 16 bytes ahead."""
+    bits = 128 * blocks
+    return multiplier(bits + 32, CRC32_REFLECTED), multiplier(bits - 32, CRC32_REFLECTED)
+
+
+MOVES = [(0, 0), *map(_move, range(1, 16))]
+
+
+def _row(builder: Any, name: str, rows: list[tuple[int, int]], number: Any) -> Any:
+    """One of some constants of 128 bits."""
+    kind = ir.ArrayType(PAIR, len(rows))
+    table = ir.Constant(kind, [ir.Constant(PAIR, list(row)) for row in rows])
+    held = cgutils.global_constant(builder.module, f"seglog.{name}", table)
+    return builder.load(builder.gep(held, [ir.Constant(I64, 0), number]))

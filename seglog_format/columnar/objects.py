@@ -77,7 +77,7 @@ HEADER_SLOTS: Final = MESSAGE_SLOTS + 1 + 11
 
 
 @kernel_under_lock
-def make_objects(log: Bytes, arena: Bytes, block: Bytes, job: Numbers, known: Numbers) -> int:
+def make_objects(log: Bytes, arena: Bytes, block: Bytes, job: Numbers, known: Numbers, spare: Numbers) -> int:
     """Make the objects of some rows, and put them into a list.
 
     Objects that stand in the list already, and that nobody else has kept, are used again: to make one and to give it
@@ -89,11 +89,13 @@ def make_objects(log: Bytes, arena: Bytes, block: Bytes, job: Numbers, known: Nu
         block: rows, their places and the notes of their entries, as another kernel has left them.
         job: see above; afterwards the row and the note to go on with.
         known: of the interpreter (`known_objects`).
+        spare: bytes that were set aside (`slots.SPARE_SIZES`).
 
     Returns:
         How many rows could not be done: memory has run out, or the file has changed since the block was filled.
     """
     data, arena_, block_, known_ = region(log), region(arena), region(block), region(known)
+    spare_ = region(spare)
     row, end, note, first = job[ROW], job[END_ROW], job[NOTE], job[ROW]
     while row < end and note < job[NOTED]:
         noted = job[NOTES_AT] + NOTE_SIZE * note
@@ -113,9 +115,11 @@ def make_objects(log: Bytes, arena: Bytes, block: Bytes, job: Numbers, known: Nu
             if made == NULL:
                 break
             if is_batch:
-                fine = _fill_record(made, source, place >> 1, offset, timestamp_ms, base_sequence, known_)
+                fine = _fill_record(made, source, place >> 1, offset, timestamp_ms, base_sequence, known_, spare_)
             else:
-                fine = _fill_message(made, source, place >> 1, place & 1, offset, timestamp_ms, job[SUMS], known_)
+                fine = _fill_message(
+                    made, source, place >> 1, place & 1, offset, timestamp_ms, job[SUMS], known_, spare_
+                )
             if used == NULL:
                 put_in_list(job[TARGET], row - first, made)
             if not fine:
@@ -148,7 +152,14 @@ def _sized(data: Region, position: int, stop: int) -> tuple[int, int, int]:
 
 @inlined
 def _fill_record(
-    made: int, data: Region, first: int, offset: int, timestamp_ms: int, base_sequence: int, known: Region
+    made: int,
+    data: Region,
+    first: int,
+    offset: int,
+    timestamp_ms: int,
+    base_sequence: int,
+    known: Region,
+    spare: Region,
 ) -> bool:
     """Fill a record of a batch; whether that was possible."""
     length, start = varint(data, first, data[1], INT32_BYTES)
@@ -169,11 +180,13 @@ def _fill_record(
     size = load_64(known, 8 * RECORD_SLOTS)
     fine = put_int(made, size, known, RECORD_SLOTS + 1, offset)
     fine &= put_int(made, size, known, RECORD_SLOTS + 2, timestamp_ms)
-    fine &= put_bytes(made, size, known, RECORD_SLOTS + 3, data, key, key_size)
-    fine &= put_bytes(made, size, known, RECORD_SLOTS + 4, data, value, value_size)
+    fine &= put_bytes(made, size, known, spare, RECORD_SLOTS + 3, data, key, key_size)
+    fine &= put_bytes(made, size, known, spare, RECORD_SLOTS + 4, data, value, value_size)
     if header_count:
         headers = load_64((made, size), load_64(known, 8 * (RECORD_SLOTS + 5)))
-        fine &= put(made, size, known, RECORD_SLOTS + 5, _headers(headers, data, position, stop, header_count, known))
+        fine &= put(
+            made, size, known, RECORD_SLOTS + 5, _headers(headers, data, position, stop, header_count, known, spare)
+        )
     else:
         fine &= put(made, size, known, RECORD_SLOTS + 5, shared(load_64(known, 8 * NO_HEADERS)))
     fine &= put_int(made, size, known, RECORD_SLOTS + 6, sequence)
@@ -185,7 +198,7 @@ def _fill_record(
 
 
 @helper
-def _headers(before: int, data: Region, position: int, stop: int, count: int, known: Region) -> int:
+def _headers(before: int, data: Region, position: int, stop: int, count: int, known: Region, spare: Region) -> int:
     """A tuple of headers, or `NULL`: the one that stood in the slot, where nobody else has kept it or its headers."""
     found: int = shared(before) if _are_used(before, count, known) else _new_headers(count, known)
     size = load_64(known, 8 * HEADER_SLOTS)
@@ -198,7 +211,7 @@ def _headers(before: int, data: Region, position: int, stop: int, count: int, kn
             key_before = load_64((made, size), load_64(known, 8 * (HEADER_SLOTS + 1)))
             if not _holds(key_before, data, key, key_size):
                 fine = put(made, size, known, HEADER_SLOTS + 1, new_bytes(data, key, key_size))
-            fine &= put_bytes(made, size, known, HEADER_SLOTS + 2, data, value, value_size)
+            fine &= put_bytes(made, size, known, spare, HEADER_SLOTS + 2, data, value, value_size)
         if not fine:
             let_go(found)
             return NULL
@@ -245,7 +258,15 @@ def _holds(item: int, data: Region, position: int, size: int) -> bool:
 
 @inlined
 def _fill_message(
-    made: int, data: Region, first: int, is_inside: int, offset: int, timestamp_ms: int, path: int, known: Region
+    made: int,
+    data: Region,
+    first: int,
+    is_inside: int,
+    offset: int,
+    timestamp_ms: int,
+    path: int,
+    known: Region,
+    spare: Region,
 ) -> bool:
     """Fill a message; whether that was possible. One in a wrapper is held against its checksum, as others were."""
     size = entry_size(data, first, data[1])
@@ -259,8 +280,8 @@ def _fill_message(
     length = load_64(known, 8 * MESSAGE_SLOTS)
     fine = put_int(made, length, known, MESSAGE_SLOTS + 1, offset)
     fine &= put_int(made, length, known, MESSAGE_SLOTS + 2, timestamp_ms)
-    fine &= put_bytes(made, length, known, MESSAGE_SLOTS + 3, data, key, key_size)
-    fine &= put_bytes(made, length, known, MESSAGE_SLOTS + 4, data, value, value_size)
+    fine &= put_bytes(made, length, known, spare, MESSAGE_SLOTS + 3, data, key, key_size)
+    fine &= put_bytes(made, length, known, spare, MESSAGE_SLOTS + 4, data, value, value_size)
     fine &= put_int(made, length, known, MESSAGE_SLOTS + 5, load_u8(data, first + MAGIC))
     fine &= put_int(made, length, known, MESSAGE_SLOTS + 6, stored)
     fine &= put(made, length, known, MESSAGE_SLOTS + 7, shared(load_64(known, 8 * (TRUE if is_valid else FALSE))))

@@ -11,6 +11,7 @@ from seglog_format.columnar import plan as names
 from seglog_format.columnar.block import NOTES, PLACES
 from seglog_format.columnar.cpu import checksum_path
 from seglog_format.columnar.run import Run
+from seglog_format.columnar.slots import SPARE_SIZES, give_back
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,6 +40,14 @@ class RecordRun(Run):
     def __init__(self, source: Source, request: Request, start: Start, pool: Pool) -> None:
         super().__init__(source, request, start, pool)
         self._last: list[Record | Message] = []
+        self._spare = np.zeros(SPARE_SIZES, np.int64)
+
+    def batches(self) -> Iterator[list[Record | Message]]:
+        """Read to the end of the run, and give back what was set aside for what never came."""
+        try:
+            yield from super().batches()
+        finally:
+            give_back(self._spare)
 
     def _kept_columns(self) -> frozenset[str]:
         return frozenset({"offset", "timestamp", NOTES, PLACES})
@@ -56,7 +65,7 @@ class RecordRun(Run):
             job[objects.END_ROW] = start + count
             made = self._listed(count)
             job[objects.TARGET] = id(made)
-            if objects.make_objects(self._log, self._arena, block.data, job, objects.known_objects()):
+            if objects.make_objects(self._log, self._arena, block.data, job, objects.known_objects(), self._spare):
                 msg = f"{self._source.file}: it has changed while it was read, or memory has run out"
                 raise UsageError(msg)
             self._tracked = min(1 + 2 * len(made[-1].headers), AT_A_TIME)

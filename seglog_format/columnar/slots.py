@@ -10,12 +10,12 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.columnar.compiled import helper
+from seglog_format.columnar.compiled import helper, kernel_under_lock
 from seglog_format.columnar.interpreter import NULL, let_go, new_bytes, new_int, shared
-from seglog_format.columnar.memory import copy_16, load_64, store_32, store_64
+from seglog_format.columnar.memory import copy_16, load_64, region, store_32, store_64
 
 if TYPE_CHECKING:
-    from seglog_format.columnar.arrays import Region
+    from seglog_format.columnar.arrays import Numbers, Region
 
 HEAD_SIZE: Final = object.__basicsize__
 REFERENCES_AT: Final = 0
@@ -40,6 +40,10 @@ NO_HASH: Final = -1
 WORD: Final = 8
 PAIR: Final = 16
 SAMPLE: Final = b"a sample"
+SPARE_SIZES: Final = 512
+"""Bytes of fewer than so many are set aside: a number for each size, of the last that was, which leads to the one
+before (where its hash stood); and instead of one for no bytes, how many there are."""
+MOST_SPARE: Final = 2048
 
 NOTHING, INT, SHORT_TAG, LONG_TAG, ZERO, BYTES = range(6)
 """Of what is known of the interpreter: None, the type of integers, the tags of those of one and of two digits, and the
@@ -116,28 +120,77 @@ def put_int(target: int, size: int, known: Region, slot: int, value: int) -> boo
 
 
 @helper
-def put_bytes(target: int, size: int, known: Region, slot: int, data: Region, position: int, count: int) -> bool:
-    """Let a slot hold bytes from a region, or None where their count is negative; false where there are none."""
+def put_bytes(
+    target: int, size: int, known: Region, spare: Region, slot: int, data: Region, position: int, count: int
+) -> bool:
+    """Let a slot hold bytes from a region, or None where their count is negative; false where there are none.
+
+    Bytes of another size, which nobody else has, are set aside until some of that size are wanted.
+    """
     before = load_64((target, size), load_64(known, 8 * slot))
+    item = load_64(known, 8 * NOTHING)
     if count < 0:
-        nothing = load_64(known, 8 * NOTHING)
-        is_none: bool = before == nothing or put(target, size, known, slot, shared(nothing))
+        is_none: bool = before == item or put(target, size, known, slot, shared(item))
         return is_none
-    if before != NULL and count >= WORD:
-        head = before, BYTES_AT + count
-        is_own = load_64(head, REFERENCES_AT) == 1 and load_64(head, TYPE_AT) == load_64(known, 8 * BYTES)
-        if is_own and load_64(head, COUNT_AT) == count:
-            store_64(head, HASH_AT, NO_HASH)
-            _write(head, BYTES_AT, data, position, count)
-            return True
-    handed_over: bool = put(target, size, known, slot, new_bytes(data, position, count))
-    return handed_over
+    is_own, had = _own_bytes(before, known)
+    if is_own and had == count:
+        _write(before, data, position, count)
+        return True
+    item = _taken(spare, count)
+    if item == NULL:
+        item = new_bytes(data, position, count)
+    else:
+        _write(item, data, position, count)
+    store_64((target, size), load_64(known, 8 * slot), item)
+    if is_own and load_64(spare, 0) < MOST_SPARE:
+        store_64((before, BYTES_AT), HASH_AT, load_64(spare, 8 * had))
+        store_64(spare, 8 * had, before)
+        store_64(spare, 0, load_64(spare, 0) + 1)
+    elif before != NULL:
+        let_go(before)
+    return item != NULL
 
 
 @helper
-def _write(target: Region, at: int, data: Region, position: int, count: int) -> None:
-    """Copy a word or more, and not a byte behind them."""
-    done = 0
+def _own_bytes(item: int, known: Region) -> tuple[bool, int]:
+    """Whether something is bytes that only one slot refers to, of a size that is used again; and their count."""
+    if item == NULL or load_64((item, HEAD_SIZE), REFERENCES_AT) != 1:
+        return False, 0
+    if load_64((item, HEAD_SIZE), TYPE_AT) != load_64(known, 8 * BYTES):
+        return False, 0
+    count = load_64((item, BYTES_AT), COUNT_AT)
+    return WORD <= count < SPARE_SIZES, count
+
+
+@helper
+def _taken(spare: Region, count: int) -> int:
+    """Bytes of a size that were set aside, or `NULL`."""
+    if count < WORD or count >= SPARE_SIZES:
+        return NULL
+    item = load_64(spare, 8 * count)
+    if item != NULL:
+        store_64(spare, 8 * count, load_64((item, BYTES_AT), HASH_AT))
+        store_64(spare, 0, load_64(spare, 0) - 1)
+    return item
+
+
+@kernel_under_lock
+def give_back(spare: Numbers) -> int:
+    """Give all bytes back that were set aside. Returns how many there were."""
+    table, count = region(spare), 0
+    for size in range(WORD, SPARE_SIZES):
+        item = _taken(table, size)
+        while item != NULL:
+            let_go(item)
+            item, count = _taken(table, size), count + 1
+    return count
+
+
+@helper
+def _write(item: int, data: Region, position: int, count: int) -> None:
+    """Let bytes be others, a word or more, and not a byte behind them."""
+    target, at, done = (item, BYTES_AT + count), BYTES_AT, 0
+    store_64(target, HASH_AT, NO_HASH)
     while done < count - PAIR:
         copy_16(target, at + done, data, position + done)
         done += PAIR

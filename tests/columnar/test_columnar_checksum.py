@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DATA = random.Random(7).randbytes(12_000)  # noqa: S311 - not for secrets
-STARTS = (0, 1, 7)
+STARTS = (0, 1, 7, 15, 16, 33)
 SIZES = (*range(420), 511, 512, 513, 767, 768, 1023, 1024, 3071, 3072, 3073, 6144, 9999)
 
 

@@ -232,6 +232,51 @@ def test_what_somebody_keeps_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.
     assert numbers == [_numbers(record) for record in wanted]
 
 
+def log_of_sizes(directory: Path) -> tuple[Path, list[bytes]]:
+    """Values of all sizes around those that are written anew or set aside, in a random order."""
+    dice = random.Random(11)  # noqa: S311 - the same each time
+    values = [
+        dice.randbytes(dice.choice((0, 1, 7, 8, 9, 15, 16, 17, 200, 511, 512, dice.randrange(600))))
+        for _ in range(6_000)
+    ]
+    data = b"".join(
+        encode_batch(build_batch([new_record(value) for value in values[at : at + 500]], base_offset=at))
+        for at in range(0, len(values), 500)
+    )
+    return segment_directory(directory / "sizes-0", data), values
+
+
+@pytest.mark.usefixtures("way")
+def test_bytes_written_anew_are_new_in_every_way(tmp_path: Path) -> None:
+    """Whoever asks for a hash, keeps some of them, or reads them through a view, has what the log holds."""
+    directory, values = log_of_sizes(tmp_path)
+    kept, views = {}, {}
+    with open_partition(directory) as partition:
+        for record, value in zip(partition.records(), values, strict=True):
+            assert record.value == value
+            assert hash(record.value) == hash(value)
+            if record.offset % 5 == 0:
+                kept[record.offset] = record.value
+            elif record.offset % 7 == 0:
+                views[record.offset] = memoryview(record.value or b"")
+    assert all(found == values[offset] for offset, found in (kept | views).items())
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("most", [None, 3_000])
+def test_bytes_that_were_set_aside_are_given_back(most: int | None, tmp_path: Path) -> None:
+    directory, _ = log_of_sizes(tmp_path)
+
+    def blocks() -> int:
+        with open_partition(directory) as partition:
+            sum(1 for _ in itertools.islice(partition.records(), most))
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    before = min(blocks() for _ in range(3))
+    assert min(blocks() for _ in range(3)) - before < 100
+
+
 def _numbers(record: Record | Message) -> list[object]:
     return [getattr(record, name) for name in type(record).__slots__ if name not in {"key", "value", "headers"}]
 

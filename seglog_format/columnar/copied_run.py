@@ -29,6 +29,8 @@ def run_of(source: Source, request: Request, start: Start, pool: Pool) -> Run:
 class CopiedRun(Run):
     """Entries of one segment as Arrow batches in one of the classic layouts."""
 
+    _delivers_arena = False
+
     def __init__(self, source: Source, request: Request, start: Start, pool: Pool) -> None:
         self._capacities = dict.fromkeys(COPIED, FIRST_CAPACITY)
         super().__init__(source, request, start, pool)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from seglog_format.model import BatchHeader
     from seglog_format.record_model import Message, Record
 
-AT_A_TIME: Final = 512
+AT_A_TIME: Final = 256
 """Objects made at a time: so few that the garbage collector does not come to look at them while they are in use."""
-BLOCK_ROWS: Final = 8192
+BLOCK_ROWS: Final = 2**13
 
 
 class RecordRun(Run):
@@ -33,7 +33,7 @@ class RecordRun(Run):
     A list is filled anew once the next is asked for; objects that somebody has kept by then stay as they are.
     """
 
-    _delivers_views = False
+    _delivers_block = _delivers_arena = False
     _tracked = 1
     """Objects that the collector knows of a record and its headers; as many as the last one had, or a few more."""
 

@@ -48,8 +48,8 @@ class Run:
         judged: how many entries were left to the reference.
     """
 
-    _delivers_views = True
-    """What is delivered refers to block and arena, which are left to it then."""
+    _delivers_block = _delivers_arena = True
+    """What is delivered refers to the block, or to the arena, which are left to it then."""
 
     def __init__(self, source: Source, request: Request, start: Start, pool: Pool) -> None:
         self._source = source
@@ -113,10 +113,11 @@ class Run:
         return Block.take(self._pool, layout)
 
     def _emptied(self) -> None:
-        """Nothing is in the block."""
-        self._state[[names.ROWS, names.HEADERS, names.NOTED, names.ARENA_USED]] = 0
+        """Nothing is in the block. What was decompressed ahead stays, unless somebody has the arena."""
+        self._state[[names.ROWS, names.HEADERS, names.NOTED]] = 0
         self._state[names.NULL_TIMESTAMPS : names.HEADER_VALUE_BYTES + 2] = 0
-        self._state[[names.NEXT_SECTION, names.SECTIONS]] = 0
+        if self._delivers_arena or self._state[names.NEXT_SECTION] >= self._state[names.SECTIONS]:
+            self._state[[names.ARENA_USED, names.NEXT_SECTION, names.SECTIONS]] = 0
 
     def batches(self) -> Iterator[Any]:
         """Read to the end of the run.
@@ -165,7 +166,7 @@ class Run:
     def _filled(self) -> Iterator[pa.RecordBatch]:
         """What the block holds; what comes next is not to be added to it."""
         if self._state[names.ROWS]:
-            self._is_delivered = self._delivers_views
+            self._is_delivered = self._delivers_arena
             yield from self._of_block()
         self._is_spent = True
 
@@ -174,7 +175,8 @@ class Run:
         is_used = len(self._arena) > SLACK
         if is_used and (self._is_delivered or len(self._arena) < self._arena_size):
             self._arena = self._pool.take(self._arena_size)
-        if self._delivers_views or self._block.layout.rows != self._rows:
+            self._state[names.SECTIONS] = 0
+        if self._delivers_block or self._block.layout.rows != self._rows:
             self._block = self._fresh_block()
         else:
             self._emptied()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from seglog_format.model import NO_SEQUENCE, NO_TIMESTAMP
 
@@ -71,16 +71,10 @@ class Message:
     stored_offset: int = 0
     stored_timestamp_ms: int = NO_TIMESTAMP
     size_in_bytes: int = 0
-
-    @property
-    def headers(self) -> tuple[RecordHeader, ...]:
-        """Messages have no headers."""
-        return ()
-
-    @property
-    def sequence(self) -> int:
-        """Messages have no producer."""
-        return NO_SEQUENCE
+    headers: ClassVar[tuple[RecordHeader, ...]] = ()
+    """Messages have none."""
+    sequence: ClassVar[int] = NO_SEQUENCE
+    """Messages have no producer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region
 
 NONE_STANDS: Final = (-1, -1)
-AHEAD_SIZE: Final = 2**19
+AHEAD_SIZE: Final = 2**17
 """Bytes that are decompressed ahead: what stays in a processor's nearer caches."""
 
 

@@ -27,7 +27,7 @@ FAR: Final = 64
 TOO_MANY: Final = 1 << 40
 
 
-@inlined
+@helper
 def expand_snappy(data: Region, start: int, end: int, arena: Region, at: int, room_end: int) -> int:
     """Decompress xerial blocks or one bare block.
 

@@ -79,9 +79,9 @@ def check_bytes_layout() -> None:
     Raises:
         UnknownLayoutError: they are not.
     """
+    fields = (id(bytes), len(SAMPLE), hash(SAMPLE))  # the hash stands there only once somebody has asked for it
     words = (ctypes.c_int64 * (BYTES_AT // 8)).from_address(id(SAMPLE))
-    shown = words[TYPE_AT // 8], words[COUNT_AT // 8], words[HASH_AT // 8]
-    has_hash = shown == (id(bytes), len(SAMPLE), hash(SAMPLE))
+    has_hash = (words[TYPE_AT // 8], words[COUNT_AT // 8], words[HASH_AT // 8]) == fields
     if not has_hash or ctypes.string_at(id(SAMPLE) + BYTES_AT, len(SAMPLE)) != SAMPLE:
         raise UnknownLayoutError
 

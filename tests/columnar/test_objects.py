@@ -20,7 +20,7 @@ from test_hostile_scan import FULL, INPUTS, changes
 
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
-from seglog_format.columnar import objects, record_run
+from seglog_format.columnar import objects, record_run, slots
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.log import quick_lookup, reading, volume
 from seglog_format.log.listing import list_partition
@@ -307,6 +307,16 @@ def test_a_block_that_does_not_fit_the_log_makes_nothing(tmp_path: Path, monkeyp
     with open_partition(large_log(tmp_path)) as partition, pytest.raises(UsageError):
         list(partition.records())
     assert made[0] > 0
+
+
+def test_bytes_that_nobody_has_asked_for_a_hash_show_their_layout_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As constants are that come from kept bytecode."""
+    monkeypatch.setattr(slots, "SAMPLE", bytes(bytearray(b"never hashed before")))
+    slots.check_bytes_layout()
+
+
+def test_this_interpreter_is_known() -> None:
+    assert objects.can_make_objects() == (sys.implementation.name == "cpython")
 
 
 def test_another_interpreter_is_left_alone(way: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -225,6 +225,8 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
 def main() -> int:
     """Measure, print, and keep the figures."""
     given = options(sys.argv[1:])
+    # what is installed has its bytecode beside it, and a checkout has it after its first start
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     bench = Bench(given)
     text = json.dumps(bench.run(), indent=1) + "\n"
     given.json.write_text(text, encoding="utf-8")

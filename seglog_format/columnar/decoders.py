@@ -92,7 +92,9 @@ def _library(module: str, *functions: tuple[str, Any, tuple[Any, ...]]) -> ctype
     """The library inside a module, if it shows these functions: the name of each, what it returns and what it takes."""
     try:
         found = find_spec(module)
-        library = ctypes.CDLL(found.origin if found else None)
+        if found is None or found.origin is None:
+            return None
+        library = ctypes.CDLL(found.origin)
         for name, result, arguments in functions:
             function = getattr(library, name)
             function.restype, function.argtypes = result, arguments

@@ -16,7 +16,7 @@ from seglog_format.columnar.lz4 import (
     STORED,
 )
 from seglog_format.columnar.lz4 import HEADER_SIZE as LZ4_HEADER_SIZE
-from seglog_format.columnar.memory import load_be32, load_le32, load_le64, load_u8
+from seglog_format.columnar.memory import load_64, load_be32, load_le32, load_u8
 from seglog_format.columnar.snappy import BLOCK_HEADER_SIZE as SNAPPY_BLOCK_HEADER_SIZE
 from seglog_format.columnar.snappy import HEADER_SIZE as XERIAL_HEADER_SIZE
 from seglog_format.columnar.snappy import XERIAL_MAGIC
@@ -49,11 +49,11 @@ def _frame_end(data: Region, start: int, end: int) -> int:
 @inlined
 def _blocks_end(data: Region, start: int, end: int) -> int:
     """Position after the last xerial block, or after a bare block, which is always all there is."""
-    if end - start < XERIAL_HEADER_SIZE or load_le64(data, start) != XERIAL_MAGIC:
+    if end - start < XERIAL_HEADER_SIZE or load_64(data, start) != XERIAL_MAGIC:
         return end
     position = start + XERIAL_HEADER_SIZE
     while end - position >= SNAPPY_BLOCK_HEADER_SIZE:
-        if end - position >= XERIAL_HEADER_SIZE and load_le64(data, position) == XERIAL_MAGIC:
+        if end - position >= XERIAL_HEADER_SIZE and load_64(data, position) == XERIAL_MAGIC:
             position += XERIAL_HEADER_SIZE
         else:
             size = load_be32(data, position)

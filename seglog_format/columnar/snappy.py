@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.columnar.compiled import helper, inlined
 from seglog_format.columnar.copying import NEAR, PAIR, copy_run, repeat
-from seglog_format.columnar.memory import copy_16, load_be32, load_le16, load_le32, load_le64, load_u8, prefetch
+from seglog_format.columnar.memory import copy_16, load_64, load_be32, load_le16, load_le32, load_u8, prefetch
 from seglog_format.columnar.records import DAMAGED, NO_ROOM
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def expand_snappy(data: Region, start: int, end: int, arena: Region, at: int, ro
 
 @inlined
 def _header_stands_at(data: Region, position: int, end: int) -> bool:
-    return end - position >= 8 and load_le64(data, position) == XERIAL_MAGIC
+    return end - position >= 8 and load_64(data, position) == XERIAL_MAGIC
 
 
 @helper

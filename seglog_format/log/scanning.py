@@ -120,6 +120,9 @@ class SegmentSource(NamedTuple):
             return None
         segment = self.segment
         (frame,) = in_order((found,), segment.path, segment.allowed, previous)
+        first = frame.header.base_offset
+        if first is not None and first >= self.to_offset:  # as in `LogReader.frames_from`: reading ends before it
+            return JudgedEntry(frame.header, (), frame.end, self.to_offset - 1)
         batch = segment.decode(frame)
         records = tuple(delivered(batch, floor, self.to_offset, self.transactions))
         return JudgedEntry(frame.header, records, frame.end, batch.last_offset)

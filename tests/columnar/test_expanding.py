@@ -218,3 +218,18 @@ def test_room_that_is_too_small_by_any_number_of_bytes(codec: CompressionCodec) 
             found = expanded(stored, codec, used=used, room=room)
             assert found == (content if room >= len(content) else None)
     assert len(content) < ROOM
+
+
+def test_a_xerial_header_is_one_to_the_last_bit() -> None:
+    """Eight bytes are more than a floating-point number holds, and so would two that differ in their lowest bits."""
+    header, block = (
+        bytes.fromhex("82534e4150505900") + bytes(3) + b"\1" + bytes(3) + b"\1",
+        snappy_block([(LITERAL, 7, 0)]),
+    )
+    for behind in (len(block).to_bytes(4, "big") + block, bytes(8), b""):
+        for bit in range(64):
+            changed = bytearray(header)
+            changed[bit // 8] ^= 1 << bit % 8
+            same_as_snappy(bytes(changed) + behind)
+        for first in range(256):
+            same_as_snappy(bytes([first]) + header[1:] + behind)

@@ -79,3 +79,17 @@ def assert_same_verdict(directory: Path, data: bytes) -> None:
     with open_partition(segment_directory(directory / "hostile-0", data)) as partition:
         wanted = expected(partition)
         assert scanned(partition, batch_rows=16) == wanted, data.hex()
+
+
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+@pytest.mark.parametrize("base_offset", [10, 500])
+def test_an_entry_whose_end_lies_before_its_start(base_offset: int, isolation: str, tmp_path: Path) -> None:
+    """By its header it ends at 5; with ``read_committed`` reading ends there, before an entry that starts later."""
+    first = encode_batch(build_batch([new_record(b"first")], base_offset=0))
+    second = bytearray(encode_batch(build_batch([new_record(b"second")], base_offset=base_offset)))
+    second[23:27] = (5 - base_offset).to_bytes(4, "big", signed=True)
+    directory = segment_directory(tmp_path / "odd-0", first + with_right_checksum(bytes(second)))
+    with open_partition(directory) as partition:
+        wanted = expected(partition, isolation=isolation)
+        assert scanned(partition, isolation=isolation) == wanted
+        assert scanned(partition, isolation=isolation, layout="binary") == wanted

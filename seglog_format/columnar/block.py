@@ -15,7 +15,7 @@ from seglog_format.columnar.copying import SLACK
 from seglog_format.columnar.entry_columns import ENTRY_COLUMNS, EntryColumns
 from seglog_format.columnar.gather import gather_views
 from seglog_format.columnar.notes import NOTE_SIZE, noted_entries
-from seglog_format.columnar.views import MAX_INLINE, VIEW_SIZE
+from seglog_format.columnar.views import VIEW_SIZE
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers
@@ -233,7 +233,7 @@ class Assembly:
     def _classic(self, data: Bytes, at: int, rows: int, referred: int) -> CopiedColumn:
         """A column of headers, copied together."""
         most, origin = int(self.state[referred] + self.state[referred + 1]), int(self.state[names.ORIGIN])
-        column = CopiedColumn(self.pool, self.shape.layout, rows, most + MAX_INLINE * rows)
+        column = CopiedColumn(self.pool, self.shape.layout, rows, 0)
         column.extend(data, at, rows, most, self.log, origin, self.arena)
         return column
 

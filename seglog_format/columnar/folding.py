@@ -99,10 +99,20 @@ def product(typing: Any, a: Any, b: Any) -> Any:
         zero = ir.Constant(PAIR, [0, 0])
         vectors = [builder.insert_element(zero, each, ir.Constant(I32, 0)) for each in arguments]
         whole = builder.call(_multiply(builder, 1), [*vectors, ir.Constant(I8, 0)])
-        halves = [builder.extract_element(whole, ir.Constant(I32, half)) for half in (0, 1)]
-        return context.make_tuple(builder, signature.return_type, halves)
+        return _halves(context, builder, signature, whole)
 
     return result(types.uint64, types.uint64), generate if cpu.supports(cpu.NARROW) else _unavailable(result)
+
+
+def _halves(context: Any, builder: Any, signature: Any, whole: Any) -> Any:
+    """A tuple of the two halves of 128 bits."""
+    halves = [builder.extract_element(whole, ir.Constant(I32, half)) for half in (0, 1)]
+    return context.make_tuple(builder, signature.return_type, halves)
+
+
+def _move(bits: int, polynomial: int) -> tuple[int, int]:
+    """What moves the two halves of 128 bits so far ahead."""
+    return multiplier(bits + 32, polynomial), multiplier(bits - 32, polynomial)
 
 
 def _vector(lanes: int) -> Any:
@@ -137,16 +147,12 @@ class _Folding:
 
     def moved(self, value: Any, size: int, following: Any, lanes: int) -> Any:
         """A vector moved so many bytes ahead, onto what stands there."""
-        builder, bits = self.builder, 8 * size
-        pair = [multiplier(bits + 32, self.polynomial), multiplier(bits - 32, self.polynomial)]
-        constant = ir.Constant(_vector(lanes), pair * lanes)
-        multiply = _multiply(builder, lanes)
-        low, high = (builder.call(multiply, [value, constant, ir.Constant(I8, half)]) for half in (0, 0x11))
-        return builder.xor(builder.xor(low, high), following)
+        constant = ir.Constant(_vector(lanes), [*_move(8 * size, self.polynomial)] * lanes)
+        return self.builder.xor(self.product(value, constant, lanes), following)
 
-    def product(self, value: Any, constant: Any) -> Any:
-        """A vector of 128 bits, both halves moved as a constant says."""
-        multiply, builder = _multiply(self.builder, 1), self.builder
+    def product(self, value: Any, constant: Any, lanes: int) -> Any:
+        """A vector, both halves of each lane moved as a constant says."""
+        multiply, builder = _multiply(self.builder, lanes), self.builder
         return builder.xor(*(builder.call(multiply, [value, constant, ir.Constant(I8, half)]) for half in (0, 0x11)))
 
     def summed(self, value: Any, count: Any) -> Any:
@@ -159,7 +165,7 @@ class _Folding:
         number, sum_ = builder.phi(I64), builder.phi(self.vector)
         block = self.loaded(builder.mul(number, ir.Constant(I64, self.step_size)), 0)
         left = builder.sub(count, number)
-        total = builder.xor(sum_, self.product(block, _row(builder, "moves", MOVES, left)))
+        total = builder.xor(sum_, self.product(block, _row(builder, "moves", MOVES, left), 1))
         following = builder.add(number, ir.Constant(I64, 1))
         for phi, start, new in ((number, zero, following), (sum_, value, total)):
             phi.add_incoming(start, before)
@@ -234,8 +240,7 @@ def _fold(path: int, polynomial: int) -> Callable[[Any, int, int, Any], tuple[in
             place = pointer(context, builder, array, position, 0)
             folding = _Folding(builder, place, CONTENT_LANES[path], polynomial)
             whole = folding.narrowed(folding.loop(folding.opened(crc), size))
-            halves = [builder.extract_element(whole, ir.Constant(I32, half)) for half in (0, 1)]
-            return context.make_tuple(builder, signature.return_type, halves)
+            return _halves(context, builder, signature, whole)
 
         signature = result(REGION, types.int64, types.int64, types.uint64)
         return signature, generate if cpu.supports(path) else _unavailable(result)
@@ -273,10 +278,9 @@ def fold_short_crc32(typing: Any, data: Any, start: Any, size: Any) -> Any:
         before = folding.loaded(ir.Constant(I64, -SHORTEST), 0)
         head = builder.and_(before, _row(builder, "kept", [_kept(count) for count in range(16)], rest))
         last = builder.sub(blocks, one)
-        folded = folding.summed(folding.product(head, _row(builder, "moves", MOVES, blocks)), last)
+        folded = folding.summed(folding.product(head, _row(builder, "moves", MOVES, blocks), 1), last)
         whole = builder.xor(folded, folding.loaded(builder.mul(last, sixteen), 0))
-        halves = [builder.extract_element(whole, ir.Constant(I32, half)) for half in (0, 1)]
-        return context.make_tuple(builder, signature.return_type, halves)
+        return _halves(context, builder, signature, whole)
 
     signature = result(REGION, types.int64, types.int64)
     return signature, generate if cpu.supports(cpu.NARROW) else _unavailable(result)
@@ -288,13 +292,7 @@ def _kept(count: int) -> tuple[int, int]:
     return bits & 0xFFFFFFFFFFFFFFFF, bits >> 64
 
 
-def _move(blocks: int) -> tuple[int, int]:
-    """What moves 16 bytes so many times 16 bytes ahead."""
-    bits = 128 * blocks
-    return multiplier(bits + 32, CRC32_REFLECTED), multiplier(bits - 32, CRC32_REFLECTED)
-
-
-MOVES = [(0, 0), *map(_move, range(1, 16))]
+MOVES = [(0, 0), *(_move(128 * blocks, CRC32_REFLECTED) for blocks in range(1, 16))]
 
 
 def _row(builder: Any, name: str, rows: list[tuple[int, int]], number: Any) -> Any:

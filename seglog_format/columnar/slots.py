@@ -11,6 +11,7 @@ import ctypes
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.columnar.compiled import helper, kernel_under_lock
+from seglog_format.columnar.copying import PAIR, WORD
 from seglog_format.columnar.interpreter import NULL, let_go, new_bytes, new_int, shared
 from seglog_format.columnar.memory import copy_16, load_64, region, store_32, store_64
 
@@ -37,8 +38,6 @@ COUNT_AT: Final = 16
 HASH_AT: Final = 24
 BYTES_AT: Final = 32
 NO_HASH: Final = -1
-WORD: Final = 8
-PAIR: Final = 16
 SAMPLE: Final = b"a sample"
 SPARE_SIZES: Final = 512
 """Bytes of fewer than so many are set aside: a number for each size, of the last that was, which leads to the one

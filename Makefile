@@ -5,16 +5,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install
-CHECKED := seglog_format pyspark_seglog.py conformance/seglog_conformance tests tools benchmarks
+CHECKED := seglog_format pyspark_seglog.py conformance/seglog_conformance tests tools benchmarks proofs
 export NO_MKDOCS_2_WARNING := 1
 MEASURED := seglog_format/schema/*,seglog_format/codec/*,seglog_format/checks/*,seglog_format/log/*
 WORKERS ?= 2
 TESTEES ?= reference columnar kafka-python aiokafka aiokafka-pure
 STAGES ?= look find check others spark
 ARGS ?=
+NAME ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types trace trace-kill mutants hostile fuzz bounds columnar-diff kafka-reads authentic serve-fuzz serve-kills serve-bench spark-equal spark-reference spark-kills spark-retries spark-damage spark-scale bench-spark docs docs-check docs-serve coverage bench conform matrix package release-check ci clean
+.PHONY: help demo test lint types proof trace trace-kill mutants hostile fuzz bounds columnar-diff kafka-reads authentic serve-fuzz serve-kills serve-bench spark-equal spark-reference spark-kills spark-retries spark-damage spark-scale bench-spark docs docs-check docs-serve coverage bench conform matrix package release-check ci clean
 
 help: ## tell what there is
 	@echo 'usage: make TARGET'
@@ -101,6 +102,9 @@ columnar-diff: $(VENV)/.dev ## read 20,000 logs with the columnar engine and the
 
 kafka-reads: $(VENV)/.dev ## Kafka's own code judges what we read, write and recover (Java 17, Maven; long)
 	@$(BIN)/python tools/kafka_reads.py --report reports/kafka-reads.json $(ARGS)
+
+proof: $(VENV)/.dev ## run one long proof in full and write its report (NAME=damages; without a NAME: list them)
+	@PYTHONPATH=tools:conformance $(BIN)/python -m proofs $(NAME) $(if $(NAME),--report reports/$(NAME).json $(ARGS))
 
 serve-fuzz: $(VENV)/.dev ## send a server a million messages, valid, changed and garbage (long)
 	@$(BIN)/python tools/serve_fuzz.py --report reports/serve-fuzz.json $(ARGS)

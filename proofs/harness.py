@@ -1,0 +1,142 @@
+"""What every proof has in common: its command line, its report, its exit status.
+
+A proof is a module of this package with three things: ``DESCRIPTION``, one sentence; ``add_arguments(parser)``, its own
+options with their defaults, which are those of the full run; and ``prove(options)``, which runs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import shlex
+import sys
+import time
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PACKAGE = Path(__file__).resolve().parent
+NO_PROOFS = frozenset({"__init__", "__main__", "harness"})
+MOST_FAILURES = 50
+"""So many failures are kept in a report; all of them are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a proof found.
+
+    Attributes:
+        facts: what was done and measured, by name; anything that JSON can hold.
+        failures: a line for each thing that should not be, with what repeats it.
+        versions: of the programs that took part, besides Python.
+    """
+
+    facts: Mapping[str, Any]
+    failures: Sequence[str] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+class Proof(Protocol):
+    """A module that proves something."""
+
+    DESCRIPTION: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the proof's own options."""
+
+    def prove(self, options: argparse.Namespace) -> Outcome:
+        """Run the proof."""
+
+
+def names() -> list[str]:
+    """List the proofs, as they are called on the command line."""
+    return sorted(path.stem.replace("_", "-") for path in PACKAGE.glob("*.py") if _is_proof(path))
+
+
+def _is_proof(path: Path) -> bool:
+    return path.stem not in NO_PROOFS and "\ndef prove(" in path.read_text(encoding="utf-8")
+
+
+def load(name: str) -> Proof:
+    """Import a proof by its name.
+
+    Raises:
+        SystemExit: there is none of that name.
+    """
+    if name not in names():
+        sys.exit(f"no proof is called {name!r}; there are: {', '.join(names())}")
+    proof: Any = import_module(f"proofs.{name.replace('-', '_')}")
+    return proof
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one proof.
+
+    Returns:
+        0 where nothing failed, else 1.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given or given[0] in {"-h", "--help"}:
+        print("usage: python -m proofs NAME [OPTION ...]\n")
+        for name in names():
+            print(f"  {name:16} {load(name).DESCRIPTION}")
+        return 0
+    name, *rest = given
+    proof = load(name)
+    options = _parser(name, proof).parse_args(rest)
+    started = time.perf_counter()
+    outcome = proof.prove(options)
+    report = _report(name, options, outcome, time.perf_counter() - started)
+    print(json.dumps(report, indent=2))
+    if options.report is not None:
+        options.report.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    return 1 if outcome.failures else 0
+
+
+def _parser(name: str, proof: Proof) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"python -m proofs {name}",
+        description=proof.DESCRIPTION,
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of everything that is random")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write the report here, as JSON")
+    proof.add_arguments(parser)
+    return parser
+
+
+def _report(name: str, options: argparse.Namespace, outcome: Outcome, seconds: float) -> dict[str, Any]:
+    return {
+        "command": shlex.join(["python", "-m", "proofs", name, *_words(options)]),
+        **outcome.facts,
+        "failures": len(outcome.failures),
+        "failed": list(outcome.failures[:MOST_FAILURES]),
+        "seconds": round(seconds, 1),
+        "versions": {"python": platform.python_version(), "seglog-format": _own_version(), **outcome.versions},
+        "machine": platform.platform(),
+    }
+
+
+def _words(options: argparse.Namespace) -> list[str]:
+    """The options, defaults included, as words of a command; where the report goes changes nothing."""
+    words: list[str] = []
+    for name, value in sorted(vars(options).items()):
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+        elif name != "report" and value is not None and value is not False:
+            words += [flag, str(value)]
+    return words
+
+
+def _own_version() -> str:
+    try:
+        return version("seglog-format")
+    except PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,50 @@
+"""The harness of the long proofs: what a report holds, and what the exit status says."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from proofs import harness
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+
+def proof_of(*failures: str) -> SimpleNamespace:
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--count", type=int, default=3)
+
+    def prove(options: argparse.Namespace) -> harness.Outcome:
+        return harness.Outcome({"done": options.count}, failures)
+
+    return SimpleNamespace(DESCRIPTION="Count.", add_arguments=add_arguments, prove=prove)
+
+
+@pytest.mark.parametrize(("failures", "status"), [((), 0), (("one was lost",), 1)])
+def test_report_says_what_was_run_and_what_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: tuple[str, ...], status: int
+) -> None:
+    monkeypatch.setattr(harness, "load", lambda _name: proof_of(*failures))
+    path = tmp_path / "report.json"
+    assert harness.main(["counting", "--count", "5", "--seed", "7", "--report", str(path)]) == status
+    report = json.loads(path.read_text(encoding="utf-8"))
+    assert report["command"] == "python -m proofs counting --count 5 --seed 7"
+    assert (report["done"], report["failures"], report["failed"]) == (5, len(failures), list(failures))
+    assert report["versions"]["python"]
+
+
+def test_an_unknown_proof_is_refused_with_the_names_of_those_there_are() -> None:
+    with pytest.raises(SystemExit, match="no proof is called 'nothing'"):
+        harness.main(["nothing"])
+
+
+@pytest.mark.parametrize("name", harness.names())
+def test_every_proof_has_a_description_and_options(name: str) -> None:
+    proof = harness.load(name)
+    assert proof.DESCRIPTION.endswith(".")
+    assert callable(proof.add_arguments)

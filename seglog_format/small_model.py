@@ -121,10 +121,15 @@ class CleanShutdown:
 
 @dataclass(frozen=True, slots=True)
 class QuorumState:
-    """What a node of a KRaft quorum remembers about elections; -1 where the file does not say."""
+    """What a node of a KRaft quorum remembers about elections; -1 where the file does not say.
+
+    A static quorum (data version 0) lists its voters here; a dynamic one (data version 1) keeps them in its log, so
+    that `voter_ids` is empty, and says in which log directory the node lies that got the vote.
+    """
 
     data_version: int
     leader_id: int
     leader_epoch: int
     voted_id: int
-    voter_ids: tuple[int, ...]
+    voter_ids: tuple[int, ...] = ()
+    voted_directory_id: str | None = None

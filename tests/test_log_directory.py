@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -376,8 +377,9 @@ QUORUM = (
         (QUORUM, QuorumState(0, 1, 1, -1, (1,))),
         (
             b'{"leaderId":-1,"leaderEpoch":3,"votedId":2,"votedDirectoryId":"x","data_version":1}',
-            QuorumState(1, -1, 3, 2, ()),
+            QuorumState(1, -1, 3, 2, (), "x"),
         ),
+        (b'{"data_version":1,"votedDirectoryId":7}', QuorumState(1, -1, -1, -1)),
         (b'{"data_version":0}', QuorumState(0, -1, -1, -1, ())),
         (b'{"data_version":0,"leaderId":"x","currentVoters":{},"votedId":1e3}', QuorumState(0, -1, -1, -1, ())),
         (b'{"data_version":0,"currentVoters":[{"voterId":3},{},4]}', QuorumState(0, -1, -1, -1, (3, -1))),
@@ -447,8 +449,9 @@ def test_every_text_that_a_broker_left() -> None:
         assert (found.version, found.directory_id is not None) == (int("version=1" in text), "directory.id" in text)
     for _, text in texts(".kafka_cleanshutdown"):
         assert (decode_clean_shutdown(text.encode()).broker_epoch >= 0) == bool(text)
+    quorums = {0: QuorumState(0, 1, 1, -1, (1,)), 1: QuorumState(1, 1, 1, -1, (), "AAAAAAAAAAAAAAAAAAAAAA")}
     for _, text in texts("quorum-state"):
-        assert decode_quorum_state(text.encode()) == QuorumState(0, 1, 1, -1, (1,))
+        assert decode_quorum_state(text.encode()) == quorums[json.loads(text)["data_version"]]
 
 
 @pytest.mark.req("SEG-LDR-003")

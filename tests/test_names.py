@@ -469,7 +469,8 @@ def test_names_of_broker_files() -> None:
 def test_names_of_broker_directories() -> None:
     for name in directory_names():
         parsed = parse_partition_directory(name)
-        assert parsed == PartitionDirectoryName(name[:-2], 0, digits="0")
+        topic, _, number = name.rpartition("-")
+        assert parsed == PartitionDirectoryName(topic, int(number), digits=number)
         assert is_legal_topic(parsed.topic), name
         assert partition_directory_name(*parsed.topic_partition) == name
 

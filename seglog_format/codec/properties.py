@@ -89,7 +89,8 @@ def decode_quorum_state(data: bytes | memoryview, at: Location = NOWHERE) -> Quo
         where = at.at("data_version")
         raise UnsupportedVersionError(where, "SEG-LDR-006", expected="version 0 or 1", found=found.data_version)
     leader_id, leader_epoch, voted_id = (_number(found[name]) for name in ("leader_id", "leader_epoch", "voted_id"))
-    return QuorumState(found.data_version, leader_id, leader_epoch, voted_id, _voter_ids(found))
+    directory_id = found.voted_directory_id if isinstance(found.voted_directory_id, str) else None
+    return QuorumState(found.data_version, leader_id, leader_epoch, voted_id, _voter_ids(found), directory_id)
 
 
 def _number(value: object) -> int:

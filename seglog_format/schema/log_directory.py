@@ -69,7 +69,14 @@ QuorumState = Struct(
     "voted_id"
     / Member("votedId", int)
     * Doc("Who got this node's vote; -1 none.", "SEG-LDR-006", since="2.7.0", default="-1"),
+    "voted_directory_id"
+    / Member("votedDirectoryId", str)
+    * Doc("UUID of its log directory in base64url; in version 0 missing.", "SEG-LDR-006", since="3.8.0"),
     "current_voters"
     / Member("currentVoters", list)
-    * Doc("Objects with a `voterId`; in version 1 missing.", "SEG-LDR-006", since="2.7.0"),
+    * Doc(
+        "Objects with a `voterId`; in version 1 missing: a dynamic quorum names its voters in the log.",
+        "SEG-LDR-006",
+        since="2.7.0",
+    ),
 )

@@ -155,6 +155,9 @@ class Property(Construct):
         return None if value is None else Shown(value)
 
 
+_JSON_TYPES: Final = {int: "number", list: "list", str: "text"}
+
+
 class Member(Construct):
     """One member of the JSON object that makes up the file; None where it is missing."""
 
@@ -162,11 +165,11 @@ class Member(Construct):
         super().__init__()
         self.key = key
         self.type = expected
-        self.type_name = f"JSON {'list' if expected is list else 'number'}"
+        self.type_name = f"JSON {_JSON_TYPES[expected]}"
 
     def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
         value = (json_object(stream.getvalue()) or {}).get(self.key)
-        if isinstance(value, str):
+        if isinstance(value, str) and self.type is not str:
             return Shown(value)
         if isinstance(value, list | dict) and type(value) is not self.type:
             return Shown(f"a JSON {'list' if isinstance(value, list) else 'object'}")

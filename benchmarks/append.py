@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from harness import Peer, Times, java_version, machine, measure
+from seglog_conformance.toolchains import complaints
 
 from seglog_format import LogConfig, PartitionWriter, build_batch, encode_batch, new_record
 from seglog_format.cli.version import VERSION
@@ -194,9 +195,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7, help="that each peer is measured in")
     parser.add_argument("--report", type=Path, help="write the figures here, as JSON")
     given = parser.parse_args()
-    missing = kafka_oracle.missing_tools()
-    if missing:
-        print(f"not on this machine: {', '.join(missing)}; Kafka's side is left out, and no report is written\n")
+    if unusable := complaints(kafka_oracle.TOOL_CHAIN):
+        print(f"Kafka needs {'; '.join(unusable)}; Kafka's side is left out, and no report is written\n")
         report(given.seed, given.rounds, None)
         return 0
     with kafka_oracle.Oracle(RELEASE, main="seglog.oracle.Appends", options=JAVA_OPTIONS) as kafka:

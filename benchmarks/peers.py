@@ -13,6 +13,7 @@ from typing import Final
 
 from datasets import BUILD, HERE
 from pipe import PeerError, Process
+from seglog_conformance.toolchains import complaints
 
 SOURCES: Final = HERE / "peers"
 HOME: Final = BUILD / "peers"
@@ -60,8 +61,8 @@ class Program:
         return HOME / self.name
 
     def missing(self) -> list[str]:
-        """The programs that it needs and that are not here."""
-        return [name for name in self.needs if shutil.which(name) is None]
+        """The programs that it needs and that are not here or do not work."""
+        return complaints(self.needs)
 
     def built(self) -> None:
         """Build it, unless that was done since its sources changed.

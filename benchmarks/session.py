@@ -90,7 +90,7 @@ class Session(Closing):
             if only and program.name not in only:
                 continue
             if lacking := program.missing():
-                self.missing[program.name] = f"not on this machine: {', '.join(lacking)}"
+                self.missing[program.name] = f"it needs {'; '.join(lacking)}"
                 continue
             try:
                 program.built()

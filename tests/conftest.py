@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
-from kafka_oracle import RELEASES, Oracle, OracleError, missing_tools
+from kafka_oracle import RELEASES, TOOL_CHAIN, Oracle, OracleError
+from support import need
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,10 +25,8 @@ def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def oracles() -> Iterator[dict[str, Oracle]]:
-    """Kafka's own classes, by release; where the machine has a tool chain and CI runs, they have to answer."""
-    missing = missing_tools()
-    if missing:
-        pytest.skip(f"Kafka's classes need {' and '.join(missing)}, which this machine does not have")
+    """Kafka's own classes, by release; in CI, where the tool chain works, they have to answer."""
+    need("Kafka", TOOL_CHAIN)
     with ExitStack() as stack:
         try:
             found = {release: stack.enter_context(Oracle(release)) for release in RELEASES}

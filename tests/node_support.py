@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import node_tools
 import pytest
+from support import need
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
 
 def need_node(why: str) -> None:
     """Skip where there is no node; where there is one and CI runs, its packages have to come."""
-    missing = node_tools.missing_tools()
-    if missing:
-        pytest.skip(f"{why} needs {' and '.join(missing)}, which this machine does not have")
+    need(why, node_tools.TOOL_CHAIN)
     try:
         node_tools.modules()
     except node_tools.NodeToolsError as error:

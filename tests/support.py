@@ -10,10 +10,14 @@ import tempfile
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from seglog_conformance.toolchains import complaints
 from unpacking import unpack_archive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 FIXTURES = REPOSITORY / "fixtures"
@@ -118,6 +122,12 @@ def authentic_expected(name: str) -> list[dict[str, Any]]:
         return bundled_expected(name)
     _skip_without(name)
     return _lines(AUTHENTIC / f"{name}.expected.jsonl.gz")
+
+
+def need(who: str, programs: Iterable[str]) -> None:
+    """Skip a test whose tool chain is not on this machine or does not work, in CI too; one that works has to do."""
+    if unusable := complaints(programs):
+        pytest.skip(f"{who} needs {'; '.join(unusable)}")
 
 
 def _skip_without(name: str) -> None:

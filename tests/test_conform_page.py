@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from urllib.parse import urlencode
 
+import node_tools
 import pytest
 from seglog_conformance.cases import load_cases, selected
 from seglog_conformance.direct import DirectTestee
@@ -16,8 +16,6 @@ from seglog_conformance.registry import Builder, Listed
 from seglog_conformance.report_html import page
 from seglog_conformance.runner import Options, Runner
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium here")
 CASES = selected(load_cases(), ["1", "26"])
 
 
@@ -45,11 +43,13 @@ def matrix(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def drawn(matrix: Path, **state: object) -> str:
     """The document after its script has run."""
-    assert BROWSER is not None
+    browser = node_tools.browser()
+    if browser is None:
+        pytest.skip("the page of the matrix needs a Chromium that works")
     flags = ("--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=10000", "--dump-dom")
     profile = f"--user-data-dir={matrix.parent / 'profile'}"
     command = [
-        BROWSER,
+        browser,
         *flags,
         profile,
         "--host-resolver-rules=MAP * ~NOTFOUND",

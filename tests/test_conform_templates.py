@@ -15,6 +15,7 @@ from seglog_conformance.protocol import schema_errors
 from seglog_conformance.registry import read_adapter
 from seglog_conformance.smoke import smoke
 from seglog_conformance.verdicts import Verdict
+from support import need
 
 TEMPLATES = Path(__file__).parent.parent / "conformance" / "templates"
 SOURCES = {
@@ -51,10 +52,8 @@ class Record:
 
 
 def program(name: str) -> str:
-    path = shutil.which(name)
-    if path is None:
-        pytest.skip(f"{name} is not here")
-    return path
+    need("the template", [name])
+    return name
 
 
 def built(language: str, place: Path) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ What they send to the endpoint is judged as what encoders write.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from seglog_conformance.registry import BUILDS, STAMP, Builder, adapters, listed
 from seglog_conformance.verdicts import FINE, Judgement, Verdict
 from seglog_conformance.wire_endpoint import MOST_ASKED, Endpoint
 from serve_client import Answer, Client
-from support import REPOSITORY
+from support import REPOSITORY, need
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -218,9 +217,7 @@ def test_what_stock_producers_send_comes_to_the_verdicts_that_are_known(adapter:
 def asked(adapter: Adapter, cases: Iterable[str]) -> list[Result]:
     """What a client makes of some cases, which is what its list says."""
     wanted, builder = listed(adapter.name), Builder(REPOSITORY / BUILDS, strict=True)
-    missing = [tool for tool in adapter.toolchain if shutil.which(tool) is None]
-    if missing:
-        pytest.skip(f"{adapter.name} needs {', '.join(missing)}")
+    need(adapter.name, adapter.toolchain)
     if not os.environ.get("CI") and not (builder.place(adapter, wanted.version) / STAMP).is_file():
         pytest.skip(f"{adapter.name} is not built; seglog conform smoke --testee {adapter.name} builds it")
     examiner = Examiner(builder.testee(wanted), seconds=30, extra_growth=adapter.extra_memory)

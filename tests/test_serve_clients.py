@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from seglog_conformance.registry import BUILDS, STAMP, Builder, listed
 from serve_client import Served, serving
-from support import REPOSITORY, bundled, bundled_cases
+from support import REPOSITORY, bundled, bundled_cases, need
 
 import seglog_format as seglog
 
@@ -110,9 +110,7 @@ def command(name: str) -> list[str]:
     wanted = listed(name if name in PROGRAMS else str(SOURCES / name))
     builder = Builder(REPOSITORY / BUILDS, strict=True)
     assert wanted.adapter is not None
-    missing = [tool for tool in wanted.adapter.toolchain if shutil.which(tool) is None]
-    if missing and not os.environ.get("CI"):
-        pytest.skip(f"{name} needs {', '.join(missing)}")
+    need(name, wanted.adapter.toolchain)
     place = builder.place(wanted.adapter, wanted.version)
     if name in PROGRAMS:
         if not (place / STAMP).is_file():

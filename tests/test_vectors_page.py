@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
-from support import REPOSITORY
+from support import REPOSITORY, need
 
 from seglog_format.cli.main import seglog
 
@@ -38,18 +38,17 @@ def vectors(tmp_path: Path) -> Path:
 
 
 def run(program: Path, vectors: Path) -> subprocess.CompletedProcess[str]:
+    need("the program in Go", ["go"])
     environment = os.environ | {"GO111MODULE": "off"}
     command = ["go", "run", str(program), str(vectors)]
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=SECONDS, check=False)
 
 
-@pytest.mark.skipif(shutil.which("go") is None, reason="there is no Go here")
 def test_the_go_program_reads_the_vectors(program: Path, vectors: Path) -> None:
     done = run(program, vectors)
     assert re.fullmatch(r"\d{3,} cases, \d{3,} batches: as expected\n", done.stdout), done.stdout + done.stderr
 
 
-@pytest.mark.skipif(shutil.which("go") is None, reason="there is no Go here")
 def test_the_go_program_notices_a_changed_byte(program: Path, vectors: Path) -> None:
     path = vectors / "01-plain-batches" / "one-record" / "input.bin"
     path.write_bytes(path.read_bytes()[:-1] + b"\xff")

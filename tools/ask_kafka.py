@@ -16,10 +16,11 @@ from typing import Any, Final
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY / "conformance"))
 
-from kafka_oracle import Oracle, missing_tools  # noqa: E402 - the path is set first
+from kafka_oracle import TOOL_CHAIN, Oracle  # noqa: E402 - the path is set first
 from seglog_conformance.cases import Case, load_cases  # noqa: E402
 from seglog_conformance.compare import judge  # noqa: E402
 from seglog_conformance.features import EVERYTHING, missing_feature  # noqa: E402
+from seglog_conformance.toolchains import complaints  # noqa: E402
 from seglog_conformance.verdicts import Verdict  # noqa: E402
 from suite_cases.asked import ASKED, Asked, digest, document  # noqa: E402
 
@@ -71,8 +72,8 @@ def storage_classes() -> tuple[str, dict[str, str]]:
 
 def main() -> int:
     """Ask everything, and write down the answers."""
-    if missing_tools():
-        print(f"not here: {', '.join(missing_tools())}")
+    if unusable := complaints(TOOL_CHAIN):
+        print(f"Kafka needs {'; '.join(unusable)}")
         return 1
     stored = {case["id"]: case for path in sorted((REPOSITORY / "conformance" / "cases").glob("*.json"))
               for case in json.loads(path.read_text(encoding="utf-8"))["cases"]}  # fmt: skip

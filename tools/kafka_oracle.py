@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -28,6 +27,7 @@ BUILD: Final = REPOSITORY / "build" / "java"
 RELEASES: Final = {"3.9": "3.9.0", "4.1": "4.1.1"}
 """Profiles of the project, and the version of Kafka in each: the older rule of the indexes, and the newest."""
 
+TOOL_CHAIN: Final = ("java", "mvn")
 BUILD_SECONDS: Final = 600
 JAVA_OPTIONS: Final = (
     "-Xmx512m",
@@ -40,11 +40,6 @@ JAVA_OPTIONS: Final = (
 
 class OracleError(Exception):
     """Kafka's classes could not be built, or do not answer."""
-
-
-def missing_tools() -> list[str]:
-    """The programs that are needed and not here."""
-    return [name for name in ("java", "mvn") if shutil.which(name) is None]
 
 
 def newest(folder: Path) -> float:

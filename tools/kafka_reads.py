@@ -21,9 +21,10 @@ from kafka_broker import check_broker
 from kafka_compaction import check_compaction
 from kafka_directories import check_fixtures, check_generated
 from kafka_loads import check_loads
-from kafka_oracle import RELEASES, Oracle, OracleError, missing_tools
+from kafka_oracle import RELEASES, TOOL_CHAIN, Oracle, OracleError
 from kafka_recovery import check_recovery
 from report_facts import machine, versions
+from seglog_conformance.toolchains import complaints
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,8 +75,8 @@ def parts(oracles: dict[str, Oracle], counts: dict[str, int], seed: int) -> dict
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the parts, print what each found, write the report. The exit status is 1 when Kafka disagrees anywhere."""
     options = _options(arguments)
-    if missing := missing_tools():
-        print(f"not on this machine: {', '.join(missing)}", file=sys.stderr)
+    if unusable := complaints(TOOL_CHAIN):
+        print(f"Kafka needs {'; '.join(unusable)}", file=sys.stderr)
         return 2
     counts = {name: getattr(options, name) for name in COUNTS}
     results: dict[str, dict[str, Any]] = {}

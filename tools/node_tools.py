@@ -9,6 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
+from seglog_conformance.toolchains import BROWSERS, works
+
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 HOME: Final = REPOSITORY / "build" / "node"
 
@@ -24,21 +26,16 @@ INSTALL_OPTIONS: Final = (
     *("--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"),
     *("--fetch-retries=1", "--fetch-timeout=60000"),  # who cannot reach the registry hears of it soon
 )
-BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "chrome")
+TOOL_CHAIN: Final = ("node", "npm")
 
 
 class NodeToolsError(Exception):
     """The packages could not be fetched."""
 
 
-def missing_tools() -> list[str]:
-    """The programs that are needed and not here."""
-    return [name for name in ("node", "npm") if shutil.which(name) is None]
-
-
 def browser() -> str | None:
     """A Chromium of this machine."""
-    return next(filter(None, map(shutil.which, BROWSERS)), None)
+    return next(filter(None, map(shutil.which, filter(works, BROWSERS))), None)
 
 
 def modules() -> Path:

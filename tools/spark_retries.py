@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kafka_broker import TOPIC_CONFIG, Broker, replace_files
-from kafka_oracle import Oracle, missing_tools
+from kafka_oracle import TOOL_CHAIN, Oracle
+from seglog_conformance.toolchains import complaints
 from spark_cluster import WORKER_HOSTS, cluster
 from spark_tool import QUIET, head, tell
 
@@ -142,7 +143,7 @@ def run(place: Path, count: int) -> dict[str, Any]:
     with cluster(place / "cluster", python_path) as master:
         found, ours, expected = written(place, master, count)
     target = place / "written"
-    served = None if missing_tools() else by_broker(target, place / "broker")
+    served = None if complaints(TOOL_CHAIN) else by_broker(target, place / "broker")
     return {
         **found,
         "missing": sum((expected - ours).values()),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -20,6 +19,7 @@ from seglog_conformance.places import part
 from seglog_conformance.process import Command, ProcessTestee
 from seglog_conformance.protocol import schema_errors
 from seglog_conformance.testee import MEBIBYTE
+from seglog_conformance.toolchains import complaints
 
 try:
     import fcntl
@@ -71,7 +71,7 @@ class Adapter:
         homepage: of the implementation.
         issues: where its defects are reported.
         versions: that it can be built with; the first is the default.
-        toolchain: programs that have to be on the path.
+        toolchain: programs that have to be on the PATH, and to work.
         build: commands, run in order in the build directory.
         run: the command that speaks the protocol.
         environment: variables for both.
@@ -239,9 +239,8 @@ class Builder:
         }
 
     def _build(self, adapter: Adapter, version: str) -> None:
-        missing = [program for program in adapter.toolchain if shutil.which(program) is None]
-        if missing:
-            msg = f"{adapter.name} needs {', '.join(missing)}"
+        if unusable := complaints(adapter.toolchain):
+            msg = f"{adapter.name} needs {'; '.join(unusable)}"
             raise UnavailableError(msg)
         place, mark = self.place(adapter, version), _source_digest(adapter)
         place.mkdir(parents=True, exist_ok=True)

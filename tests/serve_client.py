@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 from kio.serial import entity_reader
 
 from seglog_format.serve.catalog import CatalogOptions, open_catalog
+from seglog_format.serve.limits import Limits
 from seglog_format.serve.schemas import request_type, response_type, write_entity
 from seglog_format.serve.server import Server
 from seglog_format.serve.settings import Settings
@@ -139,7 +140,11 @@ class Served(SimpleNamespace):
 
 @contextmanager
 def serving(
-    *paths: Path, options: CatalogOptions | None = None, writers: Writers | None = None, **settings: Answer
+    *paths: Path,
+    options: CatalogOptions | None = None,
+    writers: Writers | None = None,
+    limits: dict[str, Answer] | None = None,
+    **settings: Answer,
 ) -> Iterator[Served]:
     """A server over these directories; it must not have failed at anything."""
     findings: list[str] = []
@@ -149,6 +154,7 @@ def serving(
     catalog = open_catalog(paths, on_finding=findings.append, options=options)
     if writers is not None:
         writers.open(catalog.topics)
-    with Server(catalog, Settings(port=0, **settings), failures.append, writers) as server:
+    told = Settings(port=0, limits=Limits(**limits or {}), **settings)
+    with Server(catalog, told, failures.append, writers) as server:
         yield Served(port=server.address.port, findings=findings, failures=failures, server=server)
     assert failures == []

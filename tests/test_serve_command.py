@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -15,7 +16,8 @@ from serve_client import METADATA, Client, serving
 from support import bundled
 
 from seglog_format.cli.main import run
-from seglog_format.cli.serve import _warn_of_exposure
+from seglog_format.cli.serve_exposure import check_exposure, resolved
+from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,12 +128,37 @@ def test_the_same_partition_in_two_directories_is_told(directory: Path, tmp_path
         assert [text for text in served.findings if "the same partition" in text]
 
 
-@pytest.mark.parametrize(
-    ("host", "is_told"), [("127.0.0.1", False), ("localhost", False), ("::1", False), ("192.0.2.1", True)]
-)
-def test_listening_for_everybody_is_warned_of(capsys: pytest.CaptureFixture[str], host: str, *, is_told: bool) -> None:
-    _warn_of_exposure(host)
-    assert ("everybody" in capsys.readouterr().err) is is_told
+LOCAL = ("127.0.0.1", "127.0.0.2", "localhost", "::1", "[::1]", "::ffff:127.0.0.1")
+EVERYWHERE = ("0.0.0.0", "", "::", "[::]")  # noqa: S104 - nobody listens there
+OPEN = (*EVERYWHERE, "::ffff:0.0.0.0", "192.0.2.1", "fe80::1%1")
+
+
+@pytest.mark.parametrize("host", [*LOCAL, *OPEN])
+@pytest.mark.parametrize("writable", [False, True])
+def test_an_address_that_others_can_reach_is_warned_of(
+    capsys: pytest.CaptureFixture[str], host: str, *, writable: bool
+) -> None:
+    check_exposure(resolved(host), writable=writable, remote_writes_allowed=True)
+    expected = "read and write everything" if writable else "can read everything"
+    assert (expected in capsys.readouterr().err) is (host in OPEN)
+
+
+@pytest.mark.parametrize("host", EVERYWHERE)
+def test_nobody_else_may_write_unless_that_is_wanted(
+    directory: Path, capsys: pytest.CaptureFixture[str], host: str
+) -> None:
+    before = sums(directory)
+    command = ["serve", "--port", "0", "--end-after", "0", "--writable", "--host", host, str(directory)]
+    assert run(command) == 2
+    assert "--allow-remote-writes" in capsys.readouterr().err
+    assert sums(directory) == before
+
+
+def test_a_name_is_judged_by_where_it_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.1", 0))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    with pytest.raises(UsageError, match=r"192\.0\.2\.1"):
+        check_exposure(resolved("localhost"), writable=True, remote_writes_allowed=False)
 
 
 def test_what_is_not_there_cannot_be_served(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

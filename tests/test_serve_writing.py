@@ -239,6 +239,13 @@ def test_stock_producers_write_what_the_reference_reads(served: Served, director
         assert sorted(int(value.split("-")[1]) for value in values if value.startswith(kind)) == list(range(250))
 
 
+@pytest.mark.parametrize("name", ["librdkafka", "kafka-python"])
+def test_a_transactional_producer_gets_a_final_answer_at_once(served: Served, name: str) -> None:
+    error, seconds = asked(name, served.port, {"begin": {"kind": "transactions"}})["begin"]
+    assert "authorization" in error.lower()
+    assert seconds < 20  # before its own time is over
+
+
 @pytest.mark.parametrize("seed", [4])
 def test_a_server_that_is_killed_loses_nothing_that_it_acknowledged(tmp_path: Path, seed: int) -> None:
     serve_kills.make_log(tmp_path / "logs")

@@ -6,7 +6,6 @@ import signal
 import sys
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from ipaddress import ip_address
 from threading import Event
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -15,6 +14,7 @@ import click
 from seglog_format.cli.collecting import without_collecting
 from seglog_format.cli.options import PATH, json_option
 from seglog_format.cli.output import diagnose, write_json
+from seglog_format.cli.serve_exposure import check_exposure, resolved
 from seglog_format.cli.serve_status import StatusLine
 from seglog_format.errors import UsageError
 
@@ -61,6 +61,11 @@ Examples:
 )
 @click.option("--writable", is_flag=True, help="Let producers append; what was not closed in order is recovered first.")
 @click.option(
+    "--allow-remote-writes",
+    is_flag=True,
+    help="With --writable, listen where others can reach it. There is no authentication: all of them can write.",
+)
+@click.option(
     "--acknowledge",
     type=click.Choice(["flushed", "written"]),
     default="flushed",
@@ -90,6 +95,7 @@ def command(  # noqa: PLR0913 - options of a command
     max_connections: int,
     idle_seconds: float,
     writable: bool,
+    allow_remote_writes: bool,
     acknowledge: Literal["flushed", "written"],
     metrics_port: int | None,
     end_after: float | None,
@@ -102,24 +108,26 @@ def command(  # noqa: PLR0913 - options of a command
     damage, which is told on standard error; the next one gets an error. Ends on Ctrl-C or SIGTERM, after what was
     asked is answered. Needs the extra "serve".
     """
-    _warn_of_exposure(host)
+    address = resolved(host)
+    check_exposure(address, writable=writable, remote_writes_allowed=allow_remote_writes)
     try:
         with without_collecting():
             from seglog_format.serve.catalog import CatalogOptions, open_catalog
+            from seglog_format.serve.limits import MAX_PRODUCE_SIZE, MAX_REQUEST_SIZE
             from seglog_format.serve.metrics import Metrics
             from seglog_format.serve.server import Server
-            from seglog_format.serve.settings import MAX_PRODUCE_SIZE, MEBI, Settings
+            from seglog_format.serve.settings import Settings
     except ModuleNotFoundError as error:
         msg = f"serving needs {error.name}: pip install 'seglog-format[serve]'"
         raise UsageError(msg) from error
     settings = Settings(
-        host=host,
+        host=address,
         port=port,
         processors=processors,
         io_threads=io_threads,
         max_connections=max_connections,
         idle_seconds=idle_seconds,
-        max_request_size=MAX_PRODUCE_SIZE if writable else MEBI,
+        max_request_size=MAX_PRODUCE_SIZE if writable else MAX_REQUEST_SIZE,
     )
     _allow_more_files()
     metrics, show = Metrics(), StatusLine(is_shown=not as_json)
@@ -169,15 +177,6 @@ def _offer_metrics(server: Server, port: int | None, closing: ExitStack) -> None
 def _tell_as_json(message: str) -> None:
     write_json({"type": "finding", "message": message})
     sys.stdout.flush()
-
-
-def _warn_of_exposure(host: str) -> None:
-    try:
-        is_local = host == "localhost" or ip_address(host).is_loopback
-    except ValueError:  # a name, which may lead anywhere
-        is_local = False
-    if not is_local:
-        diagnose(f"listening on {host}: everybody who can reach it can read everything that is served")
 
 
 def _allow_more_files() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kio.schema.errors import ErrorCode
 
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 
 GROUP_KEY: Final = 0
 """Kind of key of FindCoordinator that names a consumer group."""
+
+TRANSACTION_KEY: Final = 1
+"""Kind of key that names a producer's transactions."""
+
+COORDINATOR_ERRORS: Final = {
+    GROUP_KEY: ErrorCode.none,
+    TRANSACTION_KEY: ErrorCode.transactional_id_authorization_failed,
+}
 
 NAMELESS_SINCE: Final = 12
 """Version of Metadata from which an answer may leave out the name of a topic that was asked for by its id."""
@@ -45,12 +53,11 @@ def _topics(catalog: Catalog, call: Call) -> Iterable[dict[str, object]]:
     if asked is None or (call.version == 0 and not asked):
         return (_topic_fields(catalog, each) for each in catalog.topics.values())
     nameless = None if call.version >= NAMELESS_SINCE else ""
-    return (_asked_topic(catalog, each, nameless) for each in asked)
+    once = dict.fromkeys((each.name, getattr(each, "topic_id", None)) for each in asked)
+    return (_asked_topic(catalog, name, topic_id, nameless) for name, topic_id in once)
 
 
-def _asked_topic(catalog: Catalog, asked: Any, nameless: str | None) -> dict[str, object]:
-    name: str | None = asked.name
-    topic_id: UUID | None = getattr(asked, "topic_id", None)
+def _asked_topic(catalog: Catalog, name: str | None, topic_id: UUID | None, nameless: str | None) -> dict[str, object]:
     topic = catalog.topics.get(name) if name is not None else catalog.topic_of(topic_id)
     if topic is not None:
         return _topic_fields(catalog, topic)
@@ -108,14 +115,15 @@ def describe_cluster(services: Services, call: Call) -> None:
 
 
 def find_coordinator(_services: Services, call: Call) -> None:
-    """This server, for consumer groups; there is none for anything else."""
-    is_known = call.field("key_type", GROUP_KEY) == GROUP_KEY
+    """This server, for consumer groups; for anything else an error that clients do not ask again after."""
+    key_type = call.field("key_type", GROUP_KEY)
+    is_known = key_type == GROUP_KEY
     found: dict[str, object] = {
-        "error_code": ErrorCode.none if is_known else ErrorCode.coordinator_not_available,
+        "error_code": COORDINATOR_ERRORS.get(key_type, ErrorCode.invalid_request),
         "error_message": None,
         "node_id": NODE_ID if is_known else -1,
         "host": call.address.host if is_known else "",
         "port": call.address.port if is_known else -1,
     }
-    keys = call.field("coordinator_keys", ())
+    keys = dict.fromkeys(call.field("coordinator_keys", ()))
     call.respond({"throttle_time": 0, **found, "coordinators": [{"key": key, **found} for key in keys]})

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from functools import lru_cache, partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kio.schema.errors import ErrorCode
 
 from seglog_format.serve.api_log import COMMITTED_ONLY, attempt
+from seglog_format.serve.asked import partitions_asked
 from seglog_format.serve.calls import UNKNOWN_OFFSET, Call, Services, milliseconds
 from seglog_format.serve.fetched import Fetched, LogRange
 from seglog_format.serve.schemas import GAP
@@ -17,7 +18,7 @@ from seglog_format.serve.slices import size_of
 from seglog_format.serve.wire import envelope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from uuid import UUID
 
     from seglog_format.model import AbortedTxn
@@ -42,6 +43,9 @@ MAX_REMEMBERED_PARTITIONS: Final = 64
 """So many answers, of no more partitions than that, are kept encoded but for their log bytes."""
 
 API_KEY: Final = 1
+
+Asked: TypeAlias = "dict[Any, dict[int, Any]]"
+"""What is asked about partitions, by name or id of the topic, and number."""
 
 NOTHING: Final = Fetched(LogRange(UNKNOWN_OFFSET, UNKNOWN_OFFSET, UNKNOWN_OFFSET), None, None)
 
@@ -140,6 +144,7 @@ class WaitingFetch:
     def __init__(self, services: Services, call: Call) -> None:
         self._services = services
         self._call = call
+        self._asked = _asked(call)
         self._deadline = time.monotonic() + min(milliseconds(call.body.max_wait) / 1000, MAX_WAIT_SECONDS)
         self._lock = Lock()
         self._is_answered = self._is_expecting = False
@@ -161,7 +166,7 @@ class WaitingFetch:
             if self._is_answered:
                 return None
             budget = FetchBudget(min(self._call.body.max_bytes, MAX_FETCH_SIZE))
-            answer = _answer(self._services.catalog, self._call, budget)
+            answer = _answer(self._services.catalog, self._call, self._asked, budget)
             left = self._deadline - time.monotonic()
             if budget.is_empty and not budget.has_errors and left > 0 and not self._services.arrivals.has_ended:
                 self._wait(left)
@@ -175,46 +180,56 @@ class WaitingFetch:
 
     def _wait(self, seconds: float) -> None:
         self._is_expecting = True
-        self._services.arrivals.expect(_asked_partitions(self._services.catalog, self._call), self._wake)
+        self._services.arrivals.expect(self._partitions(), self._wake)
         self._services.delays.after(min(seconds, LOOK_SECONDS), self._wake)
+
+    def _partitions(self) -> Iterator[tuple[str, int]]:
+        return _asked_partitions(self._services.catalog, self._call, self._asked)
 
     def _wake(self) -> None:
         if not self._is_answered:
             self._services.submit(self.answer_or_wait)
 
 
-def _asked_partitions(catalog: Catalog, call: Call) -> Iterator[tuple[str, int]]:
-    for asked in call.body.topics:
-        topic = _topic_of(catalog, call, asked)
+def _asked(call: Call) -> Asked:
+    return partitions_asked(call.body.topics, "topic_id" if call.version >= TOPIC_IDS_SINCE else "topic", "partition")
+
+
+def _asked_partitions(catalog: Catalog, call: Call, asked: Asked) -> Iterator[tuple[str, int]]:
+    for key, partitions in asked.items():
+        topic = _topic_of(catalog, call, key)
         if topic is not None:
-            yield from ((topic.name, each.partition) for each in asked.partitions)
+            yield from ((topic.name, number) for number in partitions)
 
 
-def _topic_of(catalog: Catalog, call: Call, asked: Any) -> Topic | None:
-    by_id = call.version >= TOPIC_IDS_SINCE
-    return catalog.topic_of(asked.topic_id) if by_id else catalog.topics.get(asked.topic)
+def _topic_of(catalog: Catalog, call: Call, key: Any) -> Topic | None:
+    return catalog.topic_of(key) if call.version >= TOPIC_IDS_SINCE else catalog.topics.get(key)
 
 
-def _answer(catalog: Catalog, call: Call, budget: FetchBudget) -> Answer:
+def _answer(catalog: Catalog, call: Call, asked: Asked, budget: FetchBudget) -> Answer:
     if call.field("session_id", 0) != 0:
         budget.has_errors = True
         return Answer(ErrorCode.fetch_session_id_not_found, (), [])
     records: list[Chunk] = []
-    topics = tuple(_fetched_topic(catalog, call, each, budget, records) for each in call.body.topics)
+    topics = tuple(
+        _fetched_topic(catalog, call, key, partitions.values(), budget, records) for key, partitions in asked.items()
+    )
     return Answer(ErrorCode.none, topics, records)
 
 
-def _fetched_topic(catalog: Catalog, call: Call, asked: Any, budget: FetchBudget, records: list[Chunk]) -> TopicAnswer:
+def _fetched_topic(
+    catalog: Catalog, call: Call, key: Any, asked: Iterable[Any], budget: FetchBudget, records: list[Chunk]
+) -> TopicAnswer:
     by_id = call.version >= TOPIC_IDS_SINCE
-    topic = _topic_of(catalog, call, asked)
+    topic = _topic_of(catalog, call, key)
     unknown = ErrorCode.unknown_topic_id if by_id else ErrorCode.unknown_topic_or_partition
     partitions = []
-    for each in asked.partitions:
+    for each in asked:
         error, found = _fetched_partition(catalog, call, topic, each, budget) if topic else (unknown, NOTHING)
         budget.has_errors |= error is not ErrorCode.none
         records.append(b"" if found.records is None else found.records)
         partitions.append(PartitionAnswer(each.partition, error, found.log.told, found.aborted))
-    return TopicAnswer("" if by_id else asked.topic, asked.topic_id if by_id else None, tuple(partitions))
+    return TopicAnswer("" if by_id else key, key if by_id else None, tuple(partitions))
 
 
 def _fetched_partition(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kio.schema.errors import ErrorCode
 
+from seglog_format.serve.asked import partitions_asked
 from seglog_format.serve.calls import UNKNOWN_EPOCH, UNKNOWN_OFFSET, Call, Services, milliseconds
 from seglog_format.serve.groups import Committed, Joining
 
@@ -72,16 +73,13 @@ def offset_commit(services: Services, call: Call) -> None:
     error = services.coordinator().commit_error(body.group_id, body.member_id, body.generation_id_or_member_epoch)
     topics = [
         {
-            "name": topic.name,
+            "name": topic,
             "partitions": [
-                {
-                    "partition_index": each.partition_index,
-                    "error_code": error or _commit(services, body.group_id, topic.name, each),
-                }
-                for each in topic.partitions
+                {"partition_index": number, "error_code": error or _commit(services, body.group_id, topic, each)}
+                for number, each in partitions.items()
             ],
         }
-        for topic in body.topics
+        for topic, partitions in partitions_asked(body.topics, "name", "partition_index").items()
     ]
     call.respond({"throttle_time": 0, "topics": topics})
 
@@ -97,9 +95,10 @@ def _commit(services: Services, group_id: str, topic: str, asked: Any) -> ErrorC
 def offset_fetch(services: Services, call: Call) -> None:
     """Tell what was committed."""
     if call.version >= SEVERAL_GROUPS_SINCE:
+        once = {each.group_id: each.topics for each in call.body.groups}
         groups = [
-            {"group_id": each.group_id, "error_code": ErrorCode.none, **_offsets(services, each.group_id, each.topics)}
-            for each in call.body.groups
+            {"group_id": group_id, "error_code": ErrorCode.none, **_offsets(services, group_id, topics)}
+            for group_id, topics in once.items()
         ]
         call.respond({"throttle_time": 0, "groups": groups})
         return
@@ -109,11 +108,13 @@ def offset_fetch(services: Services, call: Call) -> None:
 
 def _offsets(services: Services, group_id: str, topics: Iterable[Any] | None) -> dict[str, object]:
     committed = services.coordinator().committed(group_id)
-    asked: dict[str, Iterable[int]]
+    asked: dict[str, dict[int, None]] = {}
     if topics is None:
-        asked = {name: [number for topic, number in committed if topic == name] for name, _ in committed}
+        for name, number in committed:
+            asked.setdefault(name, {})[number] = None
     else:
-        asked = {each.name: each.partition_indexes for each in topics}
+        for each in topics:
+            asked.setdefault(each.name, {}).update(dict.fromkeys(each.partition_indexes))
     return {
         "topics": [
             {"name": name, "partitions": [_offset_fields(number, committed.get((name, number))) for number in numbers]}

@@ -10,6 +10,7 @@ from kio.schema.errors import ErrorCode
 from seglog_format.errors import FormatError, OffsetOutOfRangeError, UsageError
 from seglog_format.log.timestamps import LATEST_TIMESTAMP
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
+from seglog_format.serve.asked import partitions_asked
 from seglog_format.serve.calls import UNKNOWN_EPOCH, UNKNOWN_OFFSET, Call, Services
 
 if TYPE_CHECKING:
@@ -50,13 +51,13 @@ def list_offsets(services: Services, call: Call) -> None:
     is_committed_only = call.field("isolation_level", 0) == COMMITTED_ONLY
     topics = [
         {
-            "name": topic.name,
+            "name": topic,
             "partitions": [
-                _listed(services.catalog, topic.name, each, is_committed_only=is_committed_only)
-                for each in topic.partitions
+                _listed(services.catalog, topic, each, is_committed_only=is_committed_only)
+                for each in partitions.values()
             ],
         }
-        for topic in call.body.topics
+        for topic, partitions in partitions_asked(call.body.topics, "name", "partition_index").items()
     ]
     call.respond({"throttle_time": 0, "topics": topics})
 
@@ -100,10 +101,10 @@ def offset_for_leader_epoch(services: Services, call: Call) -> None:
     """Where the log of an epoch ends, by the leader epoch checkpoint."""
     topics = [
         {
-            "topic": topic.topic,
-            "partitions": [_epoch_fields(services.catalog, topic.topic, each) for each in topic.partitions],
+            "topic": topic,
+            "partitions": [_epoch_fields(services.catalog, topic, each) for each in partitions.values()],
         }
-        for topic in call.body.topics
+        for topic, partitions in partitions_asked(call.body.topics, "topic", "partition").items()
     ]
     call.respond({"throttle_time": 0, "topics": topics})
 

@@ -1,7 +1,8 @@
 """A look at a request before its decoder sees it: no count and no length is believed further than bytes reach.
 
 The library that decodes requests makes room for as many items as a count claims, and ends the whole process where
-there is no such room. A request of thirty bytes could ask for that. So every request is walked here first.
+there is no such room. A request of thirty bytes could ask for that. So every request is walked here first. The walk
+also adds up the items of all arrays, and refuses a request with too many before an object is made of any of them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from seglog_format.serve.annotations import is_array, is_nullable, message_in
+from seglog_format.serve.limits import MAX_REQUEST_ITEMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -38,15 +40,44 @@ FIXED_SIZES: Final[Mapping[str, int]] = {
 MARK: Final = Struct(">b")
 """Negative before a message that is null."""
 
+
+class Walk:
+    """One walk over a message.
+
+    Attributes:
+        data: the bytes.
+        items: items of arrays, and tagged fields, that were announced so far.
+        max_items: more than that are refused.
+    """
+
+    __slots__ = ("data", "items", "max_items")
+
+    def __init__(self, data: bytes, max_items: int) -> None:
+        self.data = data
+        self.items = 0
+        self.max_items = max_items
+
+    def announce(self, count: int) -> None:
+        """Add so many items.
+
+        Raises:
+            BrokenRequestError: these are too many.
+        """
+        self.items += count
+        if self.items > self.max_items:
+            msg = f"{self.items} items or more, where {self.max_items} are allowed"
+            raise BrokenRequestError(msg)
+
+
 Count: TypeAlias = "Callable[[bytes, int, int], tuple[int, int]]"
 """How many follow, -1 for null, and the position behind the number; takes the data, the position and the end."""
 
-Step: TypeAlias = "Callable[[bytes, int, int], int]"
-"""Over one field or more: takes the data, a position and the end; returns the position behind, maybe behind the end."""
+Step: TypeAlias = "Callable[[Walk, int, int], int]"
+"""Over one field or more: takes the walk, a position and the end; returns the position behind, maybe behind the end."""
 
 
 class BrokenRequestError(Exception):
-    """A request ends before what it announces."""
+    """A request ends before what it announces, or announces too much."""
 
 
 class Layout(NamedTuple):
@@ -61,13 +92,15 @@ class Layout(NamedTuple):
     tagged: Mapping[int, Step] | None
 
 
-def check_message(kind: type[Any], data: bytes, position: int) -> None:
-    """Make sure that a message is whole.
+def check_message(kind: type[Any], data: bytes, position: int, max_items: int = MAX_REQUEST_ITEMS) -> int:
+    """Make sure that a message is whole, and return how many items all its arrays have together.
 
     Raises:
-        BrokenRequestError: it is not.
+        BrokenRequestError: it is not, or there are more than ``max_items``.
     """
-    _within(_message(_layout(kind), data, position, len(data)), len(data))  # type: ignore[arg-type]  # a class is a key
+    walk = Walk(data, max_items)
+    _within(_message(_layout(kind), walk, position, len(data)), len(data))  # type: ignore[arg-type]  # a class is a key
+    return walk.items
 
 
 def _within(position: int, end: int) -> int:
@@ -77,22 +110,24 @@ def _within(position: int, end: int) -> int:
     return position
 
 
-def _message(layout: Layout, data: bytes, position: int, end: int) -> int:
+def _message(layout: Layout, walk: Walk, position: int, end: int) -> int:
     for step in layout.steps:
-        position = step(data, position, end)
+        position = step(walk, position, end)
     if layout.tagged is None:
         return position
-    count, position = _varint(data, position, end)
+    count, position = _varint(walk.data, position, end)
+    if count:
+        walk.announce(count)
     for _ in range(count):
-        position = _tagged_field(layout.tagged, data, position, end)
+        position = _tagged_field(layout.tagged, walk, position, end)
     return position
 
 
-def _tagged_field(known: Mapping[int, Step], data: bytes, position: int, end: int) -> int:
-    tag, position = _varint(data, position, end)
-    size, position = _varint(data, position, end)
+def _tagged_field(known: Mapping[int, Step], walk: Walk, position: int, end: int) -> int:
+    tag, position = _varint(walk.data, position, end)
+    size, position = _varint(walk.data, position, end)
     following = _within(position + size, end)
-    if tag in known and known[tag](data, position, following) != following:
+    if tag in known and known[tag](walk, position, following) != following:
         msg = f"tag {tag} has not {size} bytes"
         raise BrokenRequestError(msg)
     return following
@@ -172,7 +207,7 @@ def _stepping(step: Step | int) -> Step:
 
 
 def _skip(size: int) -> Step:
-    return lambda _data, position, _end: position + size
+    return lambda _walk, position, _end: position + size
 
 
 def _step(annotation: Any, kafka_type: str, *, is_compact: bool) -> Step | int:
@@ -189,8 +224,8 @@ def _scalar(kafka_type: str, *, is_compact: bool) -> Step | int:
 
 
 def _sized(count: Count) -> Step:
-    def step(data: bytes, position: int, end: int) -> int:
-        size, position = count(data, position, end)
+    def step(walk: Walk, position: int, end: int) -> int:
+        size, position = count(walk.data, position, end)
         return position + max(size, 0)
 
     return step
@@ -209,23 +244,24 @@ def _size_of(annotation: Any, kafka_type: str) -> int:
 
 
 def _array(item: Step | int, count: Count, *, may_be_null: bool) -> Step:
-    def step(data: bytes, position: int, end: int) -> int:
-        items, position = count(data, position, end)
+    def step(walk: Walk, position: int, end: int) -> int:
+        items, position = count(walk.data, position, end)
         if items < 0 and not may_be_null:
             msg = "null where there has to be an array"
             raise BrokenRequestError(msg)
+        walk.announce(max(items, 0))
         if isinstance(item, int):
             return position + max(items, 0) * item
         for _ in range(items):
-            position = _within(item(data, position, end), end)
+            position = _within(item(walk, position, end), end)
         return position
 
     return step
 
 
 def _optional(item: Step) -> Step:
-    def step(data: bytes, position: int, end: int) -> int:
-        (mark,) = MARK.unpack_from(data, _within(position + MARK.size, end) - MARK.size)
-        return position + MARK.size if mark < 0 else item(data, position + MARK.size, end)
+    def step(walk: Walk, position: int, end: int) -> int:
+        (mark,) = MARK.unpack_from(walk.data, _within(position + MARK.size, end) - MARK.size)
+        return position + MARK.size if mark < 0 else item(walk, position + MARK.size, end)
 
     return step

@@ -18,6 +18,7 @@ from kio.serial import entity_reader, entity_writer
 
 from seglog_format.serve.annotations import is_array, message_in
 from seglog_format.serve.guard import check_message
+from seglog_format.serve.limits import MAX_REQUEST_ITEMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -56,9 +57,23 @@ def read_entity(kind: type[Any], data: bytes, position: int) -> tuple[Any, int]:
     Raises:
         UnreadableRequestError: the bytes hold none.
     """
+    return read_counted(kind, data, position)[:2]
+
+
+def read_counted(
+    kind: type[Any], data: bytes, position: int, max_items: int = MAX_REQUEST_ITEMS
+) -> tuple[Any, int, int]:
+    """Decode one message whose arrays have no more items than that.
+
+    Returns:
+        The message, its size in bytes, and how many items all its arrays have together.
+
+    Raises:
+        UnreadableRequestError: the bytes hold none.
+    """
     try:
-        check_message(kind, data, position)
-        return entity_reader(kind)(data, position)
+        items = check_message(kind, data, position, max_items)
+        return *entity_reader(kind)(data, position), items
     except Exception as error:  # whatever the library makes of hostile bytes
         msg = f"{kind.__name__}: {error}"
         raise UnreadableRequestError(msg) from error

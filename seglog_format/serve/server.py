@@ -70,6 +70,7 @@ class Server:
         self.address: Address = self._acceptor.address
         self._catalog = catalog
         self._tell_failure = on_failure
+        self._limits = settings.limits
         self._delays = Delays()
         self.metrics = metrics or Metrics()
         self._coordinator: Coordinator | None = None
@@ -186,7 +187,7 @@ class Server:
         if api is None or not api.lowest <= version <= api.highest:
             waiting.answer(_refusal(key, correlation_id))
             return
-        request = decode_request(waiting.frame)
+        request = decode_request(waiting.frame, self._limits.request_items)
         self.metrics.count_request(api.name)
         call = Call(
             version=version,

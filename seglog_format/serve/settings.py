@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from seglog_format.serve.limits import MAX_REQUEST_SIZE, Limits
+
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 9092
-MEBI: Final = 1 << 20
-MAX_PRODUCE_SIZE: Final = 32 * MEBI
-"""Bytes of the largest request where producers may send records."""
 
 
 class Settings(NamedTuple):
@@ -23,6 +22,7 @@ class Settings(NamedTuple):
         max_request_size: bytes; a larger request closes its connection.
         queue_length: requests that may wait for an I/O thread; while it is full, nothing more is read.
         idle_seconds: a connection is closed on which nothing has come through for so long.
+        limits: what clients may take.
     """
 
     host: str = DEFAULT_HOST
@@ -30,6 +30,7 @@ class Settings(NamedTuple):
     processors: int = 2
     io_threads: int = 4
     max_connections: int = 1000
-    max_request_size: int = MEBI
+    max_request_size: int = MAX_REQUEST_SIZE
     queue_length: int = 500
     idle_seconds: float = 600.0
+    limits: Limits = Limits()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from seglog_format.serve.limits import MAX_REQUEST_ITEMS
 from seglog_format.serve.schemas import (
     MARK,
     UnreadableRequestError,
+    read_counted,
     read_entity,
     request_type,
     response_type,
@@ -39,6 +41,7 @@ class Request(NamedTuple):
         correlation_id: goes back with the answer.
         client_id: what the client calls itself; may be empty.
         body: the message; its fields are those of the version.
+        items: items of all its arrays together.
     """
 
     api_key: int
@@ -46,6 +49,7 @@ class Request(NamedTuple):
     correlation_id: int
     client_id: str
     body: Any
+    items: int
 
 
 def peek(frame: bytes) -> tuple[int, int, int]:
@@ -61,17 +65,17 @@ def peek(frame: bytes) -> tuple[int, int, int]:
     return key, version, correlation_id
 
 
-def decode_request(frame: bytes) -> Request:
+def decode_request(frame: bytes, max_items: int = MAX_REQUEST_ITEMS) -> Request:
     """Decode a request of a known API and version; ``frame`` is what follows its size.
 
     Raises:
-        UnreadableRequestError: the bytes are no such request.
+        UnreadableRequestError: the bytes are no such request, or its arrays have more items than that.
     """
     key, version, correlation_id = peek(frame)
     kind = request_type(key, version)
     header, size = read_entity(kind.__header_schema__, frame, 0)
-    body, _ = read_entity(kind, frame, size)
-    return Request(key, version, correlation_id, header.client_id or "", body)
+    body, _, items = read_counted(kind, frame, size, max_items)
+    return Request(key, version, correlation_id, header.client_id or "", body, items)
 
 
 class Envelope(NamedTuple):

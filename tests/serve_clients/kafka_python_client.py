@@ -2,9 +2,11 @@
 
 import json
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import KafkaError
 
 
 def row(message: object) -> list:
@@ -70,7 +72,20 @@ def produce(port: int, task: dict) -> list:
     return found
 
 
-TASKS = {"records": records, "lookups": lookups, "group": group, "produce": produce}
+def transactions(port: int, _: dict) -> list:
+    """Begin as a transactional producer does; what comes back is the error, and the seconds that it took."""
+    connected = KafkaProducer(bootstrap_servers=f"127.0.0.1:{port}", transactional_id="t")
+    started = time.monotonic()
+    try:
+        connected.init_transactions()
+    except KafkaError as error:
+        return [type(error).__name__, time.monotonic() - started]
+    finally:
+        connected.close(timeout=1)
+    return ["none", time.monotonic() - started]
+
+
+TASKS = {"records": records, "lookups": lookups, "group": group, "produce": produce, "transactions": transactions}
 request = json.load(sys.stdin)
 with ThreadPoolExecutor(8) as pool:
     json.dump(list(pool.map(lambda task: TASKS[task["kind"]](request["port"], task), request["tasks"])), sys.stdout)

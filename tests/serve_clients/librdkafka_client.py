@@ -126,7 +126,25 @@ def steady(port: int, task: dict) -> dict:
     return {"acknowledged": acknowledged, "failed": failed, "sent": number, "left": left}
 
 
-TASKS = {"records": records, "lookups": lookups, "group": group, "produce": produce, "steady": steady}
+def transactions(port: int, _: dict) -> list:
+    """Begin as a transactional producer does; what comes back is the error, and the seconds that it took."""
+    connected = Producer({"bootstrap.servers": f"127.0.0.1:{port}", "transactional.id": "t", "log_level": 2})
+    started = time.monotonic()
+    try:
+        connected.init_transactions(25)
+    except KafkaException as error:
+        return [error.args[0].name(), time.monotonic() - started]
+    return ["none", time.monotonic() - started]
+
+
+TASKS = {
+    "records": records,
+    "lookups": lookups,
+    "group": group,
+    "produce": produce,
+    "steady": steady,
+    "transactions": transactions,
+}
 request = json.load(sys.stdin)
 with ThreadPoolExecutor(8) as pool:
     json.dump(list(pool.map(lambda task: TASKS[task["kind"]](request["port"], task), request["tasks"])), sys.stdout)

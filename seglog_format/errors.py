@@ -7,7 +7,13 @@ bytes: it always holds a `Location` and at least one requirement id, and its tex
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,3 +113,27 @@ class WriteError(SeglogError):
 
     Nothing that was not acknowledged before counts as written, and the writer takes nothing more.
     """
+
+
+def reason_of(error: OSError) -> str:
+    """What the system says, behind the name of the file where it is known."""
+    name = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes, os.PathLike)) else ""
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"{name}: {reason}" if name else reason
+
+
+@contextmanager
+def write_errors(work: str) -> Iterator[None]:
+    """Turn an `OSError` of what is written in here into a `WriteError`.
+
+    Args:
+        work: what stops then, such as ``recovery``.
+
+    Raises:
+        WriteError: an operation on files failed.
+    """
+    try:
+        yield
+    except OSError as error:
+        msg = f"{work} stopped: {reason_of(error)}"
+        raise WriteError(msg) from error

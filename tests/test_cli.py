@@ -31,7 +31,7 @@ LOG = "00000000000000000000.log"
 
 UNKNOWN_ID, MISSPELT_ID = (f"SEG-{rest}" for rest in ("IDX-999", "IXD-004"))
 """Put together here, because an id that no chapter defines may stand nowhere."""
-FINE, FINDINGS, USAGE, UNREADABLE = 0, 1, 2, 3
+FINE, FINDINGS, USAGE, UNREADABLE, NOT_WRITTEN = range(5)
 SEGLOG = [sys.executable, "-m", "seglog_format.cli"]
 
 
@@ -223,7 +223,7 @@ def test_pipe_closed_before_the_first_byte_is_quiet(log: Path) -> None:
 def test_full_disk_is_told_once(log: Path) -> None:
     with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device
         found = subprocess.run([*SEGLOG, "dump", str(log)], stdout=full, stderr=subprocess.PIPE, check=False)
-    assert (found.returncode, found.stderr.count(b"\n")) == (UNREADABLE, 1)
+    assert (found.returncode, found.stderr.count(b"\n")) == (NOT_WRITTEN, 1)
 
 
 def test_closed_standard_output_does_no_harm(log: Path) -> None:
@@ -508,8 +508,9 @@ def test_lookup_of_what_compaction_took(cli: Seglog) -> None:
 def test_lookup_at_and_beyond_the_ends(cli: Seglog, segments: Path) -> None:
     assert "log end offset" in cli("lookup", segments, 450, status=FINDINGS)
     for offset in (-1, 451):
-        _, err = cli.both("lookup", segments, offset, status=USAGE)
-        assert "is not from 0 to 450" in err
+        assert "is not from 0 to 450" in cli("lookup", segments, offset, status=FINDINGS)
+        (answer,) = cli.lines("lookup", segments, offset, status=FINDINGS)
+        assert (answer["found"], answer["offset"]) == (False, offset)
 
 
 def test_lookup_of_timestamps(cli: Seglog, segments: Path) -> None:
@@ -530,7 +531,7 @@ def test_lookup_of_timestamps(cli: Seglog, segments: Path) -> None:
 def test_lookup_in_one_file(cli: Seglog, segments: Path) -> None:
     (answer,) = cli.lines("lookup", segments / "00000000000000000102.log", 120)
     assert answer["record"]["offset"] == 120
-    cli.both("lookup", segments / "00000000000000000102.log", 10, status=USAGE)
+    cli("lookup", segments / "00000000000000000102.log", 10, status=FINDINGS)
 
 
 def test_lookup_tells_its_steps_before_damage(cli: Seglog, crashed: Path) -> None:

@@ -32,6 +32,7 @@ import verdicts
 from requirement_trace import Trace, join
 
 from seglog_format import errors
+from seglog_format.cli.exit_status import STATUSES
 from seglog_format.cli.main import seglog
 
 if TYPE_CHECKING:
@@ -154,6 +155,9 @@ def command_line_page() -> str:
     context = man_page.context_of(seglog, "seglog", None, transcripts.WIDTH)
     context.terminal_width = transcripts.WIDTH
     lines = [f"{NOTICE}# Command line", "", "```text", seglog.get_help(context), "```", ""]
+    lines += ["## Exit status", "", "| status | name | meaning |", "|---:|---|---|"]
+    lines += [f"| {status} | {name} | {meaning} |" for status, (name, meaning) in STATUSES.items()]
+    lines += ["", "Of several that apply, a command ends with the greatest.", ""]
     for name in seglog.list_commands(context):
         command = seglog.get_command(context, name)
         assert command is not None

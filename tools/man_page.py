@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from seglog_format.cli.exit_status import STATUSES
 from seglog_format.cli.main import seglog
 
 if TYPE_CHECKING:
@@ -28,19 +29,6 @@ seglog \\- read, check, explain and write log directories of Apache Kafka withou
 .SH DESCRIPTION
 """
 TAIL: Final = """\
-.SH EXIT STATUS
-.TP
-.B 0
-Fine.
-.TP
-.B 1
-There are findings.
-.TP
-.B 2
-Wrong use.
-.TP
-.B 3
-Something could not be read.
 .SH NOTES
 Data go to standard output, diagnosis to standard error. Nothing is written without
 .B \\-\\-write
@@ -56,7 +44,7 @@ def page() -> str:
     """The whole page, in the macros of man(7)."""
     context = context_of(seglog, "seglog", None)
     about = [*_paragraphs(seglog.help or ""), *_options(seglog, context)]
-    return "\n".join([NOTICE + HEAD.rstrip(), *about, ".SH COMMANDS", *_commands(seglog, context), TAIL])
+    return "\n".join([NOTICE + HEAD.rstrip(), *about, ".SH COMMANDS", *_commands(seglog, context), *_statuses(), TAIL])
 
 
 def context_of(command: click.Command, name: str, parent: click.Context | None, width: int = WIDTH) -> click.Context:
@@ -110,6 +98,12 @@ def _options(command: click.Command, context: click.Context) -> Iterator[str]:
     for names, told in filter(None, [*records, help_record]):
         if told:  # the others stand in the synopsis
             yield from (".TP", f".B {_escaped(names)}", _line(" ".join(told.split())))
+
+
+def _statuses() -> Iterator[str]:
+    yield ".SH EXIT STATUS"
+    for status, (name, meaning) in STATUSES.items():
+        yield from (".TP", f".B {status}", _line(f"{name}: {meaning}"))
 
 
 def _line(words: str) -> str:

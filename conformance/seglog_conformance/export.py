@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from importlib import resources
+from io import BytesIO
 from typing import TYPE_CHECKING, Final
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from seglog_conformance.cases import MissingFixtureError
 from seglog_conformance.environment import suite_digest, suite_version
+from seglog_format.lifecycle.reports import write_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -129,10 +131,11 @@ def _json(value: Json) -> bytes:
 
 
 def _write(path: Path, entries: dict[str, bytes]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+    content = BytesIO()
+    with ZipFile(content, "w", ZIP_DEFLATED) as archive:
         for name in sorted(entries):
             info = ZipInfo(f"{ROOT}/{name}", EPOCH)
             info.compress_type = ZIP_DEFLATED
             info.external_attr = 0o644 << 16
             archive.writestr(info, entries[name])
+    write_report(path, content.getvalue())

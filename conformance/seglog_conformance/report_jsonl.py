@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from seglog_conformance.protocol import PROTOCOL_VERSION, Json
 from seglog_conformance.verdicts import Result, Verdict
+from seglog_format.errors import write_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -108,9 +109,14 @@ class JsonLines:
         self._withholds = withholds
 
     def write(self, line: Json) -> None:
-        """One line, at once."""
-        self._stream.write(json.dumps(line, separators=(",", ":")) + "\n")
-        self._stream.flush()
+        """Write one line at once.
+
+        Raises:
+            WriteError: it did not work.
+        """
+        with write_errors("the report"):
+            self._stream.write(json.dumps(line, separators=(",", ":")) + "\n")
+            self._stream.flush()
 
     def result(self, _outcome: Outcome, result: Result) -> None:
         """A result, as it comes."""

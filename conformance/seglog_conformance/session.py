@@ -10,6 +10,8 @@ from seglog_conformance.environment import environment
 from seglog_conformance.known import KNOWN, known_text, read_known, rewritten
 from seglog_conformance.report_jsonl import JsonLines, read_results, run_line
 from seglog_conformance.runner import COMPLETE, Options, Outcome, Runner
+from seglog_format.errors import write_errors
+from seglog_format.lifecycle.reports import write_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -70,10 +72,10 @@ def run_session(  # noqa: PLR0913 - keyword arguments
         told: list[Callable[[Outcome, Result], None]] = [on_result] if on_result else []
         lines = None
         if reports.jsonl is not None:
-            reports.jsonl.parent.mkdir(parents=True, exist_ok=True)
-            lines = JsonLines(
-                stack.enter_context(reports.jsonl.open("w", encoding="utf-8")), withholds=reports.withholds
-            )
+            with write_errors("the report"):
+                reports.jsonl.parent.mkdir(parents=True, exist_ok=True)
+                stream = stack.enter_context(reports.jsonl.open("w", encoding="utf-8"))
+            lines = JsonLines(stream, withholds=reports.withholds)
             lines.write(run_line(head, seed=options.seed))
             told.append(lines.result)
         runner = Runner(builder, cases, all_cases=all_cases, options=options, on_result=_all_of(told))
@@ -108,13 +110,11 @@ def _write_pages(reports: Reports, outcomes: Sequence[Outcome], cases: Sequence[
     if reports.junit is not None:
         from seglog_conformance.report_junit import junit  # noqa: PLC0415 - only when asked for
 
-        reports.junit.parent.mkdir(parents=True, exist_ok=True)
-        reports.junit.write_text(junit(outcomes, {case.id: case for case in cases}), encoding="utf-8")
+        write_report(reports.junit, junit(outcomes, {case.id: case for case in cases}))
     if reports.html is not None:
         from seglog_conformance.report_html import page  # noqa: PLC0415 - the same
 
-        reports.html.parent.mkdir(parents=True, exist_ok=True)
-        reports.html.write_text(page(outcomes, cases, head), encoding="utf-8")
+        write_report(reports.html, page(outcomes, cases, head))
     if reports.badges is not None:
         _write_badges(reports.badges, outcomes, cases)
 
@@ -122,10 +122,9 @@ def _write_pages(reports: Reports, outcomes: Sequence[Outcome], cases: Sequence[
 def _write_badges(directory: Path, outcomes: Sequence[Outcome], cases: Sequence[Case]) -> None:
     from seglog_conformance.report_badge import badge  # noqa: PLC0415 - only when asked for
 
-    directory.mkdir(parents=True, exist_ok=True)
     known = {case.id: case for case in cases}
     for outcome in outcomes:
-        (directory / f"{outcome.name}.svg").write_text(badge(outcome, known), encoding="utf-8")
+        write_report(directory / f"{outcome.name}.svg", badge(outcome, known))
 
 
 def rewrite_known(outcomes: Sequence[Outcome], asked: Sequence[Case], directory: Path | None = None) -> list[Path]:
@@ -154,7 +153,6 @@ def rewrite_known(outcomes: Sequence[Outcome], asked: Sequence[Case], directory:
         if not new.entries and not before:
             continue
         if text != before:
-            base.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            write_report(path, text)
             changed.append(path)
     return changed

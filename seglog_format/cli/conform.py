@@ -13,7 +13,7 @@ from seglog_format.cli.conform_bugs import bugs
 from seglog_format.cli.conform_new import new
 from seglog_format.cli.conform_options import case_options, chosen, testee_options, wanted
 from seglog_format.cli.conform_search import cross, differential, generate
-from seglog_format.cli.main import FINDINGS
+from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import PATH
 from seglog_format.cli.output import diagnose, progress, write_json, write_text
 from seglog_format.cli.render import printable

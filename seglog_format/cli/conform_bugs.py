@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seglog_format.cli.main import FINDINGS
+from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import PATH
 from seglog_format.cli.output import write_json, write_text
 from seglog_format.cli.render import printable
@@ -36,12 +36,14 @@ def bugs(**options: Any) -> int:  # noqa: ANN401 - click's values
     from seglog_conformance.cases import load_cases
     from seglog_conformance.registry import Builder
 
+    from seglog_format.lifecycle.reports import write_report
+
     shown = show(
         Builder(options["build"]), _claims([*options["testees"], *map(str, options["directories"])]), load_cases()
     )
     if options["report"] is not None:
         text = json.dumps(report(shown, f"seglog conform bugs --report {options['report']}"), indent=1)
-        options["report"].write_text(f"{text}\n", encoding="utf-8")
+        write_report(options["report"], f"{text}\n")
     if options["as_json"]:
         for one in shown:
             write_json(bug_line(one))

@@ -9,7 +9,7 @@ import click
 
 from seglog_format.cli.options import PATH
 from seglog_format.cli.output import diagnose
-from seglog_format.errors import UsageError
+from seglog_format.errors import UsageError, write_errors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,14 +28,14 @@ def new(language: str, directory: Path) -> None:
     """
     from seglog_conformance.places import part
 
+    from seglog_format.lifecycle.new_directory import all_or_nothing
+
     if directory.exists():
         msg = f"{directory} exists"
         raise UsageError(msg)
-    try:
-        shutil.copytree(part("templates") / language, directory, ignore=shutil.ignore_patterns("__pycache__"))
-    except OSError as error:
-        msg = f"{directory} cannot be made: {error.strerror or error}"
-        raise UsageError(msg) from error
+    with all_or_nothing(directory) as staging, write_errors("copying"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(part("templates") / language, staging, ignore=ignored, dirs_exist_ok=True)
     names = ", ".join(sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()))
     diagnose(f"wrote {names}")
     diagnose(f"next: seglog conform smoke --adapter {directory}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seglog_format.cli.conform_options import case_options, chosen, testee_options, wanted
-from seglog_format.cli.main import FINDINGS
+from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import PATH
 from seglog_format.cli.output import diagnose, write_json, write_text
 from seglog_format.cli.render import printable
@@ -166,6 +166,8 @@ def _tell_found(found: list[Found]) -> list[Found]:
 def _write_found(found: list[Found], output: Path | None) -> int:
     from seglog_conformance.generated import case_file
 
+    from seglog_format.lifecycle.reports import write_report
+
     if output is not None:
-        output.write_text(case_file([one.case for one in found]), encoding="utf-8")
+        write_report(output, case_file([one.case for one in found]))
     return FINDINGS if found else 0

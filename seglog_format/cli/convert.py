@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from seglog_format.cli.options import PATH, json_option
 from seglog_format.cli.output import write_json, write_text
+from seglog_format.cli.places import checked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +24,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("lines", type=click.File("rb"))
+@click.argument("lines", type=PATH)
 @click.option("-o", "--output", type=PATH, required=True, metavar="DIR", help="Write here: a new or empty directory.")
 @click.option(
     "--bytes",
@@ -32,23 +35,36 @@ Examples:
     help="How keys, values and headers are written in the lines.",
 )
 @json_option
-def command(lines: IO[bytes], *, output: Path, bytes_as: Any, as_json: bool) -> int:  # noqa: ANN401 - one of the choices
+def command(lines: Path, *, output: Path, bytes_as: Any, as_json: bool) -> int:  # noqa: ANN401 - one of the choices
     """Make files from the lines in the file LINES, which dump --json printed; - is standard input.
 
     Sizes and checksums are computed anew. Logs that come without index lines get an offset and a time index. Lines of
-    damaged batches are refused.
+    damaged batches are refused. Nothing is left in DIR when that or anything else fails.
     """
-    from seglog_format.lifecycle.new_directory import require_new, write_new_file
+    from seglog_format.lifecycle.new_directory import all_or_nothing, write_new_file
     from seglog_format.lines.rebuild import rebuilt_files
 
-    require_new(output)
-    for made in rebuilt_files(_objects(lines), bytes_as=bytes_as):
-        write_new_file(output, made.name, made.data)
+    written = []
+    with all_or_nothing(output) as staging, _opened(lines) as texts:
+        for made in rebuilt_files(_objects(texts), bytes_as=bytes_as):
+            write_new_file(staging, made.name, made.data)
+            written.append((made.name, len(made.data)))
+    for name, size in written:
         if as_json:
-            write_json({"type": "file", "file": made.name, "bytes": len(made.data)})
+            write_json({"type": "file", "file": name, "bytes": size})
         else:
-            write_text(_text(made.name, len(made.data)))
+            write_text(_text(name, size))
     return 0
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """The lines of a file, or of standard input."""
+    if str(path) == "-":
+        yield sys.stdin.buffer
+        return
+    with checked(path).open("rb") as file:
+        yield file
 
 
 def _objects(lines: IO[bytes]) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seglog_format.cli.main import FINDINGS, UNREADABLE
+from seglog_format.cli.exit_status import FINDINGS, UNREADABLE
 from seglog_format.cli.options import json_option, limit_option, path_argument
 from seglog_format.cli.output import diagnose, is_busy, progress, write_json, write_text
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.main import FINDINGS
+from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import (
     PATH,
     engine_option,
@@ -17,7 +18,7 @@ from seglog_format.cli.options import (
     path_argument,
 )
 from seglog_format.cli.output import is_busy, progress, write_json, write_text
-from seglog_format.errors import UsageError
+from seglog_format.errors import UsageError, write_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,19 +69,21 @@ def command(  # noqa: PLR0913 - one for each option
     if output is not None:
         _require_apart(path, output)
     from seglog_format.cli.engine import size_of_logs, volume_for
+    from seglog_format.lifecycle.new_directory import all_or_nothing
 
     volume = volume_for(engine, size_of_logs(path))
     status, told = 0, None
-    for directory, listing, only in _partitions(path):
-        found = _rebuilt(listing, only, index_interval_bytes, generation, volume)
-        if write:
-            found = _written(listing, found)
-        for segment in found:
-            status = FINDINGS if segment.end < segment.size else status
-            if output is not None:
-                _write_apart(output, directory, segment)
-            _tell(segment, told, as_json=as_json)
-            told = segment.settings
+    with nullcontext() if output is None else all_or_nothing(output) as staging:
+        for directory, listing, only in _partitions(path):
+            found = _rebuilt(listing, only, index_interval_bytes, generation, volume)
+            if write:
+                found = _written(listing, found)
+            for segment in found:
+                status = FINDINGS if segment.end < segment.size else status
+                if staging is not None:
+                    _write_apart(staging, directory, segment)
+                _tell(segment, told, as_json=as_json)
+                told = segment.settings
     return status
 
 
@@ -146,7 +149,8 @@ def _written(listing: PartitionListing, found: Iterator[RebuiltSegment]) -> Iter
         for segment in found:
             for index in segment.indexes:
                 if not index.is_same:
-                    replace_file(LOCAL_FILES, listing.path / index.name, index.data)
+                    with write_errors("indexing"):
+                        replace_file(LOCAL_FILES, listing.path / index.name, index.data)
             yield segment
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from seglog_format.cli.main import FINDINGS
+from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import json_option
 from seglog_format.cli.output import diagnose, is_busy, write_json
 
@@ -89,7 +89,8 @@ def _show(inspection: Inspection, *, as_json: bool) -> None:
 
 def _write_page(inspection: Inspection, path: Path) -> None:
     from seglog_format.cli.render_html import page
+    from seglog_format.lifecycle.reports import write_report
 
     text = page(inspection)
-    path.write_text(text, encoding="utf-8")
+    write_report(path, text)
     diagnose(f"wrote {path}, {len(text):,} bytes")

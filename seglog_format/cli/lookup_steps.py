@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from seglog_format.cli.places import partition_directory_at, segment_files_at
 from seglog_format.cli.render import count_text, time_text
+from seglog_format.errors import OffsetOutOfRangeError
 from seglog_format.lines import LineOptions, source_of
 from seglog_format.lines.logs import batch_line
 from seglog_format.lines.records import RecordLines
@@ -68,7 +69,6 @@ def lookup_offset(path: Path, offset: int, steps: list[Step]) -> Answer:
         An object with ``found``; the record and its batch where there is one, else the reason.
 
     Raises:
-        OffsetOutOfRangeError: the offset is below the log start or above the log end offset.
         FormatError: damage was met on the way.
     """
     with opened(path) as partition:
@@ -90,7 +90,11 @@ class _Lookup:
         self.steps.append(Step(name, text, requirements))
 
     def offset(self, offset: int) -> Answer:
-        fetch = self.partition.read(offset, 1)
+        try:
+            fetch = self.partition.read(offset, 1)
+        except OffsetOutOfRangeError as error:
+            self.tell("end", str(error), "SEG-LKP-004")
+            return _nothing(offset, str(error))
         if not fetch.batches:
             self.tell("end", f"{offset} is the log end offset: nothing stands there yet", "SEG-LKP-005")
             return _nothing(offset, "the log end offset; nothing stands there yet")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.main import UNREADABLE
+from seglog_format.cli.exit_status import UNREADABLE
 from seglog_format.cli.options import engine_option, json_option, path_argument
 from seglog_format.cli.output import diagnose, is_busy, progress, write_json, write_text
 from seglog_format.errors import UsageError

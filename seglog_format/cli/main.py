@@ -10,20 +10,14 @@ from typing import Final, NoReturn
 
 import click
 
+from seglog_format.cli.exit_status import DONE, INTERRUPTED, NOT_WRITTEN, PIPE_CLOSED, SUMMARY
+from seglog_format.cli.failures import FAILURES, status_of, text_of
 from seglog_format.cli.lazy import LazyGroup, PipeClosedError
 from seglog_format.cli.version import VERSION
-from seglog_format.errors import FormatError, UsageError
-
-FINDINGS: Final = 1
-USAGE: Final = 2
-UNREADABLE: Final = 3
-INTERRUPTED: Final = 130
-PIPE_CLOSED: Final = 141
-"""What a shell reports for a program that a closed pipe has ended."""
 
 EPILOG: Final = (
     "A PATH is a file, a partition directory or a log directory. Data goes to standard output, everything else to"
-    " standard error. Exit status: 0 fine, 1 something was found, 2 wrong usage, 3 unreadable."
+    f" standard error. Exit status: {SUMMARY}."
 )
 
 
@@ -55,7 +49,7 @@ def run(args: list[str] | None = None) -> int:
     """Run the command line.
 
     Returns:
-        The exit status: 0 fine, 1 findings, 2 usage, 3 unreadable.
+        The exit status, one of `STATUSES`.
     """
     _see_to_streams()
     try:
@@ -66,9 +60,9 @@ def run(args: list[str] | None = None) -> int:
         return PIPE_CLOSED
     except KeyboardInterrupt:
         return INTERRUPTED
-    except OSError as error:
+    except OSError as error:  # standard output takes nothing more
         _silence_standard_output()
-        return _complain(_reason(error), UNREADABLE)
+        return _complain(text_of(error), NOT_WRITTEN)
     return status
 
 
@@ -86,34 +80,17 @@ def _see_to_streams() -> None:
 def _outcome(args: list[str] | None) -> int:
     try:
         status = seglog.main(args, prog_name="seglog", standalone_mode=False)
-        sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         return error.exit_code
     except click.Abort:
         return INTERRUPTED
-    except UsageError as error:
-        return _complain(str(error), _usage_status(error))
-    except FormatError as error:
-        return _complain(str(error), UNREADABLE)
     except BrokenPipeError:
         raise
-    except OSError as error:
+    except FAILURES as error:
         _drain_standard_output()
-        return _complain(_reason(error), UNREADABLE)
-    return status if isinstance(status, int) else 0
-
-
-def _usage_status(error: UsageError) -> int:
-    """A path that exists and cannot be opened is unreadable; that it does not exist is the caller's mistake."""
-    cause = error.__cause__
-    unreadable = isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError | NotADirectoryError)
-    return UNREADABLE if unreadable else USAGE
-
-
-def _reason(error: OSError) -> str:
-    name = os.fspath(error.filename) if error.filename is not None else ""
-    return f"{name}: {error.strerror}" if name else error.strerror or str(error)
+        return _complain(text_of(error), status_of(error))
+    return status if isinstance(status, int) else DONE
 
 
 def _complain(message: str, status: int) -> int:

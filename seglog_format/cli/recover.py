@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.main import FINDINGS
+from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import (
     engine_option,
     generation_option,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from seglog_format.cli.exit_status import UNREADABLE
 from seglog_format.cli.lookup import to_timestamp_ms
-from seglog_format.cli.main import UNREADABLE
 from seglog_format.cli.options import PATH, json_option, path_argument
 from seglog_format.cli.output import diagnose, progress, write_json, write_text
 from seglog_format.errors import FormatError, UsageError

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.main import FINDINGS
+from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import PATH, generation_option, index_interval_option, json_option, path_argument
 from seglog_format.cli.output import is_busy, progress, write_json, write_text
 from seglog_format.errors import UsageError
@@ -47,29 +47,35 @@ def command(
     changed. What is not copied is told, range by range; "found by searching" means that the size field before could not
     be believed, and that the bytes that follow only look like a batch in every way.
 
-    The exit status is 1 when something was not copied.
+    The exit status is 1 when something was not copied. If writing fails, the segments that were told are whole in DIR;
+    of all others nothing is there.
     """
+    from seglog_format.lifecycle.new_directory import directories_for
     from seglog_format.lifecycle.salvage import salvage_partition
 
     _require_apart(path, output)
     status = 0
-    for name, listing in _partitions(path):
-        target = output / name if name else output
-        segments = salvage_partition(
-            listing,
-            target,
-            interval_bytes=index_interval_bytes,
-            generation=generation,
-            copy=is_busy(listing.path),
-        )
-        for segment in segments:
-            status = FINDINGS if segment.damaged else status
-            if as_json:
-                write_json(as_object(listing.path.name, segment))
-            else:
-                for line in _text(segment):
-                    write_text(line)
+    with directories_for(output):
+        for name, listing in _partitions(path):
+            segments = salvage_partition(
+                listing,
+                output / name if name else output,
+                interval_bytes=index_interval_bytes,
+                generation=generation,
+                copy=is_busy(listing.path),
+            )
+            for segment in segments:
+                status = FINDINGS if segment.damaged else status
+                _tell(listing, segment, as_json=as_json)
     return status
+
+
+def _tell(listing: PartitionListing, segment: SalvagedSegment, *, as_json: bool) -> None:
+    if as_json:
+        write_json(as_object(listing.path.name, segment))
+        return
+    for line in _text(segment):
+        write_text(line)
 
 
 def _require_apart(path: Path, output: Path) -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.main import FINDINGS
+from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import json_option
 from seglog_format.cli.output import write_json, write_text
-from seglog_format.errors import UsageError
+from seglog_format.errors import UsageError, WriteError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +23,9 @@ Examples:
   seglog spark verify --json /backup | jq -r .requirement | sort | uniq -c
   seglog spark to-parquet /backup -o records.parquet --option subscribe=orders
   seglog spark restore /backup -o restored --option endingTimestamp=1700000000000"""
+
+ERRORS: Final = {"UsageError": UsageError, "DataLossError": UsageError, "WriteError": WriteError}
+"""What errors are raised as that Spark passes on by their names; all others mean that something cannot be read."""
 
 OURS: Final = re.compile(r"(\w+Error): seglog: (.*)")
 NEEDED: Final = "this needs PySpark: pip install 'seglog-format[spark]'"
@@ -42,7 +45,7 @@ class JobGroup(click.Group):
             if not type(error).__module__.startswith(("pyspark.", "py4j.", "seglog_format.spark.jobs")):
                 raise
             kind, reason = _reason(str(error))
-            raise (UsageError(reason) if kind in {"UsageError", "DataLossError"} else OSError(reason)) from error
+            raise ERRORS.get(kind, OSError)(reason) from error
 
 
 def _reason(text: str) -> tuple[str, str]:

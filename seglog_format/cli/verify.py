@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.main import FINDINGS
+from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import PATH, engine_option, json_option, limit_option
 from seglog_format.cli.output import is_busy, progress, write_json, write_text
 

@@ -7,12 +7,12 @@ dies, what is left is the log before or the log after the replacement, and recov
 from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checkpoints import decode_offset_checkpoint, encode_offset_checkpoint
-from seglog_format.errors import FormatError, Location, UsageError, WriteError
+from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.lifecycle.compaction import CompactionPlan, plan_compaction
 from seglog_format.lifecycle.compaction_pass import (
     MOST_KEYS,
@@ -24,53 +24,30 @@ from seglog_format.lifecycle.compaction_pass import (
     transactions_of,
 )
 from seglog_format.lifecycle.compaction_rules import Pass
+from seglog_format.lifecycle.compaction_swap import applied, swap_steps
 from seglog_format.lifecycle.config import DAY_MS
-from seglog_format.lifecycle.file_steps import Rename, Replace, Settle, apply_steps
-from seglog_format.lifecycle.files import LOCAL_FILES, write_file
+from seglog_format.lifecycle.file_steps import Replace
+from seglog_format.lifecycle.files import LOCAL_FILES
 from seglog_format.lifecycle.index_settings import IndexSettings
-from seglog_format.lifecycle.leftover_files import DELETED
 from seglog_format.lifecycle.recovery_apply import opened_segments, writing
 from seglog_format.log.directory import LogDirectory
 from seglog_format.log.listing import list_log_directory, list_partition
 from seglog_format.log.resolution import CLEANED, SWAP
-from seglog_format.names import FileKind, segment_file_name
+from seglog_format.names import FileKind
 from seglog_format.small_model import CheckpointedOffset
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Sequence
 
-    from seglog_format.lifecycle.compaction_pass import CleanedSegment
     from seglog_format.lifecycle.compaction_rules import BatchFate
     from seglog_format.lifecycle.config import LogConfig
     from seglog_format.lifecycle.file_steps import FileStep
     from seglog_format.lifecycle.files import Files
-    from seglog_format.log.listing import PartitionListing, SegmentFiles
+    from seglog_format.log.listing import PartitionListing
     from seglog_format.log.segment import LogSegment
 
-SWAPPED: Final = "SEG-CMP-022"
 CHECKPOINTED: Final = "SEG-CMP-023"
-GONE_SNAPSHOT: Final = "SEG-CMP-024"
-
-
-@dataclass(frozen=True, slots=True)
-class Create:
-    """A new file with this content, which is on the disk when the step is done; its name need not be."""
-
-    path: Path
-    data: bytes = field(repr=False)
-    modified_ms: int
-    requirement: str
-
-    @property
-    def text(self) -> str:
-        """What happens to the file."""
-        return f"write {len(self.data)} bytes"
-
-    def apply(self, files: Files) -> None:
-        """Do it."""
-        write_file(files, self.path, self.data)
-        files.set_modified_ms(self.path, self.modified_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +156,7 @@ def compact(  # noqa: PLR0913 - how to compact
         UsageError: a path is not a directory, cannot be read, or needs recovery first; or another process holds the
             lock of the log directory.
         FormatError: a log is damaged; its group of segments is as it was.
-        WriteError: a change did not work; recovering the directory finishes or undoes what was begun.
+        WriteError: a change did not work; what was begun is undone, or recovering the directory finishes it.
     """
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
     steps: list[FileStep] = []
@@ -191,23 +168,12 @@ def compact(  # noqa: PLR0913 - how to compact
         cleaner = work.cleaner(producer_expiration_ms)
         for group in work.plan.groups:
             cleaned = cleaner.clean(group, work.settings)
-            steps += _applied(
-                swap_steps(cleaned, work.listing.path, has_time_index=work.settings.has_time_index), files
-            )
+            steps += applied(swap_steps(cleaned, work.listing.path, has_time_index=work.settings.has_time_index), files)
             size_after += len(cleaned.log)
         if work.plan.groups:
-            steps += _applied(_checkpoint_steps(work.listing, directory, work.plan.end_offset, files), files)
+            steps += applied(_checkpoint_steps(work.listing, directory, work.plan.end_offset, files), files)
     rewritten = sum(one.size for group in work.plan.groups for one in group)
     return Compacted(work.listing.path, work.plan, tuple(steps), rewritten, size_after)
-
-
-def _applied(steps: tuple[FileStep, ...], files: Files) -> tuple[FileStep, ...]:
-    try:
-        apply_steps(steps, files)
-    except OSError as error:
-        msg = f"compaction stopped: {error}"
-        raise WriteError(msg) from error
-    return steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,52 +249,6 @@ def _check_settled(listing: PartitionListing) -> None:
         reason = f"{(left or odd)[0]} is left from something that did not end" if left or odd else "there is no segment"
         msg = f"{listing.path}: {reason}: recover the directory first"
         raise UsageError(msg)
-
-
-def swap_steps(cleaned: CleanedSegment, directory: Path, *, has_time_index: bool = True) -> tuple[FileStep, ...]:
-    """Put a cleaned segment in the place of its sources (SEG-CMP-022).
-
-    Args:
-        cleaned: the segment.
-        directory: of the partition.
-        has_time_index: there are time indexes.
-    """
-    contents = {FileKind.LOG: cleaned.log, FileKind.OFFSET_INDEX: cleaned.offset_index}
-    if has_time_index:
-        contents[FileKind.TIME_INDEX] = cleaned.time_index
-    # An empty log hides nothing of the old one from who comes after a crash: an empty index has to.
-    hides_old = not cleaned.log and cleaned.sources[0].transaction_index is not None
-    if cleaned.transaction_index or hides_old:
-        contents[FileKind.TRANSACTION_INDEX] = cleaned.transaction_index
-    names = {kind: segment_file_name(cleaned.base_offset, kind) for kind in contents}
-    return (
-        *(
-            Create(directory / (names[kind] + CLEANED), data, cleaned.modified_ms, SWAPPED)
-            for kind, data in contents.items()
-        ),
-        Settle(directory),
-        *(Rename(directory / (n + CLEANED), directory / (n + SWAP), SWAPPED) for n in names.values()),
-        Settle(directory),
-        *_removals(cleaned.sources),
-        Settle(directory),
-        *(Rename(directory / (n + SWAP), directory / n, SWAPPED) for n in names.values()),
-        Settle(directory),
-    )
-
-
-def _removals(sources: Sequence[SegmentFiles]) -> Iterator[FileStep]:
-    """Name the old files for removal; the snapshot of the first is that of the new segment, too (SEG-CMP-024)."""
-    for source in sources:
-        snapshot = source.snapshot if source is not sources[0] else None
-        if snapshot is not None:
-            yield _removal(snapshot, GONE_SNAPSHOT)
-        for path in (source.transaction_index, source.time_index, source.offset_index, source.log):
-            if path is not None:
-                yield _removal(path, SWAPPED)
-
-
-def _removal(path: Path, requirement: str) -> Rename:
-    return Rename(path, path.with_name(path.name + DELETED), requirement)
 
 
 def _checkpoint_steps(

@@ -16,7 +16,7 @@ from seglog_format.codec.checkpoints import (
     encode_leader_epoch_checkpoint,
     encode_offset_checkpoint,
 )
-from seglog_format.errors import UsageError, WriteError
+from seglog_format.errors import UsageError, write_errors
 from seglog_format.lifecycle.environment import system_clock
 from seglog_format.lifecycle.file_steps import Rename, Replace, Settle, apply_steps
 from seglog_format.lifecycle.files import LOCAL_FILES
@@ -243,11 +243,8 @@ def retain_partition(
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
     with nullcontext() if holds_lock else writing(directory):
         prepared = prepare_retention(path, config, now_ms=now_ms, directory=directory)
-        try:
+        with write_errors("retention"):
             apply_steps(prepared.steps, files)
-        except OSError as error:
-            msg = f"retention stopped: {error}"
-            raise WriteError(msg) from error
     return prepared
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from seglog_format.model import Buffer
@@ -105,10 +107,11 @@ class Files(Protocol):
 
 
 class LocalHandle:
-    """A file of the local file system, open for writing."""
+    """A file of the local file system, open for writing. Errors name its path."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, path: Path) -> None:
         self._descriptor: int | None = descriptor
+        self.path = path
 
     def __del__(self) -> None:
         self.close()
@@ -125,17 +128,20 @@ class LocalHandle:
     def write_at(self, position: int, data: Buffer) -> None:
         """Write all of the bytes, in several turns where the system takes only a part of them."""
         rest = memoryview(data)
-        while rest:
-            written = _write(self._open_descriptor(), rest, position)
-            position, rest = position + written, rest[written:]
+        with _naming(self.path):
+            while rest:
+                written = _write(self._open_descriptor(), rest, position)
+                position, rest = position + written, rest[written:]
 
     def truncate(self, size: int) -> None:
         """Cut the file, or lengthen it by zeros."""
-        os.ftruncate(self._open_descriptor(), size)
+        with _naming(self.path):
+            os.ftruncate(self._open_descriptor(), size)
 
     def fsync(self) -> None:
         """Return when everything that was written is on the disk."""
-        os.fsync(self._open_descriptor())
+        with _naming(self.path):
+            os.fsync(self._open_descriptor())
 
     def close(self) -> None:
         """Let the file go; closing it again does nothing."""
@@ -155,6 +161,16 @@ class LocalHandle:
         return self._descriptor
 
 
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Let errors of operations on an open file say which one it is."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        raise
+
+
 def _write(descriptor: int, data: memoryview, position: int) -> int:
     if sys.platform == "win32":
         os.lseek(descriptor, position, os.SEEK_SET)
@@ -169,14 +185,14 @@ class LocalFiles:
 
     def create(self, path: Path, size: int = 0) -> LocalHandle:
         """A new file of so many zeros, open for writing; it replaces one of the same name."""
-        handle = LocalHandle(_open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC))
+        handle = LocalHandle(_open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC), path)
         if size:
             handle.truncate(size)
         return handle
 
     def open_append(self, path: Path) -> LocalHandle:
         """An existing file, open for writing."""
-        return LocalHandle(_open(path, os.O_RDWR))
+        return LocalHandle(_open(path, os.O_RDWR), path)
 
     def read(self, path: Path) -> bytes:
         """The bytes of a file."""
@@ -200,7 +216,8 @@ class LocalFiles:
             return
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(descriptor)
+            with _naming(path):
+                os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
@@ -236,17 +253,26 @@ def _open(path: Path, flags: int) -> int:
 LOCAL_FILES: Final = LocalFiles()
 
 
-def replace_file(files: Files, path: Path, data: Buffer) -> None:
+def replace_file(files: Files, path: Path, data: Buffer, temporary: Path | None = None) -> None:
     """Write a whole file so that after a crash there is the old one or the new one (SEG-CKP-014).
 
     Args:
         files: where.
-        path: of the file; a file beside it, ending in ``.tmp``, is written first.
+        path: of the file.
         data: the new content.
+        temporary: is written first, and removed where that fails; by default a file beside it that ends in ``.tmp``.
+
+    Raises:
+        OSError: it did not work; the old file is as it was, or the new one may not be on the disk yet.
     """
-    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
-    write_file(files, temporary, data)
-    files.rename(temporary, path)
+    temporary = temporary or path.with_name(path.name + TEMPORARY_SUFFIX)
+    try:
+        write_file(files, temporary, data)
+        files.rename(temporary, path)
+    except OSError:
+        with suppress(OSError):
+            files.remove(temporary)
+        raise
     files.fsync_directory(path.parent)
 
 

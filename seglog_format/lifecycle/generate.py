@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.errors import WriteError
+from seglog_format.errors import WriteError, write_errors
 from seglog_format.lifecycle.chance import Chance
 from seglog_format.lifecycle.config import BrokerGeneration
 from seglog_format.lifecycle.environment import Environment
 from seglog_format.lifecycle.log_writer import LogWriter
-from seglog_format.lifecycle.new_directory import require_new
+from seglog_format.lifecycle.new_directory import all_or_nothing
 from seglog_format.lifecycle.recipe_faults import apply_fault
 from seglog_format.lifecycle.recipe_plan import PartitionPlan, plan_partition
 from seglog_format.lifecycle.unsynced_files import UnsyncedFiles
@@ -79,13 +80,14 @@ def generate(recipe: Recipe, directory: Path, seed: int | None = None) -> Genera
 
     Raises:
         UsageError: the directory is not empty, or the recipe asks for what cannot be appended or damaged.
-        WriteError: a file could not be written.
+        WriteError: a file could not be written. After any error nothing is left of what was made.
     """
-    require_new(directory)
     number = recipe.seed if seed is None else seed
     plans = [plan_partition(recipe, topic, part, number) for topic in recipe.topics for part in range(topic.partitions)]
-    _write(recipe, directory, number, plans)
-    return GeneratedLog(directory, recipe, number, tuple(_damaged(directory, plan, number) for plan in plans))
+    with all_or_nothing(directory) as staging:
+        _write(recipe, staging, number, plans)
+        damaged = [_damaged(staging, plan, number) for plan in plans]
+    return GeneratedLog(directory, recipe, number, tuple(map(partial(_generated, directory), plans, damaged)))
 
 
 def _write(recipe: Recipe, directory: Path, seed: int, plans: list[PartitionPlan]) -> None:
@@ -144,8 +146,18 @@ def _append(writer: PartitionWriter, append: PlannedAppend) -> None:
     writer.append(append.data, origin=append.origin)
 
 
-def _damaged(directory: Path, plan: PartitionPlan, seed: int) -> GeneratedPartition:
-    path = directory / partition_directory_name(plan.topic.name, plan.partition)
+def _damaged(directory: Path, plan: PartitionPlan, seed: int) -> tuple[str, ...]:
+    """Put the faults of a topic into a partition; names the files that were damaged."""
+    path = directory / _name(plan)
     chance = Chance(seed, plan.topic.name, plan.partition, "faults")
-    damaged = tuple(apply_fault(path, fault, chance) for fault in plan.topic.faults)
-    return GeneratedPartition(path, plan, damaged)
+    with write_errors("generating"):
+        return tuple(apply_fault(path, fault, chance).name for fault in plan.topic.faults)
+
+
+def _generated(directory: Path, plan: PartitionPlan, damaged: tuple[str, ...]) -> GeneratedPartition:
+    path = directory / _name(plan)
+    return GeneratedPartition(path, plan, tuple(path / name for name in damaged))
+
+
+def _name(plan: PartitionPlan) -> str:
+    return partition_directory_name(plan.topic.name, plan.partition)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+import shutil
+import tempfile
+from contextlib import contextmanager, suppress
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.errors import UsageError
-from seglog_format.lifecycle.files import LOCAL_FILES, Files, write_file
+from seglog_format.errors import UsageError, write_errors
+from seglog_format.lifecycle.files import LOCAL_FILES, TEMPORARY_SUFFIX, Files, write_file
 from seglog_format.names import printable
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from seglog_format.model import Buffer
 
@@ -23,10 +27,74 @@ def require_new(directory: Path) -> None:
 
     Raises:
         UsageError: the path is neither free nor an empty directory.
+        WriteError: nobody may look there.
     """
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+    with write_errors("looking for a place to write to"):
+        is_new = not directory.exists() or (directory.is_dir() and not any(directory.iterdir()))
+    if not is_new:
         msg = f"{directory} is there already, and not an empty directory"
         raise UsageError(msg)
+
+
+@contextmanager
+def all_or_nothing(directory: Path) -> Iterator[Path]:
+    """Fill a new directory: with everything that is made in here, or, if that fails, with nothing.
+
+    Args:
+        directory: new or empty; one that is not there is made, and removed again after a failure.
+
+    Yields:
+        A directory inside it to write to. What it holds is moved up at the end.
+
+    Raises:
+        UsageError: the path is neither free nor an empty directory.
+        WriteError: the directory could not be made, or what was written could not be moved.
+    """
+    require_new(directory)
+    with directories_for(directory):
+        with write_errors("writing"):
+            staging = Path(tempfile.mkdtemp(prefix=".seglog-", suffix=TEMPORARY_SUFFIX, dir=directory))
+        try:
+            yield staging
+            _move_up(staging)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+def _move_up(staging: Path) -> None:
+    """Move everything in a directory to the one above it; back again, if that fails."""
+    moved: list[Path] = []
+    try:
+        with write_errors("writing"):
+            for path in sorted(staging.iterdir()):
+                path.rename(staging.parent / path.name)
+                moved.append(path)
+    except BaseException:
+        for path in moved:
+            (staging.parent / path.name).rename(path)
+        raise
+
+
+@contextmanager
+def directories_for(path: Path) -> Iterator[None]:
+    """Make a directory and those above it; after a failure in here, remove those that were made and are empty.
+
+    Raises:
+        WriteError: they could not be made.
+    """
+    made: list[Path] = []
+    try:
+        with write_errors("writing"):
+            absent = list(takewhile(lambda each: not each.exists(), (path, *path.absolute().parents)))
+            for each in reversed(absent):
+                each.mkdir(exist_ok=True)
+                made.append(each)
+        yield
+    except BaseException:
+        with suppress(OSError):
+            for each in reversed(made):
+                each.rmdir()
+        raise
 
 
 def write_new_file(directory: Path, name: str, data: Buffer, files: Files = LOCAL_FILES) -> Path:
@@ -43,7 +111,7 @@ def write_new_file(directory: Path, name: str, data: Buffer, files: Files = LOCA
 
     Raises:
         UsageError: the name leads out of the directory, or the file is there already.
-        OSError: it did not work.
+        WriteError: it did not work.
     """
     parts = PurePosixPath(name).parts
     if not parts or ".." in parts or parts[0] == "/" or FORBIDDEN & set(name):
@@ -53,6 +121,7 @@ def write_new_file(directory: Path, name: str, data: Buffer, files: Files = LOCA
     if files.exists(path):
         msg = f"{path} is there already"
         raise UsageError(msg)
-    files.make_directory(path.parent)
-    write_file(files, path, data)
+    with write_errors("writing"):
+        files.make_directory(path.parent)
+        write_file(files, path, data)
     return path

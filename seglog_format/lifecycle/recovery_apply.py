@@ -13,7 +13,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.errors import UsageError, WriteError
+from seglog_format.errors import UsageError, WriteError, write_errors
 from seglog_format.lifecycle.broker_recovery import BrokerPlan, plan_like_broker
 from seglog_format.lifecycle.default_recovery import differences, plan_by_default
 from seglog_format.lifecycle.directory_lock import DirectoryLock
@@ -256,11 +256,8 @@ def recover_partition(
 
 
 def _apply(steps: tuple[FileStep, ...], files: Files) -> None:
-    try:
+    with write_errors("recovery"):
         apply_steps(steps, files)
-    except OSError as error:
-        msg = f"recovery stopped: {error}"
-        raise WriteError(msg) from error
 
 
 @contextmanager
@@ -269,6 +266,7 @@ def writing(directory: LogDirectory) -> Iterator[None]:
 
     Raises:
         UsageError: another process holds it.
+        WriteError: the lock file cannot be opened.
     """
     if directory.is_locked:
         msg = f"{directory.path} is in use: a broker or another writer holds its lock file"
@@ -276,7 +274,8 @@ def writing(directory: LogDirectory) -> Iterator[None]:
     if FileKind.LOCK not in directory.listing.root_files:
         yield
         return
-    lock = DirectoryLock(directory.path)
+    with write_errors("locking"):
+        lock = DirectoryLock(directory.path)
     try:
         yield
     finally:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checkpoints import decode_partition_metadata, encode_leader_epoch_checkpoint
-from seglog_format.errors import SeglogError, WriteError
+from seglog_format.errors import SeglogError, write_errors
 from seglog_format.lifecycle.files import LOCAL_FILES, write_file
 from seglog_format.lifecycle.index_settings import IndexSettings, infer_settings, row_of
 from seglog_format.lifecycle.leader_epochs import LeaderEpochs
@@ -90,18 +90,20 @@ def salvage_partition(
         What was kept, segment by segment, when it is written.
 
     Raises:
-        WriteError: while iterating: a file could not be written.
+        WriteError: while iterating: a file could not be written. The segments that were told are whole; of the one
+            that was at work, nothing is left.
     """
     offset = None if generation is None else generation.indexed_offset
     with opened_segments(listing, copy=copy) as segments:
         settings = infer_settings(segments, interval_bytes=interval_bytes, indexed_offset=offset)
         writer = _Writer(target, settings, files)
         try:
-            yield from writer.run(segments)
-            writer.finish(listing)
-        except OSError as error:
-            msg = f"salvage stopped: {error}"
-            raise WriteError(msg) from error
+            with write_errors("salvage"):
+                yield from writer.run(segments)
+                writer.finish(listing)
+        except BaseException:
+            writer.drop_unfinished()
+            raise
 
 
 class _Writer:
@@ -111,20 +113,23 @@ class _Writer:
         self.files = files
         self.transactions = Transactions()
         self.epochs = LeaderEpochs()
-        files.make_directory(target)
+        self.unfinished: list[Path] = []
 
     def run(self, segments: Sequence[LogSegment]) -> Iterator[SalvagedSegment]:
         """Write segment after segment."""
+        self.files.make_directory(self.target)
         for number, segment in enumerate(segments, 1):
             scan = salvage_scan(segment.data, segment.allowed, segment.path)
             is_needed = scan.starts or number == len(segments)
             parts = salvaged_parts(segment, scan) if is_needed else ()
             for part in parts:
                 self._write(segment.data, part)
+            self.unfinished.clear()
             yield _salvaged(segment, scan, parts)
 
     def _write(self, data: memoryview, part: SalvagedPart) -> None:
         path = self.target / segment_file_name(part.base_offset, FileKind.LOG)
+        self.unfinished.append(path)
         handle = self.files.create(path)
         try:
             for start, end in part.ranges:
@@ -143,21 +148,34 @@ class _Writer:
         if found.transaction_index:
             indexes[FileKind.TRANSACTION_INDEX] = found.transaction_index
         for kind, content in indexes.items():
-            write_file(self.files, self.target / segment_file_name(base_offset, kind), content)
+            self._write_file(segment_file_name(base_offset, kind), content)
         for start in found.epoch_starts:
             if start.epoch > max((entry.epoch for entry in self.epochs.entries), default=-1):
                 self.epochs.assign(*start)
+
+    def _write_file(self, name: str, data: bytes) -> None:
+        path = self.target / name
+        self.unfinished.append(path)
+        write_file(self.files, path, data)
+
+    def drop_unfinished(self) -> None:
+        """Remove the files that are not known to be whole, and a directory that is empty then."""
+        for path in self.unfinished:
+            with suppress(OSError):
+                self.files.remove(path)
+        with suppress(OSError):
+            self.files.remove_directory(self.target)
 
     def finish(self, listing: PartitionListing) -> None:
         """Write what belongs to the partition as a whole."""
         if self.epochs.entries:
             name = FileKind.LEADER_EPOCH_CHECKPOINT.value
-            write_file(self.files, self.target / name, encode_leader_epoch_checkpoint(self.epochs.entries))
+            self._write_file(name, encode_leader_epoch_checkpoint(self.epochs.entries))
         metadata = listing.text_files.get(FileKind.PARTITION_METADATA)
         if metadata is not None:
             with suppress(SeglogError), open_whole(metadata) as source:
                 decode_partition_metadata(source.data)
-                write_file(self.files, self.target / FileKind.PARTITION_METADATA.value, bytes(source.data))
+                self._write_file(FileKind.PARTITION_METADATA.value, bytes(source.data))
         self.files.fsync_directory(self.target)
 
 

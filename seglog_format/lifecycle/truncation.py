@@ -12,7 +12,7 @@ from seglog_format.codec.checkpoints import (
     encode_leader_epoch_checkpoint,
     encode_offset_checkpoint,
 )
-from seglog_format.errors import Location, SeglogError, UsageError, WriteError
+from seglog_format.errors import Location, SeglogError, UsageError, write_errors
 from seglog_format.lifecycle.file_steps import Remove, Replace, Truncate, apply_steps, settled
 from seglog_format.lifecycle.files import LOCAL_FILES
 from seglog_format.lifecycle.index_build import encode_offset_index, encode_time_index
@@ -136,11 +136,8 @@ def truncate_to(
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
     with writing(directory):
         plan, steps = _planned(list_partition(path), directory, offset)
-        try:
+        with write_errors("truncation"):
             apply_steps(steps, files)
-        except OSError as error:
-            msg = f"truncation stopped: {error}"
-            raise WriteError(msg) from error
     return plan
 
 

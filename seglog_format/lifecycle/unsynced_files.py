@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class UnsyncedHandle(LocalHandle):
     """A file that is never synced, and takes nothing any more once its process is stopped."""
 
-    def __init__(self, descriptor: int, files: UnsyncedFiles) -> None:
-        super().__init__(descriptor)
+    def __init__(self, handle: LocalHandle, files: UnsyncedFiles) -> None:
+        super().__init__(handle.detach(), handle.path)
         self._files = files
 
     def write_at(self, position: int, data: Buffer) -> None:
@@ -61,12 +61,12 @@ class UnsyncedFiles(LocalFiles):
     def create(self, path: Path, size: int = 0) -> UnsyncedHandle:
         """A new file of so many zeros, open for writing; it replaces one of the same name."""
         self.check()
-        return UnsyncedHandle(super().create(path, size).detach(), self)
+        return UnsyncedHandle(super().create(path, size), self)
 
     def open_append(self, path: Path) -> UnsyncedHandle:
         """An existing file, open for writing."""
         self.check()
-        return UnsyncedHandle(super().open_append(path).detach(), self)
+        return UnsyncedHandle(super().open_append(path), self)
 
     def rename(self, path: Path, target: Path) -> None:
         """Give a file or directory another name at once."""

@@ -186,9 +186,8 @@ class DiskHandle(LocalHandle):
     """An open file of such a disk, which takes over one of the local file system."""
 
     def __init__(self, disk: Disk, path: Path, handle: LocalHandle) -> None:
-        super().__init__(handle.detach())
+        super().__init__(handle.detach(), path)
         self._disk = disk
-        self._path = path
 
     def write_at(self, position: int, data: Buffer) -> None:
         """Write bytes at a position; where that fails, a half of them is there all the same."""
@@ -196,15 +195,15 @@ class DiskHandle(LocalHandle):
             super().write_at(position, memoryview(data)[: len(data) // 2])
         self._disk.fail("write")
         super().write_at(position, data)
-        self._disk.changed(self._path)
+        self._disk.changed(self.path)
 
     def truncate(self, size: int) -> None:
         """Cut the file, or lengthen it."""
         super().truncate(size)
-        self._disk.changed(self._path)
+        self._disk.changed(self.path)
 
     def fsync(self) -> None:
         """The bytes are on the disk; that the real ones are is nobody's concern."""
         self._disk.fail("fsync")
         self._disk.syncing()
-        self._disk.synced(self._path)
+        self._disk.synced(self.path)

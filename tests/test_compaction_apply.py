@@ -11,10 +11,11 @@ import pytest
 from appends import marker
 from batches import patched
 from made_partitions import EMPTY_SNAPSHOT, CountedFiles, PowerCutError, checkpoint, content, make, names
-from simulated_files import Fault, MirroredFiles, PowerCut, SimulatedFiles
 from support import bundled, bundled_cases
 from test_compaction_records import data, in_transaction, of_producer
 
+from proofs.power.mirrored_files import MirroredFiles
+from proofs.power.simulated_files import Fault, PowerCut, SimulatedFiles
 from seglog_format.checks import verify
 from seglog_format.errors import FormatError, UsageError, WriteError
 from seglog_format.lifecycle.compaction_apply import compact, prepare_compaction

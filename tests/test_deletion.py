@@ -22,8 +22,9 @@ from made_partitions import (
     make,
     names,
 )
-from simulated_files import MirroredFiles, PowerCut, SimulatedFiles
 
+from proofs.power.mirrored_files import MirroredFiles
+from proofs.power.simulated_files import PowerCut, SimulatedFiles
 from seglog_format.errors import CorruptRecordError, UsageError, WriteError
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.deletion import DeletedFiles, prepare_retention, retain_partition

@@ -1,35 +1,38 @@
-"""A sample of the power cuts and of the killed writers that `tools/` does in great numbers."""
+"""A sample of the power cuts and of the killed writers that proofs do in great numbers."""
 
 from __future__ import annotations
 
 import random
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
-import power_cuts
+import kill_writer
 import pytest
 from appends import Clock, produced
-from cut_promise import Appended, BrokenPromiseError, Compacted, Promise
-from kill_writer import CLAIM
-from simulated_files import MirroredFiles, PowerCut, SimulatedFiles
 
+from proofs import power_cuts
+from proofs.power.mirrored_files import MirroredFiles
+from proofs.power.promise import Appended, BrokenPromiseError, Compacted, Promise
+from proofs.power.simulated_files import PowerCut, SimulatedFiles
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.environment import Environment
 from seglog_format.lifecycle.writer import PartitionWriter
 
-TOOLS = Path(power_cuts.__file__).parent
+TOOLS = Path(kill_writer.__file__).parent
 HISTORIES = 5
 
 
 @pytest.mark.parametrize("chunk", range(4))
-def test_recovery_keeps_what_was_acknowledged_and_nothing_else(chunk: int) -> None:
-    outcomes = power_cuts.run_all(1, range(chunk * HISTORIES, (chunk + 1) * HISTORIES))
-    failed = [f"{outcome.problem}: {power_cuts.command(1, outcome.number)}" for outcome in outcomes if outcome.problem]
+def test_the_next_process_finds_what_was_acknowledged_and_nothing_else(chunk: int) -> None:
+    endings = power_cuts.run_all(1, range(chunk * HISTORIES, (chunk + 1) * HISTORIES))
+    failed = [f"{ending.problem}: {power_cuts.command(1, ending.number)}" for ending in endings if ending.problem]
     assert failed == []
-    counts = sum((outcome.counts for outcome in outcomes), power_cuts.Counter())
+    counts = sum((ending.counts for ending in endings), Counter())
     for what in ("cut while opening", "cut while writing", "cut while recovering", "recovered logs written to"):
         assert counts[what] > 0, what
+    assert counts["cuts that leave a clean-shutdown file"] > 0
 
 
 def test_a_history_repeats_exactly() -> None:
@@ -82,14 +85,14 @@ def test_a_group_is_as_it_was_or_as_it_is_to_be() -> None:
 
 
 def test_histories_with_compaction() -> None:
-    outcomes = power_cuts.run_all(1, range(8), compacts=True)
-    assert [outcome.problem for outcome in outcomes if outcome.problem] == []
-    assert sum(outcome.counts["cut while compacting"] for outcome in outcomes) > 0
+    endings = power_cuts.run_all(1, range(8), compacts=True)
+    assert [ending.problem for ending in endings if ending.problem] == []
+    assert sum(ending.counts["cut while compacting"] for ending in endings) > 0
 
 
 def test_a_history_notices_a_writer_that_does_not_wait_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimulatedFiles, "sync_node", lambda *_: None)
-    problems = [outcome.problem for outcome in power_cuts.run_all(1, range(3))]
+    problems = [ending.problem for ending in power_cuts.run_all(1, range(3))]
     assert any("acknowledged" in problem for problem in problems)
 
 
@@ -165,5 +168,5 @@ def test_killed_writers_keep_their_word(tmp_path: Path) -> None:
     command = [sys.executable, str(TOOLS / "kill_writer.py"), "--runs", "3", "--seed", "9", "--report", str(report)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    assert CLAIM in done.stdout
+    assert kill_writer.CLAIM in done.stdout
     assert report.read_text(encoding="utf-8") == done.stdout

@@ -29,9 +29,10 @@ from made_partitions import (
 from messages import message, wrapper
 from random_damage import damaged
 from random_logs import random_log
-from simulated_files import MirroredFiles, PowerCut, SimulatedFiles
 from support import authentic, authentic_expected, authentic_names
 
+from proofs.power.mirrored_files import MirroredFiles
+from proofs.power.simulated_files import PowerCut, SimulatedFiles
 from seglog_format.checks import verify
 from seglog_format.errors import UsageError, WriteError
 from seglog_format.lifecycle.broker_scan import Outcome, broker_scan

@@ -7,7 +7,10 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-from simulated_files import SECTOR_SIZE, Fault, MirroredFiles, PowerCut, SimulatedFiles
+
+from proofs.power.disk import SECTOR_SIZE
+from proofs.power.mirrored_files import MirroredFiles
+from proofs.power.simulated_files import Fault, PowerCut, SimulatedFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable

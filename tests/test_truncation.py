@@ -21,8 +21,9 @@ from made_partitions import (
     make,
     names,
 )
-from simulated_files import MirroredFiles, PowerCut, SimulatedFiles
 
+from proofs.power.mirrored_files import MirroredFiles
+from proofs.power.simulated_files import PowerCut, SimulatedFiles
 from seglog_format.errors import UsageError
 from seglog_format.lifecycle.recovery_apply import recover_partition
 from seglog_format.lifecycle.truncation import plan_truncation, truncate_to

@@ -2,8 +2,8 @@
 
 Several threads of a child process append to one log; each prints what it appended once the append has returned, and the
 parent kills the child with SIGKILL at a random moment. This shows what the death of a process does. It shows nothing of
-power loss: the operating system lives on, and keeps what was written without any sync. `tools/power_cuts.py` is about
-that.
+power loss: the operating system lives on, and keeps what was written without any sync. The proof `power-cuts` is
+about that.
 """
 
 from __future__ import annotations

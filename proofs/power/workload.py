@@ -1,4 +1,4 @@
-"""What `power_cuts.py` cuts the power of: appenders at work on a log directory, taking turns as a seed says."""
+"""Appenders at work on a log directory, taking turns as a seed says."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from cut_promise import Appended, Compacted, Promise
-
+from proofs.power.promise import Appended, Compacted, Promise
 from seglog_format.codec.build import build_batch, new_record, with_offset
 from seglog_format.codec.control_batch import build_end_marker
 from seglog_format.codec.encode import encode_batch

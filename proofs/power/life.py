@@ -1,4 +1,4 @@
-"""One life of a log directory in `power_cuts.py`: a process opens it, works on it, and ends or is cut off."""
+"""One life of a log directory: a process opens it, works on it, and ends or is cut off."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from cut_promise import Appended, Compacted, Promise
-from cut_workload import Appenders, Log, Turns, World, restart_producers
-
+from proofs.power.promise import Appended, Compacted, Promise
+from proofs.power.workload import Appenders, Log, Turns, World, restart_producers
 from seglog_format.codec.framing import walk
 from seglog_format.lifecycle.compaction_apply import compact
 from seglog_format.lifecycle.config import BrokerGeneration, LogConfig
@@ -25,11 +24,11 @@ from seglog_format.model import RecordBatchHeader
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from simulated_files import MirroredFiles
+    from proofs.power.mirrored_files import MirroredFiles
 
 TOPIC: Final = "t"
 GENERATIONS: Final = (BrokerGeneration.V0_11, BrokerGeneration.V2_0, BrokerGeneration.V3_7, BrokerGeneration.V4_1)
-CLOSES, TRUNCATES, RETAINS, PREALLOCATES, COMPACTS = 0.3, 0.3, 0.2, 0.2, 0.8
+CLOSES, TRUNCATES, RETAINS, PREALLOCATES, COMPACTS = 0.5, 0.3, 0.2, 0.2, 0.8
 """Shares of the lives that end with a clean close, begin with a truncation or with retention, preallocate segments;
 of those in which logs are compacted, that begin with it."""
 
@@ -182,10 +181,12 @@ def compacted_groups(path: Path, config: LogConfig, now_ms: int) -> tuple[Compac
         shutil.copytree(path.parent, copy)
         plan = compact(copy / path.name, config, now_ms=now_ms).plan
         batches = batches_of(log_bytes(copy / path.name))
-    ranges = [(group[0].base_offset, group[-1].next_offset) for group in plan.groups]
-    return tuple(
-        Compacted(start, end, tuple(batch for batch in batches if start <= batch.start < end)) for start, end in ranges
-    )
+    found = []
+    for group in plan.groups:
+        start, end = group[0].base_offset, group[-1].next_offset
+        within = tuple(batch for batch in batches if start <= batch.start < end)
+        found.append(Compacted(start, end, within, tuple(segment.base_offset for segment in group)))
+    return tuple(found)
 
 
 def batches_of(data: bytes) -> list[Appended]:

@@ -1,4 +1,4 @@
-"""What `power_cuts.py` holds a log against: what was appended, and how much of it has to be there."""
+"""What a log is held against: what was appended, and how much of it has to be there."""
 
 from __future__ import annotations
 
@@ -16,15 +16,33 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What is to stand in the place of the batches from an offset on, and below another one."""
+    """What is to stand in the place of the batches from an offset on, and below another one.
+
+    Attributes:
+        start: base offset of the first segment that is replaced.
+        end: offset after the last one.
+        batches: what is to stand there.
+        segments: base offsets of the segments that are replaced.
+    """
 
     start: int
     end: int
     batches: tuple[Appended, ...]
+    segments: tuple[int, ...] = ()
 
     def holds(self, batch: Appended) -> bool:
         """Whether a batch is one of those that are replaced."""
         return self.start <= batch.start < self.end
+
+    def left(self, inside: list[Appended]) -> list[Appended]:
+        """Which of the batches a power cut may leave behind the new ones.
+
+        Recovery knows a replacement by the offsets in it. Segments that lie behind them, and of which nothing stays,
+        are not taken for replaced: they stay until they are compacted again.
+        """
+        end = self.batches[-1].end if self.batches else self.start
+        first = next((base for base in self.segments[1:] if base >= end), self.end)
+        return [batch for batch in inside if batch.start >= first]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +60,15 @@ class Promise:
     acknowledged: int = 0
     start: int = 0
     groups: tuple[Compacted, ...] = ()
+
+    @property
+    def given_out(self) -> int:
+        """Everything below was given to records that have to be there, or were removed for good.
+
+        The recovery point may be higher: a follower leaves out offsets that its leader did.
+        """
+        known = max((each.end for each in self.appended if each.start < self.acknowledged), default=0)
+        return max(known, self.start if self.start <= self.acknowledged else 0)
 
     def kept(self, found: bytes, *, zeros_may_follow: bool = False) -> list[Appended]:
         """Which of the batches are there.
@@ -72,10 +99,11 @@ class Promise:
         """The batches, each group of segments as it was or as it is to be; the log tells which."""
         appended = list(self.appended)
         for group in self.groups:
-            inside = [number for number, each in enumerate(appended) if group.holds(each)]
-            old = b"".join(appended[number].data for number in inside)
-            if inside and old not in found:
-                appended[inside[0] : inside[-1] + 1] = group.batches
+            inside = [each for each in appended if group.holds(each)]
+            if inside and _joined(inside) not in found:
+                first, left = appended.index(inside[0]), group.left(inside)
+                stays = left if left and _joined(left) in found else []
+                appended[first : first + len(inside)] = [*group.batches, *stays]
         return appended
 
     def _first(self, appended: list[Appended], found: bytes) -> int:
@@ -97,6 +125,10 @@ class Promise:
     def keeps_more(self, kept: list[Appended]) -> bool:
         """Whether the batches that are there are more than what was acknowledged."""
         return bool(kept) and kept[-1].end > self.acknowledged
+
+
+def _joined(batches: list[Appended]) -> bytes:
+    return b"".join(batch.data for batch in batches)
 
 
 class BrokenPromiseError(Exception):

@@ -1,0 +1,123 @@
+"""A simulated disk with a real directory beside it, for what reads directories by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.lifecycle.files import LOCAL_FILES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from proofs.power.simulated_files import SimulatedFiles
+    from seglog_format.lifecycle.files import FileHandle, Files
+    from seglog_format.model import Buffer
+
+
+class MirroredHandle:
+    """A file that is written on the simulated disk, and then on the real one."""
+
+    def __init__(self, simulated: FileHandle, real: FileHandle) -> None:
+        self._simulated = simulated
+        self._real = real
+
+    @property
+    def size(self) -> int:
+        """Bytes that the file has now."""
+        return self._real.size
+
+    def write(self, data: Buffer) -> None:
+        """Append bytes to the end of the file."""
+        self.write_at(self.size, data)
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        """Write at a position."""
+        self._simulated.write_at(position, data)
+        self._real.write_at(position, data)
+
+    def truncate(self, size: int) -> None:
+        """Cut the file, or lengthen it by zeros."""
+        self._simulated.truncate(size)
+        self._real.truncate(size)
+
+    def fsync(self) -> None:
+        """Sync the simulated file; the real one needs none."""
+        self._simulated.fsync()
+
+    def close(self) -> None:
+        """Let the files go."""
+        self._simulated.close()
+        self._real.close()
+
+
+class MirroredFiles:
+    """A simulated disk, and a real directory that shows what programs see of it.
+
+    What reads directories by itself, as recovery does, reads the real one; what a power cut leaves, the simulated disk
+    knows. The root of the simulated disk is the real directory.
+    """
+
+    is_local: Final = True
+
+    def __init__(self, simulated: SimulatedFiles) -> None:
+        self.simulated = simulated
+        self._both: tuple[Files, Files] = (simulated, LOCAL_FILES)
+
+    def create(self, path: Path, size: int = 0) -> MirroredHandle:
+        """A new file."""
+        simulated = self.simulated.create(path, size)
+        return MirroredHandle(simulated, LOCAL_FILES.create(path, size))
+
+    def open_append(self, path: Path) -> MirroredHandle:
+        """An existing file."""
+        simulated = self.simulated.open_append(path)
+        return MirroredHandle(simulated, LOCAL_FILES.open_append(path))
+
+    def read(self, path: Path) -> bytes:
+        """The bytes of a file."""
+        return LOCAL_FILES.read(path)
+
+    def size(self, path: Path) -> int:
+        """Bytes that a file has."""
+        return LOCAL_FILES.size(path)
+
+    def rename(self, path: Path, target: Path) -> None:
+        """Give a file another name."""
+        for files in self._both:
+            files.rename(path, target)
+
+    def remove(self, path: Path) -> None:
+        """Delete a file."""
+        for files in self._both:
+            files.remove(path)
+
+    def fsync_directory(self, path: Path) -> None:
+        """Bring names to the simulated disk."""
+        self.simulated.fsync_directory(path)
+
+    def names(self, path: Path) -> list[str]:
+        """What stands in a directory."""
+        return LOCAL_FILES.names(path)
+
+    def make_directory(self, path: Path) -> None:
+        """A new directory."""
+        for files in self._both:
+            files.make_directory(path)
+
+    def remove_directory(self, path: Path) -> None:
+        """Delete an empty directory."""
+        for files in self._both:
+            files.remove_directory(path)
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is a file or directory of that name."""
+        return LOCAL_FILES.exists(path)
+
+    def modified_ms(self, path: Path) -> int:
+        """When a file was last written."""
+        return LOCAL_FILES.modified_ms(path)
+
+    def set_modified_ms(self, path: Path, timestamp_ms: int) -> None:
+        """Say when a file was last written."""
+        for files in self._both:
+            files.set_modified_ms(path, timestamp_ms)

@@ -1,0 +1,343 @@
+"""A disk in memory that loses power, runs full and fails: a file layer for tests of what is written (chapter 71)."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from proofs.power.disk import (
+    Contents,
+    DirectoryNode,
+    FileNode,
+    Naming,
+    Resize,
+    Write,
+    after_power_cut,
+    contents_of,
+    files_below,
+    loaded,
+    store_node,
+    surviving_changes,
+)
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from proofs.power.disk import Node
+    from seglog_format.model import Buffer
+
+
+class PowerCut(BaseException):
+    """The machine is off: nothing that would clean up gets hold of this."""
+
+
+@dataclass(slots=True)
+class Fault:
+    """An operation that fails.
+
+    Attributes:
+        operation: its name in the file layer; a star for any.
+        number: errno.
+        ending: of the names of files that it is about.
+        after: how many such operations work before.
+        times: how many fail then.
+        keep: bytes that a write gets done before it fails.
+    """
+
+    operation: str
+    number: int = errno.EIO
+    ending: str = ""
+    after: int = 0
+    times: int = 1
+    keep: int = 0
+
+    def strikes(self, operation: str, path: Path) -> bool:
+        """Whether an operation fails; it has to be asked once for each."""
+        if not operation or self.operation not in {"*", operation} or not path.name.endswith(self.ending):
+            return False
+        self.after -= 1
+        return -self.times <= self.after < 0
+
+
+class SimulatedHandle:
+    """An open file of a simulated disk."""
+
+    def __init__(self, files: SimulatedFiles, path: Path, node: FileNode) -> None:
+        self._files = files
+        self._path = path
+        self._node: FileNode | None = node
+
+    @property
+    def size(self) -> int:
+        """Bytes that the file has now."""
+        return len(self._open_node().content)
+
+    def write(self, data: Buffer) -> None:
+        """Append bytes to the end of the file."""
+        self.write_at(self.size, data)
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        """Write at a position; a write that fails may have been done in part."""
+        self._files.write_node(self._path, self._open_node(), Write(position, bytes(data)))
+
+    def truncate(self, size: int) -> None:
+        """Cut the file, or lengthen it by zeros."""
+        node = self._open_node()
+        self._files.step("truncate", self._path, lambda: node.change(Resize(size)))
+
+    def fsync(self) -> None:
+        """Bring the file to the disk; one that fails loses any part of it for good, as Linux does."""
+        self._files.sync_node(self._path, self._open_node())
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._node = None
+
+    def _open_node(self) -> FileNode:
+        if self._node is None:
+            raise OSError(errno.EBADF, "the file is closed")
+        return self._node
+
+
+class SimulatedFiles:
+    """A disk in memory.
+
+    Args:
+        root: the directory that is there from the start; everything is below it.
+        dice: decides what survives a power cut or a failed sync.
+
+    Attributes:
+        step_count: operations that changed something, or were to.
+        cut_at: the operation in which the power goes; None for never.
+        faults: operations that fail.
+        capacity: bytes that files may have in all, holes and zeros included; None for any number.
+        read_only: directories whose names do not change.
+        before_sync: called before a file is synced, as other threads may do something there.
+        after_step: called after each operation that changed something.
+        is_local: what is written here cannot be read past this object.
+    """
+
+    is_local: Final = False
+
+    def __init__(self, root: Path, dice: random.Random) -> None:
+        self.root = root
+        self.dice = dice
+        self.step_count = 0
+        self.cut_at: int | None = None
+        self.faults: list[Fault] = []
+        self.capacity: int | None = None
+        self.read_only: set[Path] = set()
+        self.before_sync: Callable[[], None] | None = None
+        self.after_step: Callable[[], None] | None = None
+        self._top = DirectoryNode()
+
+    # Power and failure
+
+    def step(self, operation: str, path: Path, change: Callable[[], None]) -> None:
+        """One operation: it happens or fails; when the power goes it has happened, and nobody learns of it."""
+        if self.cut_at is not None and self.step_count >= self.cut_at:
+            raise PowerCut
+        self.step_count += 1
+        self._fail(operation, path)
+        change()
+        if self.after_step is not None:
+            self.after_step()
+        if self.step_count == self.cut_at:
+            raise PowerCut
+
+    def _fail(self, operation: str, path: Path) -> None:
+        for fault in self.faults:
+            if fault.strikes(operation, path):
+                raise _error(fault.number, path)
+
+    def write_node(self, path: Path, node: FileNode, write: Write) -> None:
+        """Write to an open file, all or, where it fails, a part."""
+        fault = next((fault for fault in self.faults if fault.strikes("write", path)), None)
+        room = self._room(node, write) if fault is None else fault.keep
+        is_short = room < len(write.data) or fault is not None
+        done = Write(write.position, write.data[:room])
+        self.step("", path, lambda: node.change(done))
+        node.modified_ms += 1
+        if is_short:
+            raise _error(errno.ENOSPC if fault is None else fault.number, path)
+
+    def _room(self, node: FileNode, write: Write) -> int:
+        if self.capacity is None:
+            return len(write.data)
+        free = max(0, self.capacity - sum(len(each.content) for each in files_below(self._top)))
+        return min(len(write.data), max(0, len(node.content) - write.position) + free)
+
+    def sync_node(self, path: Path, node: FileNode) -> None:
+        """Bring a file to the disk, or lose any part of what was not there yet."""
+        if self.before_sync is not None:
+            self.before_sync()
+        try:
+            self.step("fsync", path, lambda: None)
+        except OSError:
+            node.settle(surviving_changes(node.changes, len(node.content), self.dice))
+            raise
+        node.sync()
+
+    def lose_power(self) -> None:
+        """Leave on the disk what chance leaves there, and nothing else; everything that survived is synced."""
+        self._top = after_power_cut(self._top, self.dice, {})
+        self.cut_at = None
+
+    def survivors(self, dice: random.Random) -> Contents:
+        """What would be left if the power went now; this disk goes on as it was.
+
+        Args:
+            dice: decides.
+        """
+        return dict(contents_of(after_power_cut(self._top, dice, {}), ""))
+
+    def may_survive(self, name: str) -> bool:
+        """Whether a power cut may leave something of that name in the root."""
+        return name in self._top.durable or any(
+            name == added for change in self._top.changes for added, _ in change.added
+        )
+
+    # The file layer
+
+    def create(self, path: Path, size: int = 0) -> SimulatedHandle:
+        """A new file, or an existing one without its content."""
+        directory = self._directory(path.parent)
+        node = directory.content.get(path.name)
+        if isinstance(node, DirectoryNode):
+            raise _error(errno.EISDIR, path)
+        if node is None:
+            node = FileNode()
+            self._check_writable(path)
+            naming = Naming(added=((path.name, node),))
+            self.step("create", path, lambda: directory.change(naming))
+        elif node.content:
+            existing = node
+            self.step("create", path, lambda: existing.change(Resize(0)))
+        handle = SimulatedHandle(self, path, node)
+        if size:
+            handle.truncate(size)
+        return handle
+
+    def open_append(self, path: Path) -> SimulatedHandle:
+        """An existing file."""
+        self._fail("open_append", path)
+        return SimulatedHandle(self, path, self._file(path))
+
+    def read(self, path: Path) -> bytes:
+        """The bytes of a file, as written so far."""
+        self._fail("read", path)
+        return bytes(self._file(path).content)
+
+    def size(self, path: Path) -> int:
+        """Bytes that a file has."""
+        return len(self._file(path).content)
+
+    def rename(self, path: Path, target: Path) -> None:
+        """Give a file another name; within a directory both names change at once."""
+        node, source, goal = self._node(path), self._directory(path.parent), self._directory(target.parent)
+        self._check_writable(path)
+        self._check_writable(target)
+        added = ((target.name, node),)
+        if source is goal:
+            self.step("rename", path, lambda: source.change(Naming((path.name,), added)))
+            return
+        self.step("rename", path, lambda: goal.change(Naming(added=added)))
+        source.change(Naming((path.name,)))
+
+    def remove(self, path: Path) -> None:
+        """Delete a file."""
+        self._file(path)
+        self._unname("remove", path)
+
+    def remove_directory(self, path: Path) -> None:
+        """Delete an empty directory."""
+        if self._directory(path).content:
+            raise _error(errno.ENOTEMPTY, path)
+        self._unname("remove_directory", path)
+
+    def _unname(self, operation: str, path: Path) -> None:
+        self._check_writable(path)
+        directory = self._directory(path.parent)
+        self.step(operation, path, lambda: directory.change(Naming((path.name,))))
+
+    def fsync_directory(self, path: Path) -> None:
+        """Bring the names in a directory to the disk; what the files hold is another matter."""
+        directory = self._directory(path)
+        self.step("fsync_directory", path, lambda: None)
+        directory.sync()
+
+    def names(self, path: Path) -> list[str]:
+        """What stands in a directory, sorted."""
+        return sorted(self._directory(path).content)
+
+    def make_directory(self, path: Path) -> None:
+        """A new directory, and those above it."""
+        if self.exists(path):
+            self._directory(path)
+            return
+        self.make_directory(path.parent)
+        self._check_writable(path)
+        naming = Naming(added=((path.name, DirectoryNode()),))
+        directory = self._directory(path.parent)
+        self.step("make_directory", path, lambda: directory.change(naming))
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is a file or directory of that name."""
+        try:
+            self._node(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def modified_ms(self, path: Path) -> int:
+        """When a file was last written; the clock here counts writes."""
+        return self._file(path).modified_ms
+
+    def set_modified_ms(self, path: Path, timestamp_ms: int) -> None:
+        """Say when a file was last written."""
+        self._file(path).modified_ms = timestamp_ms
+
+    # Nodes
+
+    def _node(self, path: Path) -> Node:
+        node: Node = self._top
+        for part in path.relative_to(self.root).parts:
+            found = node.content.get(part) if isinstance(node, DirectoryNode) else None
+            if found is None:
+                raise _error(errno.ENOENT, path)
+            node = found
+        return node
+
+    def _file(self, path: Path) -> FileNode:
+        node = self._node(path)
+        if isinstance(node, DirectoryNode):
+            raise _error(errno.EISDIR, path)
+        return node
+
+    def _directory(self, path: Path) -> DirectoryNode:
+        node = self._node(path)
+        if isinstance(node, FileNode):
+            raise _error(errno.ENOTDIR, path)
+        return node
+
+    def _check_writable(self, path: Path) -> None:
+        if path.parent in self.read_only:
+            raise _error(errno.EACCES, path)
+
+    # From and to real directories
+
+    def store(self, target: Path) -> None:
+        """Write everything, as a program would read it now, into a directory of the local file system."""
+        store_node(self._top, target)
+
+    def load(self, source: Path) -> None:
+        """Take over a directory of the local file system; all of it counts as synced."""
+        self._top = loaded(source)
+
+
+def _error(number: int, path: Path) -> OSError:
+    return OSError(number, os.strerror(number), str(path))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import contextmanager
+from itertools import starmap
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -44,11 +45,9 @@ def command(lines: Path, *, output: Path, bytes_as: Any, as_json: bool) -> int: 
     from seglog_format.lifecycle.new_directory import all_or_nothing, write_new_file
     from seglog_format.lines.rebuild import rebuilt_files
 
-    written = []
     with all_or_nothing(output) as staging, _opened(lines) as texts:
-        for made in rebuilt_files(_objects(texts), bytes_as=bytes_as):
-            write_new_file(staging, made.name, made.data)
-            written.append((made.name, len(made.data)))
+        files = rebuilt_files(_objects(texts), bytes_as=bytes_as)
+        written = [(made.name, write_new_file(staging, made.name, made.pieces)) for made in files]
     for name, size in written:
         if as_json:
             write_json({"type": "file", "file": name, "bytes": size})
@@ -70,12 +69,15 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
 def _objects(lines: IO[bytes]) -> Iterator[dict[str, Any]]:
     from seglog_format.errors import UsageError
 
-    for number, text in enumerate(lines, 1):
+    def read(number: int, text: bytes) -> dict[str, Any]:
         try:
-            yield json.loads(text)
+            line: dict[str, Any] = json.loads(text)
         except (ValueError, RecursionError) as error:
             msg = f"line {number} is no JSON: {error}"
             raise UsageError(msg) from error
+        return line
+
+    return starmap(read, enumerate(lines, 1))  # which keeps no line: one may be a gigabyte
 
 
 def _text(name: str, size: int) -> str:

@@ -8,7 +8,7 @@ import click
 
 from seglog_format.cli.exit_status import FINDINGS, UNREADABLE
 from seglog_format.cli.options import json_option, limit_option, path_argument
-from seglog_format.cli.output import diagnose, is_busy, progress, write_json, write_text
+from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, diagnose, is_busy, progress, write_json, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,12 +48,16 @@ def command(path: Path, *, as_json: bool, **choices: Any) -> int:  # noqa: ANN40
 
     With --from or --to, only batches and records are printed, those of files on their way out left aside. A damaged
     batch is named and passed over; the exit status is 1 then.
+
+    Text shows the first 4,096 bytes of a longer key, value or header, and the first 4,096 headers of a record; --json
+    prints all of them.
     """
     from seglog_format.lines import LineOptions
 
     status = 0
     render = write_json if as_json else _TextWriter()
-    for line in _lines(path, LineOptions(**choices, copy=is_busy(path))):
+    long_over = LONG_SIZE if as_json else SHOWN_SIZE
+    for line in _lines(path, LineOptions(**choices, long_over=long_over, copy=is_busy(path))):
         render(line)
         status = max(status, _status(line))
     return status

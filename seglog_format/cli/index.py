@@ -158,7 +158,7 @@ def _write_apart(output: Path, directory: str, segment: RebuiltSegment) -> None:
     from seglog_format.lifecycle.new_directory import write_new_file
 
     for index in segment.indexes:
-        write_new_file(output, directory + index.name, index.data)
+        write_new_file(output, directory + index.name, (index.data,))
 
 
 def _tell(segment: RebuiltSegment, told: IndexSettings | None, *, as_json: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,6 +14,11 @@ from seglog_format.cli.render import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+SHOWN_SIZE: Final = 4096
+"""Bytes of a key, value or header, and headers of a record, beyond which text shows only the first."""
+LONG_SIZE: Final = 2**16
+"""Bytes of a value, or items of a list, beyond which JSON is written in pieces."""
 
 
 @cache
@@ -25,8 +30,34 @@ def _encode() -> Callable[[object], str]:
 
 
 def write_json(value: dict[str, Any]) -> None:
-    """One object on one line of standard output."""
-    sys.stdout.write(_encode()(value) + "\n")
+    """One object on one line of standard output; in pieces where something in it is too long to be one text."""
+    try:
+        sys.stdout.write(_encode()(value) + "\n")
+    except TypeError:
+        sys.stdout.writelines(_pieces(value))
+        sys.stdout.write("\n")
+
+
+def _pieces(value: object) -> Iterator[str]:
+    """The JSON text of a value, piece by piece."""
+    from seglog_format.lines.long import LongBytes, LongList
+
+    if isinstance(value, LongBytes):
+        yield from value.json_pieces(_encode())
+    elif isinstance(value, dict):
+        yield "{"
+        for number, (name, item) in enumerate(value.items()):
+            yield f"{',' if number else ''}{_encode()(name)}:"
+            yield from _pieces(item)
+        yield "}"
+    elif isinstance(value, list | LongList):
+        yield "["
+        for number, item in enumerate(value):
+            yield "," if number else ""
+            yield from _pieces(item)
+        yield "]"
+    else:
+        yield _encode()(value)
 
 
 def json_text(value: object) -> str:

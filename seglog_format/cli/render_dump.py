@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format.cli.output import json_text
+from seglog_format.cli.output import SHOWN_SIZE, json_text
 from seglog_format.cli.render import count_text, printable, time_text
+from seglog_format.lines.long import LongBytes, LongList
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,6 +24,8 @@ def value_text(value: object) -> str:
     """A key, value or header as text: ``null``, ``0x`` and digits for bytes that are no text, quotes where needed."""
     if value is None:
         return "null"
+    if isinstance(value, LongBytes):
+        return f"{len(value)} bytes {value_text(value.start(SHOWN_SIZE))}…"
     if isinstance(value, dict):
         return f"0x{value['hex']}" if "hex" in value else f"<{value['bytes']} bytes, sha256 {value['sha256']}>"
     text = printable(str(value))
@@ -98,7 +102,7 @@ def record_text(line: Line) -> Iterator[str]:
 def _record_suffix(line: Line) -> str:
     parts = []
     if "headers" in line:
-        parts.append("{" + ", ".join(f"{value_text(key)}: {value_text(value)}" for key, value in line["headers"]) + "}")
+        parts.append(_headers_text(line["headers"]))
     if line.get("sequence", -1) != -1:
         parts.append(f"sequence {line['sequence']}")
     if "coordinatorEpoch" in line:
@@ -110,6 +114,12 @@ def _record_suffix(line: Line) -> str:
     if line.get("isValid") is False:
         parts.append("DAMAGED")
     return "".join(f"  {part}" for part in parts)
+
+
+def _headers_text(headers: list[list[object]] | LongList) -> str:
+    shown = [f"{value_text(key)}: {value_text(value)}" for key, value in islice(headers, SHOWN_SIZE)]
+    more = [f"… {len(headers)} headers"] if len(headers) > SHOWN_SIZE else []
+    return "{" + ", ".join(shown + more) + "}"
 
 
 def log_end_text(line: Line) -> Iterator[str]:

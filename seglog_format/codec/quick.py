@@ -28,7 +28,7 @@ INT64_BITS: Final = 64
 MORE: Final = 0x80
 
 
-class _IrregularError(Exception):
+class IrregularError(Exception):
     """Something is not as it mostly is."""
 
 
@@ -43,10 +43,10 @@ def quick_batch(frame: Frame, *, limit: int = DEFAULT_OUTPUT_LIMIT) -> RecordBat
     if found is None:
         return None
     header, section = found
-    reading = _Reading(section, header)
+    reading = RecordReading(section, header)
     try:
         records = tuple(reading.record() for _ in range(reading.count))
-    except (_IrregularError, IndexError):
+    except (IrregularError, IndexError):
         return None
     return RecordBatch(frame.position, frame.header, records) if reading.position == len(section) else None
 
@@ -59,10 +59,10 @@ def quick_record(data: bytes, position: int, header: RecordBatchHeader) -> Recor
         position: where `place_of_record` has found the record.
         header: of the batch.
     """
-    reading = _Reading(data, header, position)
+    reading = RecordReading(data, header, position)
     try:
         return reading.record()
-    except (_IrregularError, IndexError):
+    except (IrregularError, IndexError):
         return None
 
 
@@ -108,68 +108,31 @@ def _section(frame: Frame, limit: int) -> tuple[RecordBatchHeader, bytes] | None
         return None
 
 
-class _Reading:
-    """Records one after the other.
+class FieldReading:
+    """Fields of records one after the other.
 
     Args:
         data: what holds them.
-        header: of their batch.
         position: of the first.
     """
 
-    __slots__ = ("append_time", "base_offset", "base_sequence", "base_time", "count", "data", "position")
+    __slots__ = ("data", "position")
 
-    def __init__(self, data: bytes, header: RecordBatchHeader, position: int = 0) -> None:
+    def __init__(self, data: bytes, position: int) -> None:
         self.data = data
         self.position = position
-        self.count = header.records_count
-        self.base_offset = header.base_offset
-        self.base_time = header.base_timestamp_ms
-        self.base_sequence = header.base_sequence
-        is_append_time = header.timestamp_type is TimestampType.LOG_APPEND_TIME
-        self.append_time = header.max_timestamp_ms if is_append_time else None
 
-    def record(self) -> Record:
-        """The next record.
+    def header(self, stop: int) -> RecordHeader:
+        """The next header of a record that ends at a position.
 
         Raises:
-            _IrregularError: it is not regular.
+            IrregularError: it is not regular.
             IndexError: the data end before it does.
         """
-        first, data = self.position, self.data
-        length = self._varint(INT32_BITS)
-        start = self.position
-        stop = start + length
-        if length < 1 or stop > len(data):
-            raise _IrregularError
-        attributes, self.position = data[start], start + 1
-        timestamp_delta, offset_delta = self._varint(INT64_BITS), self._varint(INT32_BITS)
-        key, value = self._bytes(stop), self._bytes(stop)
-        count = self._varint(INT32_BITS)
-        headers = self._headers(count, stop) if count else ()
-        offset = self.base_offset + offset_delta
-        if self.position != stop or not 0 <= offset <= INT64_MAX:
-            raise _IrregularError
-        timestamp_ms = self.base_time + timestamp_delta if self.append_time is None else self.append_time
-        if not -INT64_MAX <= timestamp_ms <= INT64_MAX:
-            raise _IrregularError
-        sequence = self.base_sequence + offset_delta if self.base_sequence >= 0 else NO_SEQUENCE
-        if sequence > INT32_MAX:
-            sequence = add_sequence(self.base_sequence, offset_delta)
-        signed = attributes - 256 if attributes & MORE else attributes
-        numbers = (sequence, signed, timestamp_delta, offset_delta, stop - first)
-        return Record(offset, timestamp_ms, key, value, headers, *numbers)
-
-    def _headers(self, count: int, stop: int) -> tuple[RecordHeader, ...]:
-        if not 0 <= count <= stop - self.position:
-            raise _IrregularError
-        found = []
-        for _ in range(count):
-            key = self._bytes(stop)
-            if key is None:
-                raise _IrregularError
-            found.append(RecordHeader(key, self._bytes(stop)))
-        return tuple(found)
+        key = self._bytes(stop)
+        if key is None:
+            raise IrregularError
+        return RecordHeader(key, self._bytes(stop))
 
     def _bytes(self, stop: int) -> bytes | None:
         size = self._varint(INT32_BITS)
@@ -178,7 +141,7 @@ class _Reading:
         start = self.position
         self.position = end = start + size
         if end > stop:
-            raise _IrregularError
+            raise IrregularError
         return self.data[start:end]
 
     def _varint(self, bits: int) -> int:
@@ -197,8 +160,65 @@ class _Reading:
                 break
             shift += 7
             if shift > bits:
-                raise _IrregularError
+                raise IrregularError
         if number >> bits:
-            raise _IrregularError
+            raise IrregularError
         self.position = position + 1
         return number >> 1 ^ -(number & 1)
+
+
+class RecordReading(FieldReading):
+    """Records one after the other.
+
+    Args:
+        data: what holds them.
+        header: of their batch.
+        position: of the first.
+    """
+
+    __slots__ = ("append_time", "base_offset", "base_sequence", "base_time", "count")
+
+    def __init__(self, data: bytes, header: RecordBatchHeader, position: int = 0) -> None:
+        super().__init__(data, position)
+        self.count = header.records_count
+        self.base_offset = header.base_offset
+        self.base_time = header.base_timestamp_ms
+        self.base_sequence = header.base_sequence
+        is_append_time = header.timestamp_type is TimestampType.LOG_APPEND_TIME
+        self.append_time = header.max_timestamp_ms if is_append_time else None
+
+    def record(self) -> Record:
+        """The next record.
+
+        Raises:
+            IrregularError: it is not regular.
+            IndexError: the data end before it does.
+        """
+        first, data = self.position, self.data
+        length = self._varint(INT32_BITS)
+        start = self.position
+        stop = start + length
+        if length < 1 or stop > len(data):
+            raise IrregularError
+        attributes, self.position = data[start], start + 1
+        timestamp_delta, offset_delta = self._varint(INT64_BITS), self._varint(INT32_BITS)
+        key, value = self._bytes(stop), self._bytes(stop)
+        count = self._varint(INT32_BITS)
+        headers = self._headers(count, stop) if count else ()
+        offset = self.base_offset + offset_delta
+        if self.position != stop or not 0 <= offset <= INT64_MAX:
+            raise IrregularError
+        timestamp_ms = self.base_time + timestamp_delta if self.append_time is None else self.append_time
+        if not -INT64_MAX <= timestamp_ms <= INT64_MAX:
+            raise IrregularError
+        sequence = self.base_sequence + offset_delta if self.base_sequence >= 0 else NO_SEQUENCE
+        if sequence > INT32_MAX:
+            sequence = add_sequence(self.base_sequence, offset_delta)
+        signed = attributes - 256 if attributes & MORE else attributes
+        numbers = (sequence, signed, timestamp_delta, offset_delta, stop - first)
+        return Record(offset, timestamp_ms, key, value, headers, *numbers)
+
+    def _headers(self, count: int, stop: int) -> tuple[RecordHeader, ...]:
+        if not 0 <= count <= stop - self.position:
+            raise IrregularError
+        return tuple([self.header(stop) for _ in range(count)])

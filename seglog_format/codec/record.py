@@ -42,25 +42,34 @@ def decode_first_record(section: bytes, header: RecordBatchHeader, at: Location)
     Raises:
         CorruptRecordError: the record is damaged.
     """
-    return _record(io.BytesIO(section), section, header, at.at("records[0]", 0))
+    return decode_record(io.BytesIO(section), section, header, at.at("records[0]", 0))
 
 
 def _records(section: bytes, header: RecordBatchHeader, at: Location) -> Iterator[Record]:
     stream = io.BytesIO(section)
-    count = header.records_count
-    for index in range(count):
+    for index in range(header.records_count):
         start = stream.tell()
-        if start == len(section):
-            end = at.at("records", start)
-            raise CorruptRecordError(end, "SEG-BAT-008", expected=f"{count} records", found=f"the end after {index}")
-        yield _record(stream, section, header, at.at(f"records[{index}]", start))
-    left = len(section) - stream.tell()
-    if left:
-        rest = at.at("records", stream.tell(), left)
-        raise CorruptRecordError(rest, "SEG-BAT-008", expected=f"the end after {count} records", found=f"{left} bytes")
+        require_more(section, start, index, header, at)
+        yield decode_record(stream, section, header, at.at(f"records[{index}]", start))
+    require_end(section, stream.tell(), header, at)
 
 
-def _record(stream: io.BytesIO, section: bytes, header: RecordBatchHeader, at: Location) -> Record:
+def require_more(section: bytes, position: int, index: int, header: RecordBatchHeader, at: Location) -> None:
+    """Refuse a section that ends before as many records as the header counts (SEG-BAT-008)."""
+    if position == len(section):
+        expected, found = f"{header.records_count} records", f"the end after {index}"
+        raise CorruptRecordError(at.at("records", position), "SEG-BAT-008", expected=expected, found=found)
+
+
+def require_end(section: bytes, position: int, header: RecordBatchHeader, at: Location) -> None:
+    """Refuse a section that goes on behind the records that the header counts (SEG-BAT-008)."""
+    if left := len(section) - position:
+        rest, expected = at.at("records", position, left), f"the end after {header.records_count} records"
+        raise CorruptRecordError(rest, "SEG-BAT-008", expected=expected, found=f"{left} bytes")
+
+
+def decode_record(stream: io.BytesIO, section: bytes, header: RecordBatchHeader, at: Location) -> Record:
+    """The record at which a stream over the section stands, for `decode_records`."""
     start = stream.tell()
     try:
         fields = RecordSchema.parse_stream(stream)

@@ -10,11 +10,11 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import UsageError, write_errors
-from seglog_format.lifecycle.files import LOCAL_FILES, TEMPORARY_SUFFIX, Files, write_file
+from seglog_format.lifecycle.files import LOCAL_FILES, TEMPORARY_SUFFIX, Files
 from seglog_format.names import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from seglog_format.model import Buffer
 
@@ -97,17 +97,17 @@ def directories_for(path: Path) -> Iterator[None]:
         raise
 
 
-def write_new_file(directory: Path, name: str, data: Buffer, files: Files = LOCAL_FILES) -> Path:
+def write_new_file(directory: Path, name: str, pieces: Iterable[Buffer], files: Files = LOCAL_FILES) -> int:
     """Write one file below a directory, making directories on the way.
 
     Args:
         directory: stays above everything that is written.
         name: path below it, with slashes.
-        data: the content.
+        pieces: the content.
         files: where.
 
     Returns:
-        The path of the file.
+        Bytes written.
 
     Raises:
         UsageError: the name leads out of the directory, or the file is there already.
@@ -123,5 +123,15 @@ def write_new_file(directory: Path, name: str, data: Buffer, files: Files = LOCA
         raise UsageError(msg)
     with write_errors("writing"):
         files.make_directory(path.parent)
-        write_file(files, path, data)
-    return path
+        handle = files.create(path)
+    size = 0
+    try:
+        for piece in pieces:
+            with write_errors("writing"):
+                handle.write(piece)
+            size += memoryview(piece).nbytes
+        with write_errors("writing"):
+            handle.fsync()
+    finally:
+        handle.close()
+    return size

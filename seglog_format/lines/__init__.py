@@ -95,4 +95,4 @@ def _lines(source: Source, content: FileBytes, options: LineOptions) -> Iterator
     if source.kind is SourceKind.LOG:
         yield from log_lines(source, content.data, options)
     else:
-        yield from SIDE_FILE_LINES[source.kind](source, content.data)
+        yield from SIDE_FILE_LINES[source.kind](source, content.data, options.long_over)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.application_records import decode_application_record
 from seglog_format.errors import FormatError
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from seglog_format.lines.sources import Source
 
     ApplicationDecoder = Callable[[bytes | None, bytes | None], dict[str, object] | None]
+
+MAX_DECODED_SIZE: Final = 16 * 2**20
+"""Bytes of key and value together: many times what a broker writes into a record of its own topics."""
 
 
 def topic_of(source: Source) -> str:
@@ -29,4 +32,10 @@ def topic_of(source: Source) -> str:
 def application_decoder(source: Source) -> ApplicationDecoder:
     """A function that decodes key and value of one record; None for topics that Kafka does not own."""
     topic = topic_of(source)
-    return lambda key, value: decode_application_record(topic, key, value)
+
+    def decoded(key: bytes | None, value: bytes | None) -> dict[str, object] | None:
+        if len(key or b"") + len(value or b"") > MAX_DECODED_SIZE:
+            return {"error": f"key and value: expected at most {MAX_DECODED_SIZE} bytes"}
+        return decode_application_record(topic, key, value)
+
+    return decoded

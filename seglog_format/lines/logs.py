@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglog_format.codec.decode import checksum_is_valid, decode_frame, verify_checksum
+from seglog_format.codec.decode import checksum_is_valid, verify_checksum
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, walk
+from seglog_format.codec.record_stream import stream_frame
 from seglog_format.errors import FormatError, Location, RefusedError
 from seglog_format.lines.records import RecordLines
 from seglog_format.model import CompressionCodec, TailKind
@@ -13,10 +14,10 @@ from seglog_format.model import CompressionCodec, TailKind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seglog_format.codec.record_stream import StreamedBatch
     from seglog_format.lines.options import Line, LineOptions
     from seglog_format.lines.sources import Source
     from seglog_format.model import BatchHeader, Frame, Tail
-    from seglog_format.record_model import RecordBatch
 
 
 def log_lines(source: Source, data: memoryview, options: LineOptions) -> Iterator[Line]:
@@ -69,14 +70,18 @@ def _frame_lines(frame: Frame, name: str, options: LineOptions, record_lines: Re
         yield line
         return
     line["baseOffset"] = batch.base_offset
-    if options.overlaps(batch.base_offset, batch.next_offset):
-        yield line
+    if not options.overlaps(batch.base_offset, batch.next_offset):
+        return
+    yield line
+    try:
         yield from record_lines.of(batch)
+    except FormatError as problem:  # behind so many records that they were not checked before the first was given
+        yield _damaged(line, frame, problem)
 
 
-def _decoded(frame: Frame, at: Location, options: LineOptions) -> RecordBatch | None:
+def _decoded(frame: Frame, at: Location, options: LineOptions) -> StreamedBatch | None:
     if options.records:
-        return decode_frame(frame, at=at, limit=options.limit)
+        return stream_frame(frame, at=at, limit=options.limit, to_offset=options.to_offset)
     verify_checksum(frame, at)
     return None
 

@@ -17,10 +17,15 @@ Line: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineOptions:
-    """The keyword arguments of `lines_of`, in one value."""
+    """The keyword arguments of `lines_of`, in one value; and what only those ask for who write lines in pieces.
+
+    Attributes:
+        long_over: bytes strings longer than this become `LongBytes`, and lists of more items `LongList`; None never.
+    """
 
     bytes_as: BytesAs = "utf8"
     digest_over: int | None = None
+    long_over: int | None = None
     raw: bool = False
     decode: bool = False
     records: bool = True

@@ -8,7 +8,7 @@ entry of a log.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.encode import encode_batch
@@ -23,7 +23,7 @@ from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
 from seglog_format.small_model import ProducerStateEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from seglog_format.lines.options import BytesAs, Line
     from seglog_format.record_model import RecordBatch
@@ -34,17 +34,24 @@ INDEX_KINDS: Final = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX)
 
 @dataclass(slots=True)
 class RebuiltFile:
-    """A file that was made from lines.
+    """A file that is made from lines.
 
     Attributes:
         name: path below a directory, with slashes.
-        data: its bytes.
-        rows: of a log: its entries, as far as indexes are about them.
+        pieces: its bytes; those of a log are made while they are iterated over, once.
+        rows: of a log whose pieces were made: its entries, as far as indexes are about them.
     """
 
     name: str
-    data: bytes
+    pieces: Iterable[bytes]
     rows: list[IndexedRow] = field(default_factory=list)
+
+    @property
+    def data(self) -> bytes:
+        """All its bytes."""
+        data = b"".join(self.pieces)
+        self.pieces = (data,)
+        return data
 
 
 def rebuilt_files(lines: Iterable[Line], *, bytes_as: BytesAs = "utf8") -> Iterator[RebuiltFile]:
@@ -55,7 +62,8 @@ def rebuilt_files(lines: Iterable[Line], *, bytes_as: BytesAs = "utf8") -> Itera
         bytes_as: how keys, values and headers are written in them.
 
     Yields:
-        The files, in the order of the lines, then the indexes that were missing.
+        The files, in the order of the lines, then the indexes that were missing. The pieces of a file are to be taken
+        before the next file is asked for; else they are kept in memory.
 
     Raises:
         UsageError: a line is not of the vocabulary, or tells of damage or of bytes that were left out.
@@ -63,32 +71,37 @@ def rebuilt_files(lines: Iterable[Line], *, bytes_as: BytesAs = "utf8") -> Itera
     logs, names = [], set()
     readers = (LineReader(number, line, bytes_as) for number, line in enumerate(lines, 1))
     for name, group in groupby(readers, key=lambda reader: reader.text("file")):
-        made = _file(name, list(group))
+        made = _file(name, group)
         if made is None:
             continue
         if name in names:
             msg = f"the lines of {name} do not stand together"
             raise UsageError(msg)
         names.add(name)
-        logs += [made] if made.rows else []
         yield made
+        if not isinstance(made.pieces, tuple):
+            made.pieces = tuple(made.pieces)
+        logs += [made] if made.rows else []
     for log in logs:
         indexes = _indexes(log)
         if not any(index.name in names for index in indexes):
             yield from indexes
 
 
-def _file(name: str, lines: Sequence[LineReader]) -> RebuiltFile | None:
+def _file(name: str, lines: Iterator[LineReader]) -> RebuiltFile | None:
     """None where the lines say nothing of what is in it."""
-    first, *rest = lines if lines[0].type != "file" else (*lines[1:], None)
+    heading = next(lines)
+    first = next(lines, None) if heading.type == "file" else heading
     if first is None:
-        return RebuiltFile(name, b"") if lines[0].number_or("bytes", 0) == 0 else None
+        return RebuiltFile(name, (b"",)) if heading.number_or("bytes", 0) == 0 else None
     if first.type in {"batch", "record", "logEnd"}:
-        return _log(name, [line for line in (first, *rest) if line is not None])
+        log = RebuiltFile(name, ())
+        log.pieces = _entries(chain((first,), lines), log.rows)
+        return log
     make = SIDE_FILES.get(first.type)
     if make is None:
         first.refuse(f"{first.type!r} is no line of a file")
-    return RebuiltFile(name, make(first, _base_offset(name)))
+    return RebuiltFile(name, (make(first, _base_offset(name)),))
 
 
 def _base_offset(name: str) -> int:
@@ -99,22 +112,19 @@ def _base_offset(name: str) -> int:
     return 0 if parsed is None else max(parsed.base_offset, 0)
 
 
-def _log(name: str, lines: Sequence[LineReader]) -> RebuiltFile:
-    log = RebuiltFile(name, b"")
-    pieces = []
+def _entries(lines: Iterable[LineReader], rows: list[IndexedRow]) -> Iterator[bytes]:
+    """The entries of a log, each with its row for the indexes."""
     position = 0
     for batch in _batches(lines):
         data = encode_batch(batch)
-        pieces.append(data)
-        log.rows.append(
+        rows.append(
             IndexedRow(position, len(data), batch.base_offset, batch.last_offset, batch.header.max_timestamp_ms)
         )
         position += len(data)
-    log.data = b"".join(pieces)
-    return log
+        yield data
 
 
-def _batches(lines: Sequence[LineReader]) -> Iterator[RecordBatch]:
+def _batches(lines: Iterable[LineReader]) -> Iterator[RecordBatch]:
     """Each batch line with the record lines that follow it."""
     header: LineReader | None = None
     records: list[LineReader] = []
@@ -141,7 +151,7 @@ def _indexes(log: RebuiltFile) -> list[RebuiltFile]:
     base = parsed.base_offset
     data = encode_offset_index(built.offset_entries, base), encode_time_index(built.time_entries, base)
     paths = (f"{directory}{slash}{segment_file_name(base, kind)}" for kind in INDEX_KINDS)
-    return [RebuiltFile(path, content) for path, content in zip(paths, data, strict=True)]
+    return [RebuiltFile(path, (content,)) for path, content in zip(paths, data, strict=True)]
 
 
 def _offset_index(line: LineReader, base_offset: int) -> bytes:

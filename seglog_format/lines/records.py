@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 from seglog_format.codec.control_record import decode_control_record
 from seglog_format.errors import FormatError, Location
 from seglog_format.lines.decoded import application_decoder
+from seglog_format.lines.long import list_of
 from seglog_format.lines.values import byte_writer
 from seglog_format.model import NO_PRODUCER_ID
 from seglog_format.record_model import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from seglog_format.codec.record_stream import StreamedBatch
     from seglog_format.lines.options import Line, LineOptions
     from seglog_format.lines.sources import Source
     from seglog_format.model import BatchHeader
-    from seglog_format.record_model import Record, RecordBatch
+    from seglog_format.record_model import Record, RecordBatch, RecordHeader
 
 
 class RecordLines:
@@ -29,7 +31,7 @@ class RecordLines:
         self.write = byte_writer(options)
         self.decode = application_decoder(source) if options.decode else None
 
-    def of(self, batch: RecordBatch) -> Iterator[Line]:
+    def of(self, batch: RecordBatch | StreamedBatch) -> Iterator[Line]:
         """The records of a batch that are within the offsets asked for."""
         header, position = batch.header, batch.position
         wanted = self.options.overlaps
@@ -48,7 +50,7 @@ class RecordLines:
             "value": self.write(record.value),
         }
         if record.headers:
-            line["headers"] = [[self.write(pair.key), self.write(pair.value)] for pair in record.headers]
+            line["headers"] = self._headers(record.headers)
         if isinstance(record, Message):
             line |= {"innerMagic": record.magic, "crc": record.crc, "isValid": record.is_valid}
         if header.producer_id != NO_PRODUCER_ID:
@@ -58,6 +60,12 @@ class RecordLines:
         elif self.decode is not None:
             line["decoded"] = self.decode(record.key, record.value)
         return line | _raw(record) if self.options.raw else line
+
+    def _headers(self, headers: Sequence[RecordHeader]) -> object:
+        def pairs() -> Iterator[list[object]]:
+            return ([self.write(pair.key), self.write(pair.value)] for pair in headers)
+
+        return list_of(pairs, len(headers), self.options.long_over)
 
     def _control(self, record: Record | Message, position: int) -> Line:
         try:

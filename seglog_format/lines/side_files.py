@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.errors import FormatError
+from seglog_format.lines.long import list_of
 from seglog_format.lines.sources import SourceKind
 from seglog_format.log.file_bytes import MAX_WHOLE_SIZE, refuse_beyond
 from seglog_format.log.offset_index import OffsetIndex
@@ -35,19 +36,25 @@ def file_line(source: Source, data: memoryview) -> Line:
     }
 
 
-def offset_index_lines(source: Source, data: memoryview) -> Iterator[Line]:
+def offset_index_lines(source: Source, data: memoryview, long_over: int | None = None) -> Iterator[Line]:
     """All entries before the zeros at the end, whether or not a reader would use them."""
     index = OffsetIndex.from_bytes(data, source.base_offset, source.name)
-    yield _index_line("offsetIndex", source, index, lambda entry: [entry.offset, entry.position])
+    yield _index_line("offsetIndex", source, index, long_over, lambda entry: [entry.offset, entry.position])
 
 
-def time_index_lines(source: Source, data: memoryview) -> Iterator[Line]:
+def time_index_lines(source: Source, data: memoryview, long_over: int | None = None) -> Iterator[Line]:
     """All entries before the zeros at the end, whether or not a reader would use them."""
     index = TimeIndex.from_bytes(data, source.base_offset, source.name)
-    yield _index_line("timeIndex", source, index, lambda entry: [entry.timestamp_ms, entry.offset])
+    yield _index_line("timeIndex", source, index, long_over, lambda entry: [entry.timestamp_ms, entry.offset])
 
 
-def _index_line(kind: str, source: Source, index: OffsetIndex | TimeIndex, numbers: Callable[[Any], list[int]]) -> Line:
+def _index_line(
+    kind: str,
+    source: Source,
+    index: OffsetIndex | TimeIndex,
+    long_over: int | None,
+    numbers: Callable[[Any], list[int]],
+) -> Line:
     line: Line = {
         "type": kind,
         "file": source.name,
@@ -60,10 +67,10 @@ def _index_line(kind: str, source: Source, index: OffsetIndex | TimeIndex, numbe
         refuse_beyond(MAX_WHOLE_SIZE, len(entries) * index.file_size // max(1, index.slot_count), source.name)
     except FormatError as problem:
         return line | {"entries": [], "error": str(problem)}
-    return line | {"entries": [numbers(entry) for entry in entries]}
+    return line | {"entries": list_of(lambda: map(numbers, entries), len(entries), long_over)}
 
 
-def transaction_index_lines(source: Source, data: memoryview) -> Iterator[Line]:
+def transaction_index_lines(source: Source, data: memoryview, _long_over: int | None = None) -> Iterator[Line]:
     """Aborted transactions, or the error of a file that cannot be read."""
     line: Line = {"type": "transactionIndex", "file": source.name}
     try:
@@ -84,7 +91,7 @@ def _aborted(entry: AbortedTxn) -> Line:
     }
 
 
-def producer_snapshot_lines(source: Source, data: memoryview) -> Iterator[Line]:
+def producer_snapshot_lines(source: Source, data: memoryview, _long_over: int | None = None) -> Iterator[Line]:
     """Producers in stored order, or the error of a file that cannot be read."""
     line: Line = {"type": "producerSnapshot", "file": source.name}
     try:
@@ -115,7 +122,7 @@ def _last_batch(entry: ProducerStateEntry) -> Line:
     }
 
 
-def text_lines(source: Source, data: memoryview) -> Iterator[Line]:
+def text_lines(source: Source, data: memoryview, _long_over: int | None = None) -> Iterator[Line]:
     """The content of a small file that is UTF-8 text; nothing for others."""
     if len(data) > MAX_TEXT_SIZE:
         return
@@ -127,7 +134,7 @@ def text_lines(source: Source, data: memoryview) -> Iterator[Line]:
         yield {"type": "text", "file": source.name, "text": text}
 
 
-SIDE_FILE_LINES: Final[dict[SourceKind, Callable[[Source, memoryview], Iterator[Line]]]] = {
+SIDE_FILE_LINES: Final[dict[SourceKind, Callable[[Source, memoryview, int | None], Iterator[Line]]]] = {
     SourceKind.OFFSET_INDEX: offset_index_lines,
     SourceKind.TIME_INDEX: time_index_lines,
     SourceKind.TRANSACTION_INDEX: transaction_index_lines,

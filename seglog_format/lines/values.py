@@ -6,6 +6,8 @@ import hashlib
 from base64 import b64encode
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.lines.long import LongBytes
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -43,11 +45,13 @@ WRITERS: Final = {"utf8": as_utf8, "hex": as_hex, "base64": as_base64}
 def byte_writer(options: LineOptions) -> ByteWriter:
     """The function that turns keys, values and headers into JSON values; null stays null, empty stays empty."""
     write = WRITERS[options.bytes_as]
-    limit = options.digest_over
+    limit, long_over = options.digest_over, options.long_over
 
     def written(value: bytes | None) -> object:
         if value is None:
             return None
-        return as_digest(value) if limit is not None and len(value) > limit else write(value)
+        if limit is not None and len(value) > limit:
+            return as_digest(value)
+        return write(value) if long_over is None or len(value) <= long_over else LongBytes(value, options.bytes_as)
 
     return written

@@ -1,0 +1,179 @@
+"""The records of an entry one after the other, in memory that does not grow with their number.
+
+A batch of a few hundred kilobytes may hold twenty million records, or one record with as many headers: as objects they
+would take gigabytes, and building them would keep a reader waiting that wants the first three.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, takewhile
+from typing import TYPE_CHECKING, Final, cast, overload
+
+from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
+from seglog_format.codec.decode import check_header, decode_frame, verify_checksum
+from seglog_format.codec.quick import FieldReading, IrregularError, RecordReading
+from seglog_format.codec.record import decode_record, require_end, require_more
+from seglog_format.model import CompressionCodec, RecordBatchHeader
+from seglog_format.record_model import RecordHeader
+from seglog_format.schema.fixed_fields import RECORD_BATCH_HEADER_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from seglog_format.errors import Location
+    from seglog_format.model import BatchHeader, Frame
+    from seglog_format.record_model import Message, Record
+
+KEPT_RECORDS: Final = 2**16
+"""Records of a batch that are checked before the first of them is given: more than brokers take in one batch."""
+KEPT_HEADERS: Final = 4096
+"""Headers of a record that become objects at once; of more, each becomes one when it is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedBatch:
+    """An entry of a log whose records are decoded while they are iterated over.
+
+    Attributes:
+        position: byte position in the file.
+        header: fixed fields as stored.
+        base_offset: the stored base offset; for a wrapper the offset of its first message.
+        records: records or messages in stored order; to be iterated over once.
+    """
+
+    position: int
+    header: BatchHeader
+    base_offset: int
+    records: Iterable[Record | Message]
+
+    @property
+    def next_offset(self) -> int:
+        """The first offset after this entry."""
+        return self.header.next_offset
+
+
+def stream_frame(
+    frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT, to_offset: int | None = None
+) -> StreamedBatch:
+    """Check an entry as `decode_frame` does, and give its records one at a time.
+
+    Args:
+        frame: the entry.
+        at: where it stands.
+        limit: bytes that decompression may produce at most.
+        to_offset: behind the first `KEPT_RECORDS` of a batch, end at a record that has reached this offset.
+
+    Raises:
+        FormatError: the entry is damaged or refused. Iterating over the records raises it too, for what is wrong behind
+            the first `KEPT_RECORDS` of a batch.
+    """
+    header = frame.header
+    if not isinstance(header, RecordBatchHeader):
+        batch = decode_frame(frame, at=at, limit=limit)
+        return StreamedBatch(frame.position, header, batch.base_offset, batch.records)
+    records = _opened(frame, header, at, limit)
+    kept: Iterable[Record] = list(islice(records, KEPT_RECORDS))
+    if header.records_count > KEPT_RECORDS:
+        kept = chain(kept, takewhile(lambda record: to_offset is None or record.offset < to_offset, records))
+    return StreamedBatch(frame.position, header, header.base_offset, kept)
+
+
+def _opened(frame: Frame, header: RecordBatchHeader, at: Location, limit: int) -> Iterator[Record]:
+    verify_checksum(frame, at)
+    check_header(header, at)
+    section = at.at("records", RECORD_BATCH_HEADER_SIZE, len(frame.data) - RECORD_BATCH_HEADER_SIZE)
+    stored = frame.data[RECORD_BATCH_HEADER_SIZE:]
+    if header.codec_id == CompressionCodec.NONE or not (header.records_count or stored):
+        return stream_records(bytes(stored), header, section)
+    data = decompress(header.codec_id, stored, magic=header.magic, at=section, limit=limit)
+    return stream_records(data, header, section.at("decompressed"))
+
+
+def stream_records(section: bytes, header: RecordBatchHeader, at: Location) -> Iterator[Record]:
+    """The records of a batch, as `decode_records` gives them, one at a time.
+
+    Args:
+        section: everything after the batch header, decompressed.
+        header: of the batch.
+        at: where the section stands; positions of errors count from there.
+
+    Raises:
+        CorruptRecordError: while iterating: at a record that is damaged, or where count and section do not agree.
+    """
+    reading = _StreamReading(section, header)
+    for index in range(header.records_count):
+        start = reading.position
+        require_more(section, start, index, header, at)
+        try:
+            record = reading.record()
+        except (IrregularError, IndexError):
+            stream = io.BytesIO(section)
+            stream.seek(start)
+            record = decode_record(stream, section, header, at.at(f"records[{index}]", start))
+            reading.position = stream.tell()
+        yield record
+    require_end(section, reading.position, header, at)
+
+
+class _StreamReading(RecordReading):
+    """Records whose headers, where there are very many, stay bytes."""
+
+    __slots__ = ()
+
+    def _headers(self, count: int, stop: int) -> tuple[RecordHeader, ...]:
+        if not KEPT_HEADERS < count <= stop - self.position:
+            return super()._headers(count, stop)
+        headers = StoredHeaders(self.data, self.position, stop, count)
+        self.position = headers.end()
+        return cast("tuple[RecordHeader, ...]", headers)
+
+
+class StoredHeaders(Sequence[RecordHeader]):
+    """The headers of a record as they are stored.
+
+    Args:
+        data: what holds them.
+        start: position of the first.
+        stop: position where the record ends.
+        count: how many there are.
+    """
+
+    def __init__(self, data: bytes, start: int, stop: int, count: int) -> None:
+        self._data, self._start, self._stop, self._count = data, start, stop, count
+
+    def end(self) -> int:
+        """Read to the end of the last header.
+
+        Raises:
+            IrregularError: a header is not regular.
+            IndexError: the data end before it does.
+        """
+        reading = self._reading()
+        for _ in range(self._count):
+            reading.header(self._stop)
+        return reading.position
+
+    def _reading(self) -> FieldReading:
+        return FieldReading(self._data, self._start)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[RecordHeader]:
+        reading = self._reading()
+        return (reading.header(self._stop) for _ in range(self._count))
+
+    @overload
+    def __getitem__(self, index: int) -> RecordHeader: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[RecordHeader]: ...
+
+    def __getitem__(self, index: int | slice) -> RecordHeader | Sequence[RecordHeader]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(self._count))]
+        number = range(self._count)[index]
+        return next(islice(self, number, None))

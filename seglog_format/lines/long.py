@@ -1,0 +1,108 @@
+"""Values too long to become one JSON text: they are written in pieces, or cut short."""
+
+from __future__ import annotations
+
+import codecs
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from seglog_format.lines.options import BytesAs
+
+PIECE_SIZE: Final = 3 * 2**18
+"""Bytes of a value that become text at a time: a multiple of 3, as Base64 has it."""
+UTF8: Final = codecs.getincrementaldecoder("utf-8")
+
+
+class LongBytes:
+    """A key, value or header of very many bytes.
+
+    Args:
+        value: the bytes.
+        bytes_as: how they are to be written.
+    """
+
+    def __init__(self, value: bytes, bytes_as: BytesAs) -> None:
+        self._value = value
+        self._bytes_as = "hex" if bytes_as == "utf8" and not _is_utf8(value) else bytes_as
+        self._is_wrapped = self._bytes_as != bytes_as
+
+    def __len__(self) -> int:
+        """Bytes of the value."""
+        return len(self._value)
+
+    def json_pieces(self, encode: Callable[[str], str]) -> Iterator[str]:
+        """The JSON text that a short value would become, in pieces.
+
+        Args:
+            encode: makes JSON text of a string.
+        """
+        yield '{"hex":"' if self._is_wrapped else '"'
+        for text in self._texts():
+            yield encode(text)[1:-1]
+        yield '"}' if self._is_wrapped else '"'
+
+    def start(self, size: int) -> str:
+        """The text of the first bytes; hex digits of bytes that are no text begin with ``0x``."""
+        value = self._value[:size]
+        match self._bytes_as:
+            case "utf8":
+                return UTF8().decode(value)
+            case "base64":
+                return b64encode(value[: size // 3 * 3]).decode("ascii")
+            case _:
+                return f"{'0x' if self._is_wrapped else ''}{value.hex()}"
+
+    def _texts(self) -> Iterator[str]:
+        if self._bytes_as == "utf8":
+            yield from _decoded(self._value)
+        else:
+            for piece in _pieces(self._value):
+                yield piece.hex() if self._bytes_as == "hex" else b64encode(piece).decode("ascii")
+
+
+class LongList:
+    """A list of very many items, each made when it is needed.
+
+    Args:
+        items: makes them, each time anew.
+        count: how many there are.
+    """
+
+    def __init__(self, items: Callable[[], Iterator[Any]], count: int) -> None:
+        self._items, self._count = items, count
+
+    def __len__(self) -> int:
+        """How many items there are."""
+        return self._count
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._items()
+
+
+def list_of(items: Callable[[], Iterator[Any]], count: int, long_over: int | None) -> list[Any] | LongList:
+    """Items as a list, unless there are more than some number of them."""
+    return list(items()) if long_over is None or count <= long_over else LongList(items, count)
+
+
+def _pieces(value: bytes) -> Iterator[memoryview]:
+    view = memoryview(value)
+    return (view[start : start + PIECE_SIZE] for start in range(0, len(view), PIECE_SIZE))
+
+
+def _decoded(value: bytes) -> Iterator[str]:
+    decoder = UTF8()
+    for piece in _pieces(value):
+        yield decoder.decode(piece)
+    yield decoder.decode(b"", final=True)
+
+
+def _is_utf8(value: bytes) -> bool:
+    try:
+        for _ in _decoded(value):
+            pass
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -108,6 +108,14 @@ class RefusedError(FormatError):
     """Reading on would pass a limit that the caller set. That says nothing about the bytes (SEG-COD-016)."""
 
 
+class UnreadableError(FormatError):
+    """The disk refuses a file, or a range of it, or the file has become shorter while it was read (SEG-PDR-022).
+
+    That says nothing about the bytes, and nothing about those before and after them. The location holds position and
+    size of what is refused; the cause is the `OSError` that says so, where there is one.
+    """
+
+
 class WriteError(SeglogError):
     """A log could not be written: the disk is full, or fails. The cause is the `OSError` that says so.
 

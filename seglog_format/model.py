@@ -10,7 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_format.byte_source import ByteSource
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Bytes to read from; nothing keeps or changes them."""
@@ -32,6 +37,9 @@ DELETE_HORIZON_BIT: Final = 0x40
 
 ENTRY_PREFIX_SIZE: Final = 12
 """Bytes of the offset and size fields that open every entry of a `.log` file."""
+
+KEPT_SIZE: Final = 4 * 2**20
+"""Bytes of the largest entry that stays in memory once it was read: checksum and records are then read from there."""
 
 
 class CompressionCodec(IntEnum):
@@ -237,6 +245,61 @@ class Frame:
     def end(self) -> int:
         """Position of the byte after this entry."""
         return self.position + self.header.size_in_bytes
+
+    def pieces(self, start: int) -> Iterator[memoryview]:
+        """The bytes of the entry from one of them on, in order, in as many pieces as they are read in.
+
+        Args:
+            start: number of the first byte, counted from the start of the entry.
+        """
+        yield self.data[start:]
+
+
+class StoredFrame(Frame):
+    """An entry whose bytes are read when they are asked for: it may be larger than anybody wants to have in memory."""
+
+    __slots__ = ("_data", "_source")
+    _data: memoryview | None
+    _source: ByteSource
+
+    def __init__(self, position: int, header: BatchHeader, source: ByteSource) -> None:
+        """Describe an entry.
+
+        Args:
+            position: byte position in the file.
+            header: its fixed fields.
+            source: of its bytes.
+        """
+        object.__setattr__(self, "position", position)
+        object.__setattr__(self, "header", header)
+        object.__setattr__(self, "_source", source)
+        object.__setattr__(self, "_data", None)
+
+    @property
+    def data(self) -> memoryview:
+        """The bytes of the whole entry in one piece; a small entry is read only once.
+
+        Raises:
+            UnreadableError: the disk refuses one of them.
+        """
+        data = self._data
+        if data is None:
+            data = self._source.view(self.position, self.end)
+            if len(data) <= KEPT_SIZE:
+                object.__setattr__(self, "_data", data)
+        return data
+
+    def pieces(self, start: int) -> Iterator[memoryview]:
+        """The bytes of the entry from one of them on; those of a large entry come window by window."""
+        if self.header.size_in_bytes <= KEPT_SIZE:
+            yield self.data[start:]
+            return
+        position, end = self.position + start, self.end
+        while position < end:
+            first, data = self._source.window(position, 1)
+            piece = data[position - first : end - first]
+            yield piece
+            position += len(piece)
 
 
 class TailKind(Enum):

@@ -5,19 +5,31 @@ from __future__ import annotations
 import errno
 import os
 import pickle
+import random
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from seglog_format.checks import verify
-from seglog_format.errors import RefusedError, UsageError
+from seglog_format.errors import RefusedError, UnreadableError, UsageError
 from seglog_format.lines import lines_of
-from seglog_format.log import file_bytes
-from seglog_format.log.file_bytes import MAX_WHOLE_SIZE, open_bytes, read_whole
+from seglog_format.log import file_bytes, file_reader, refused_ranges
+from seglog_format.log.file_bytes import (
+    MAX_WHOLE_SIZE,
+    WINDOW_SIZE,
+    FileBytes,
+    open_bytes,
+    open_index,
+    open_log,
+    read_whole,
+)
+from seglog_format.log.file_reader import noted_refusals
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
 from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.log.refused_ranges import BLOCK_SIZE
 from seglog_format.log.transaction_index import TransactionIndex
 
 DESCRIPTORS = Path("/proc/self/fd")
@@ -53,11 +65,15 @@ def test_data_cannot_be_used_after_closing(path: Path) -> None:
         bytes(source.data)
 
 
-def test_views_outlive_closing(path: Path) -> None:
-    source = open_bytes(path)
-    part = source.data[2:5]
+@pytest.mark.parametrize("copy", [False, True])
+def test_views_outlive_closing(path: Path, copy: bool) -> None:  # noqa: FBT001
+    source = open_bytes(path, copy=copy)
+    part, rest = source.view(2, 5), source.window(5).data
     source.close()
     assert bytes(part) == b"234"
+    assert bytes(rest).endswith(b"56789")
+    with pytest.raises(ValueError, match=r"released|closed"):
+        source.view(2, 5)
 
 
 @pytest.mark.parametrize("copy", [False, True])
@@ -93,10 +109,17 @@ def test_an_exported_view_outlives_closing(path: Path) -> None:
     assert bytes(exported.raw()) == b"0123456789"
 
 
-def test_a_copy_does_not_follow_the_file(path: Path) -> None:
+@pytest.mark.req("SEG-PDR-022")
+def test_a_file_that_becomes_shorter_is_unreadable_from_there_on(path: Path) -> None:
     with open_bytes(path, copy=True) as source:
-        path.write_bytes(b"")
-        assert bytes(source.data) == b"0123456789"
+        path.write_bytes(b"01234")
+        assert bytes(source.view(0, 4)) == b"0123"
+        assert bytes(source.window(2).data) == b"234"
+        with pytest.raises(UnreadableError, match="become shorter") as caught:
+            source.view(3, 8)
+        assert (caught.value.location.position, caught.value.location.size) == (5, 5)
+        with pytest.raises(UnreadableError, match="become shorter"):
+            source.window(4, 2)
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENODEV, "cannot map"), ValueError("shrank")])
@@ -155,6 +178,173 @@ def test_no_descriptor_is_left_open(path: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         open_bytes(tmp_path)
     assert len(list(DESCRIPTORS.iterdir())) == before
+
+
+# Windows
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    file = tmp_path / "large"
+    file.write_bytes(random.Random(1).randbytes(3 * WINDOW_SIZE + 17))  # noqa: S311 - no secret
+    return file
+
+
+def test_a_mapped_file_is_one_window(large: Path) -> None:
+    with open_bytes(large) as source:
+        assert source.window(WINDOW_SIZE, 5) == (0, source.view(0, source.size))
+
+
+def test_windows_follow_each_other_and_grow(large: Path) -> None:
+    content = large.read_bytes()
+    with open_bytes(large, copy=True) as source:
+        windows, position = [], 0
+        while position < source.size:
+            windows.append(source.window(position))
+            position = windows[-1].start + len(windows[-1].data)
+        assert source.window(position - 1) is windows[-1]
+    assert b"".join(window.data for window in windows) == content  # all of them are still valid
+    sizes = [len(window.data) for window in windows]
+    assert sizes[0] < sizes[1] < max(sizes) == WINDOW_SIZE
+
+
+def test_a_window_holds_as_many_bytes_as_are_asked_for(large: Path) -> None:
+    content = large.read_bytes()
+    with open_bytes(large, copy=True) as source:
+        start, data = source.window(1000, 2 * WINDOW_SIZE)
+        assert bytes(data[1000 - start :]) == content[1000 : 1000 + 2 * WINDOW_SIZE]
+        start, data = source.window(source.size - 5, 50)
+        assert bytes(data[source.size - 5 - start :]) == content[-5:]
+        assert bytes(source.view(source.size - 5, source.size + 50)) == content[-5:]
+
+
+def test_holes_are_zeros(tmp_path: Path) -> None:
+    with open_bytes(sparse(tmp_path / "hole", 3 * WINDOW_SIZE), copy=True) as source:
+        start, data = source.window(100, WINDOW_SIZE)
+        assert not any(data[100 - start :])
+        assert len(source.view(0, source.size)) == source.size
+
+
+@pytest.mark.req("SEG-LOG-010")
+def test_a_log_that_no_broker_opens_is_refused_by_its_size(tmp_path: Path) -> None:
+    with pytest.raises(RefusedError, match="SEG-LOG-010"):
+        open_log(sparse(tmp_path / "00000000000000000000.log", 2**31))
+    with pytest.raises(RefusedError, match="SEG-PDR-020"):
+        open_index(sparse(tmp_path / "00000000000000000000.index", 2**31))
+
+
+# What the disk refuses
+
+
+class Disk:
+    """A file of which some bytes cannot be read, as a system without a page cache would show it."""
+
+    def __init__(self, path: Path, refused: list[tuple[int, int]], *, whole_blocks: bool = False) -> None:
+        self.content = path.read_bytes()
+        self.refused = refused
+        self.failures = 0
+        self.whole_blocks = whole_blocks
+
+    def read(self, _: int, size: int, position: int) -> bytes:
+        start, end = position, position + size
+        if self.whole_blocks:
+            start, end = start // BLOCK_SIZE * BLOCK_SIZE, -(-end // BLOCK_SIZE) * BLOCK_SIZE
+        if any(low < end and start < high for low, high in self.refused):
+            self.failures += 1
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return self.content[position : position + size]
+
+
+def readable_parts(source: FileBytes) -> tuple[list[tuple[int, int]], dict[int, int]]:
+    """What can be read of a file, and positions and sizes of what cannot; both in order, and all of it."""
+    parts, lost, position = [], {}, 0
+    while position < source.size:
+        try:
+            start, data = source.window(position)
+        except UnreadableError as error:
+            lost[error.location.position] = error.location.size
+            position += error.location.size
+        else:
+            parts.append((position, start + len(data)))
+            position = start + len(data)
+    return parts, lost
+
+
+@pytest.mark.req("SEG-PDR-022")
+@pytest.mark.parametrize(
+    "refused",
+    [
+        [(0, 1)],
+        [(5000, 5100)],
+        [(5000, 5100), (5300, 5400), (70_000, 70_001)],
+        [(0, 4096), (8192, 12288), (3 * WINDOW_SIZE + 16, 3 * WINDOW_SIZE + 17)],
+        [(WINDOW_SIZE - 100, 2 * WINDOW_SIZE + 100)],
+    ],
+)
+def test_everything_around_refused_bytes_is_read(
+    large: Path, monkeypatch: pytest.MonkeyPatch, refused: list[tuple[int, int]]
+) -> None:
+    disk = Disk(large, refused)
+    monkeypatch.setattr(file_reader, "_read_at", disk.read)
+    with open_bytes(large, copy=True) as source:
+        parts, lost = readable_parts(source)
+        assert list(lost.items()) == [(start, end - start) for start, end in refused]
+        assert sum(end - start for start, end in (*parts, *refused)) == source.size
+        before = disk.failures
+        readable_parts(source)
+        assert disk.failures == before  # what was refused is not asked for again
+
+
+@pytest.mark.req("SEG-PDR-022")
+def test_a_refused_gigabyte_takes_a_bounded_number_of_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = sparse(tmp_path / "large", 2**30 + 2 * WINDOW_SIZE)
+    failures = 0
+
+    def read(_: int, size: int, position: int) -> bytes:
+        nonlocal failures
+        if position < 2**30 + WINDOW_SIZE and position + size > WINDOW_SIZE:
+            failures += 1
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return bytes(size)
+
+    monkeypatch.setattr(file_reader, "_read_at", read)
+    monkeypatch.setattr(file_reader.FileReader, "is_hole", lambda *_: False)
+    with open_bytes(path, copy=True) as source:
+        _, lost = readable_parts(source)
+        assert (min(lost), sum(lost.values())) == (WINDOW_SIZE, 2**30)
+    assert failures < 20_000
+
+
+@pytest.mark.req("SEG-PDR-022")
+def test_a_slow_disk_is_asked_for_whole_blocks(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = Disk(large, [(5000, 5100)], whole_blocks=True)
+    monkeypatch.setattr(file_reader, "_read_at", disk.read)
+    monkeypatch.setattr(refused_ranges, "SLOW_SECONDS", -1.0)
+    with open_bytes(large, copy=True) as source:
+        assert readable_parts(source)[1] == {4096: 4096}
+    assert disk.failures < 20
+
+
+@pytest.mark.req("SEG-PDR-022")
+def test_time_that_is_used_up_ends_the_search(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = Disk(large, [(5000, 5100), (2 * WINDOW_SIZE, 2 * WINDOW_SIZE + 1)])
+    monkeypatch.setattr(file_reader, "_read_at", disk.read)
+    monkeypatch.setattr(refused_ranges, "MOST_SECONDS", 0.0)
+    with open_bytes(large, copy=True) as source:
+        _, lost = readable_parts(source)
+        assert len(lost) == disk.failures == 2
+
+
+@pytest.mark.req("SEG-PDR-022")
+def test_what_is_refused_is_noted_even_if_nobody_hands_the_error_on(
+    large: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_reader, "_read_at", Disk(large, [(7, 8)]).read)
+    with noted_refusals() as noted, open_bytes(large, copy=True) as source:
+        with suppress(UnreadableError):
+            source.view(0, 10)
+        assert [(error.location.position, error.location.size) for error in noted] == [(7, 1)]
+        assert isinstance(noted[0].__cause__, OSError)
 
 
 # Files that are decoded whole

@@ -46,15 +46,19 @@ def _fast_crc32() -> Callable[[Buffer, int], int]:
     return fast
 
 
-def crc32c(data: Buffer) -> int:
+def crc32c(data: Buffer, start: int = 0) -> int:
     """CRC-32C (polynomial 1edc6f41) as an unsigned number (SEG-BAT-003, SEG-PSN-001).
 
     The library reads `bytes` only; of any other buffer, small pieces are copied.
+
+    Args:
+        data: bytes.
+        start: checksum of the bytes before these, when they come in pieces.
     """
     if isinstance(data, bytes):
-        return int(google_crc32c.value(data))
+        return int(google_crc32c.extend(start, data))
     view = memoryview(data).cast("B")
-    checksum = 0
-    for start in range(0, len(view), COPY_SIZE):
-        checksum = int(google_crc32c.extend(checksum, bytes(view[start : start + COPY_SIZE])))
+    checksum = start
+    for position in range(0, len(view), COPY_SIZE):
+        checksum = int(google_crc32c.extend(checksum, bytes(view[position : position + COPY_SIZE])))
     return checksum

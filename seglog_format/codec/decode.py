@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.checksum import crc32, crc32c
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
 from seglog_format.codec.framing import frame_at
-from seglog_format.errors import CorruptRecordError, Location, TruncatedError
+from seglog_format.errors import CorruptRecordError, Location, RefusedError, TruncatedError
 from seglog_format.model import (
     INT64_MAX,
     CompressionCodec,
@@ -73,6 +73,18 @@ def decode_frame(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMI
     return RecordBatch(frame.position, frame.header, _decoded(frame, at, limit))
 
 
+def refuse_large(frame: Frame, at: Location, limit: int) -> None:
+    """Refuse an entry that is too large to be in memory whole.
+
+    Raises:
+        RefusedError: it has more bytes than the limit, and than `DEFAULT_OUTPUT_LIMIT` (SEG-COD-016).
+    """
+    most, size = max(limit, DEFAULT_OUTPUT_LIMIT), frame.header.size_in_bytes
+    if size > most:
+        at = at.at("size", 8, 4)
+        raise RefusedError(at, "SEG-COD-016", expected=f"an entry of at most {most} bytes", found=size)
+
+
 def _decoded(frame: Frame, at: Location, limit: int) -> tuple[Record | Message, ...]:
     if isinstance(frame.header, RecordBatchHeader):
         return _decode_records(frame, frame.header, at, limit)
@@ -85,7 +97,8 @@ def _decode_records(frame: Frame, header: RecordBatchHeader, at: Location, limit
     from seglog_format.codec.record import decode_records  # noqa: PLC0415 - as above
 
     check_header(header, at)
-    section = at.at("records", RECORD_BATCH_HEADER_SIZE, len(frame.data) - RECORD_BATCH_HEADER_SIZE)
+    refuse_large(frame, at, limit)
+    section = at.at("records", RECORD_BATCH_HEADER_SIZE, header.size_in_bytes - RECORD_BATCH_HEADER_SIZE)
     stored = frame.data[RECORD_BATCH_HEADER_SIZE:]
     if header.codec_id == CompressionCodec.NONE:
         return decode_records(bytes(stored), header, section)
@@ -118,7 +131,8 @@ def decode_marker(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIM
         return _decode_records(frame, unplaced, at, limit)[0]
     from seglog_format.codec.record import decode_first_record  # noqa: PLC0415 - as above
 
-    section = at.at("records", RECORD_BATCH_HEADER_SIZE, len(frame.data) - RECORD_BATCH_HEADER_SIZE)
+    refuse_large(frame, at, limit)
+    section = at.at("records", RECORD_BATCH_HEADER_SIZE, header.size_in_bytes - RECORD_BATCH_HEADER_SIZE)
     return decode_first_record(bytes(frame.data[RECORD_BATCH_HEADER_SIZE:]), unplaced, section)
 
 
@@ -147,9 +161,11 @@ def field(at: Location, name: str) -> Location:
 
 def computed_crc(frame: Frame) -> int:
     """The checksum that an entry should carry: CRC-32C in magic 2, CRC-32 below (SEG-BAT-003, SEG-MSG-004)."""
-    if isinstance(frame.header, RecordBatchHeader):
-        return crc32c(frame.data[ATTRIBUTES_POSITION:])
-    return crc32(frame.data[MAGIC_POSITION:])
+    is_batch = isinstance(frame.header, RecordBatchHeader)
+    checksum, extend = 0, crc32c if is_batch else crc32
+    for piece in frame.pieces(ATTRIBUTES_POSITION if is_batch else MAGIC_POSITION):
+        checksum = extend(piece, checksum)
+    return checksum
 
 
 def checksum_is_valid(frame: Frame) -> bool:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.byte_source import source_of
 from seglog_format.errors import CorruptRecordError, Location, UnsupportedVersionError
 from seglog_format.model import (
     ENTRY_PREFIX_SIZE,
     BatchHeader,
-    Buffer,
     Frame,
     MessageHeader,
     RecordBatchHeader,
+    StoredFrame,
     Tail,
     TailKind,
 )
@@ -29,6 +30,8 @@ from seglog_format.schema.fixed_fields import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from struct import Struct
+
+    from seglog_format.byte_source import ByteSource, Readable
 
 MIN_ENTRY_SIZE: Final = 14
 """Smallest size field: the fixed fields of a magic 0 message (SEG-LOG-003)."""
@@ -54,12 +57,14 @@ class FrameWalk:
     """Entries of a log from one position to another; iterate it once.
 
     Attributes:
+        source: the bytes of the log.
         position: where the next entry starts; after the walk, the end of the last whole entry.
+        end: where the walk stops.
         tail: what stands after the last whole entry; known once the walk has ended.
     """
 
-    def __init__(self, data: memoryview, start: int, end: int, path: str) -> None:
-        self.data = data
+    def __init__(self, source: ByteSource, start: int, end: int, path: str) -> None:
+        self.source = source
         self.position = start
         self.end = end
         self.path = path
@@ -67,7 +72,7 @@ class FrameWalk:
 
     def __iter__(self) -> Iterator[Frame]:
         while True:
-            frame = frame_at(self.data, self.position, self.end, self.path)
+            frame = frame_at(self.source, self.position, self.end, self.path)
             if isinstance(frame, Tail):
                 self.tail = frame
                 return
@@ -75,7 +80,7 @@ class FrameWalk:
             self.position = frame.end
 
 
-def walk(data: Buffer, start: int = 0, end: int | None = None, *, path: str = "") -> FrameWalk:
+def walk(data: Readable, start: int = 0, end: int | None = None, *, path: str = "") -> FrameWalk:
     """Walk the entries of a log.
 
     Args:
@@ -87,22 +92,25 @@ def walk(data: Buffer, start: int = 0, end: int | None = None, *, path: str = ""
     Raises:
         FormatError: while iterating: at an entry whose size or magic cannot be right. Nothing after it can be found.
     """
-    view = memoryview(data)
-    return FrameWalk(view, start, len(view) if end is None else end, path)
+    source = source_of(data)
+    return FrameWalk(source, start, source.size if end is None else end, path)
 
 
-def frame_at(data: memoryview, position: int, end: int, path: str = "") -> Frame | Tail:
+def frame_at(data: Readable, position: int, end: int, path: str = "") -> Frame | Tail:
     """The entry at a position, or what stands there instead at the end of a log.
 
     Raises:
         CorruptRecordError: the size is below 14 (SEG-LOG-003), or that of a batch below 49 (SEG-BAT-002).
         UnsupportedVersionError: the magic is above 2 (SEG-BAT-004).
+        UnreadableError: the disk refuses its fixed fields (SEG-PDR-022).
     """
+    source = source_of(data)
     left = end - position
     if left <= MAX_TRAILING_SIZE:
-        return Tail(_kind_of_short_tail(data[position:end]), position, left)
-    _, size, _, magic = ENTRY_PREFIX.unpack_from(data, position)
-    if size == 0 and is_zero(data[position:end]):
+        return Tail(_kind_of_short_tail(source.view(position, end)), position, left)
+    shown = source.window(position, SHOWN_SIZE)
+    _, size, _, magic = ENTRY_PREFIX.unpack_from(shown.data, position - shown.start)
+    if size == 0 and is_zero(source, position, end):
         return Tail(TailKind.ZEROS, position, left)
     at = Location(path, position)
     if size < MIN_ENTRY_SIZE:
@@ -111,21 +119,28 @@ def frame_at(data: memoryview, position: int, end: int, path: str = "") -> Frame
         return Tail(TailKind.PARTIAL, position, left)
     if magic not in HEADERS:
         check_magic(magic, at)
-    entry = data[position : position + ENTRY_PREFIX_SIZE + size]
-    return Frame(position, read_header(entry, magic, at), entry)
+    return whole_frame(source, position, magic, at)
 
 
-def stated_end(data: memoryview, position: int) -> int:
-    """How far one has to look to tell what stands at a position: to the end of the entry, as its size field has it.
+def whole_frame(source: ByteSource, position: int, magic: int, at: Location) -> Frame:
+    """The entry at a position, whose size field is known to be right.
 
     Args:
-        data: of which at least `SHOWN_SIZE` bytes from there on are known, as far as it has so many.
-        position: where an entry may start.
+        source: the bytes of the log.
+        position: of the entry.
+        magic: to read it by.
+        at: where it stands, for errors.
+
+    Raises:
+        CorruptRecordError: it is too small for its fixed fields (SEG-BAT-002).
+        UnreadableError: the disk refuses its fixed fields (SEG-PDR-022).
     """
-    if len(data) - position <= MAX_TRAILING_SIZE:
-        return len(data)
-    size: int = ENTRY_PREFIX.unpack_from(data, position)[1]
-    return len(data) if size == 0 else position + max(ENTRY_PREFIX_SIZE + size, SHOWN_SIZE)
+    start, data = source.window(position, HEADERS[magic][0].size)
+    first = position - start
+    size: int = ENTRY_PREFIX_SIZE + ENTRY_PREFIX.unpack_from(data, first)[1]
+    entry = data[first : first + size]
+    header = read_header(entry, size, magic, at)
+    return Frame(position, header, entry) if len(entry) == size else StoredFrame(position, header, source)
 
 
 def _kind_of_short_tail(rest: memoryview) -> TailKind:
@@ -134,10 +149,15 @@ def _kind_of_short_tail(rest: memoryview) -> TailKind:
     return TailKind.TRAILING if any(rest) else TailKind.ZEROS
 
 
-def is_zero(data: memoryview) -> bool:
-    """Whether a run of bytes is nothing but zeros; quick also for gigabytes, as a broker preallocates them."""
-    chunks = (data[start : start + len(ZERO_CHUNK)] for start in range(0, len(data), len(ZERO_CHUNK)))
-    return all(bytes(chunk) == ZERO_CHUNK[: len(chunk)] for chunk in chunks)  # views are compared item by item
+def is_zero(source: ByteSource, position: int, end: int) -> bool:
+    """Whether a range of bytes is nothing but zeros; quick also for gigabytes, as a broker preallocates them."""
+    while position < end:
+        start, data = source.window(position, 1)
+        chunk = bytes(data[position - start : min(position - start + len(ZERO_CHUNK), end - start)])
+        if chunk != ZERO_CHUNK[: len(chunk)]:  # as bytes: views are compared item by item
+            return False
+        position += len(chunk)
+    return True
 
 
 def check_magic(magic: int, at: Location) -> None:
@@ -149,10 +169,17 @@ def check_magic(magic: int, at: Location) -> None:
         raise UnsupportedVersionError(field, "SEG-BAT-004", expected="0, 1 or 2", found=magic)
 
 
-def read_header(entry: memoryview, magic: int, at: Location) -> BatchHeader:
-    """The fixed fields of an entry of known magic."""
+def read_header(entry: memoryview, size: int, magic: int, at: Location) -> BatchHeader:
+    """The fixed fields of an entry of known magic.
+
+    Args:
+        entry: its first bytes, which hold at least the fixed fields, if it has them.
+        size: bytes of the whole entry.
+        magic: of the entry.
+        at: where it stands, for errors.
+    """
     layout, header = HEADERS[magic]
-    if len(entry) < layout.size:
-        least, found = layout.size - ENTRY_PREFIX_SIZE, len(entry) - ENTRY_PREFIX_SIZE
+    if size < layout.size:
+        least, found = layout.size - ENTRY_PREFIX_SIZE, size - ENTRY_PREFIX_SIZE
         raise CorruptRecordError(at.at("batch_length", 8, 4), "SEG-BAT-002", expected=f"{least} or more", found=found)
     return header(*layout.unpack_from(entry))

@@ -16,6 +16,8 @@ from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
 if TYPE_CHECKING:
     import struct
 
+    from seglog_format.byte_source import ByteSource
+
 EntryT = TypeVar("EntryT")
 
 CHUNK_SIZE: Final = 1 << 16
@@ -28,9 +30,9 @@ class Slots(Sequence[EntryT]):
     """The first ``count`` slots of an index file, each decoded when it is asked for."""
 
     def __init__(
-        self, data: memoryview, layout: struct.Struct, decode: Callable[[int, int], EntryT], count: int
+        self, source: ByteSource, layout: struct.Struct, decode: Callable[[int, int], EntryT], count: int
     ) -> None:
-        self._data = data
+        self._source = source
         self._layout = layout
         self._decode = decode
         self._count = count
@@ -48,23 +50,35 @@ class Slots(Sequence[EntryT]):
         return self._entry(range(self._count)[index])
 
     def _entry(self, slot: int) -> EntryT:
-        return self._decode(*self._layout.unpack_from(self._data, slot * self._layout.size))
+        position = slot * self._layout.size
+        return self._decode(*self._layout.unpack(self._source.view(position, position + self._layout.size)))
 
     def __iter__(self) -> Iterator[EntryT]:
-        for fields in self._layout.iter_unpack(self._data[: self._count * self._layout.size]):
+        for fields in slot_fields(self._source, self._layout, self._count):
             yield self._decode(*fields)
 
 
-def trailing_zero_size(data: memoryview) -> int:
-    """How many zero bytes end the data; quick also where megabytes do."""
-    end = data.nbytes
+def slot_fields(source: ByteSource, layout: struct.Struct, count: int) -> Iterator[tuple[int, int]]:
+    """The two numbers of each of the first slots, in order."""
+    position, end = 0, count * layout.size
+    while position < end:
+        start, data = source.window(position, layout.size)
+        known = min(start + len(data), end)
+        whole = known - (known - position) % layout.size
+        yield from layout.iter_unpack(data[position - start : whole - start])
+        position = whole
+
+
+def trailing_zero_size(source: ByteSource, size: int) -> int:
+    """How many zero bytes end the first ``size`` bytes; quick also where megabytes do."""
+    end = size
     while end:
         start = max(0, end - CHUNK_SIZE)
-        chunk = bytes(data[start:end])
+        chunk = bytes(source.view(start, end))
         if chunk != ZEROS[: end - start]:
-            return data.nbytes - start - len(chunk.rstrip(b"\0"))
+            return size - start - len(chunk.rstrip(b"\0"))
         end = start
-    return data.nbytes
+    return size
 
 
 def usable_offset_slots(fields: Iterable[tuple[int, int]]) -> int:

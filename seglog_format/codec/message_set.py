@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from seglog_format.codec.checksum import crc32
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
+from seglog_format.codec.decode import refuse_large
 from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.model import (
     ENTRY_PREFIX_SIZE,
@@ -95,6 +96,7 @@ def read_message_entry(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPU
         CorruptRecordError: the entry, or a message inside it, breaks a rule of chapter 33 or 34.
         RefusedError: the wrapper holds more than ``limit`` bytes.
     """
+    refuse_large(frame, at, limit)
     outer = _stored(frame.data, at)
     _check_offset(outer.header.offset, at)
     if outer.header.codec_id == CompressionCodec.NONE:

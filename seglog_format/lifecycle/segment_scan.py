@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.byte_source import source_of
 from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.decode import decode_marker, verify_checksum
-from seglog_format.codec.framing import frame_at, read_header
+from seglog_format.codec.framing import frame_at, whole_frame
 from seglog_format.errors import CorruptRecordError, FormatError, Location, UnsupportedVersionError
 from seglog_format.log.transactions import END_MARKERS
-from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX, INT64_MAX, NO_PRODUCER_ID, Frame, Tail
-from seglog_format.schema.fixed_fields import ENTRY_PREFIX
+from seglog_format.model import INT32_MAX, INT64_MAX, NO_PRODUCER_ID, Frame, Tail
 
 if TYPE_CHECKING:
+    from seglog_format.byte_source import Readable
     from seglog_format.lifecycle.volume import SoundEntries, Volume
 
 RECOVERY_PREFIX: Final = "SEG-RCV-"
@@ -178,15 +179,14 @@ class _Scanner:
         return SegmentScan(self.base_offset, next_offset, cut, tuple(self.remarks))
 
 
-def recoverable_frame_at(data: memoryview, position: int, path: str = "") -> Frame | Tail:
+def recoverable_frame_at(data: Readable, position: int, path: str = "") -> Frame | Tail:
     """The entry at a position; one of a later magic is taken for a record batch, as brokers do.
 
     Raises:
         FormatError: its size, or a magic below 0.
     """
+    source = source_of(data)
     try:
-        return frame_at(data, position, len(data), path)
+        return frame_at(source, position, source.size, path)
     except UnsupportedVersionError:
-        _, size, _, _ = ENTRY_PREFIX.unpack_from(data, position)
-        entry = data[position : position + ENTRY_PREFIX_SIZE + size]
-        return Frame(position, read_header(entry, 2, Location(path, position)), entry)
+        return whole_frame(source, position, 2, Location(path, position))

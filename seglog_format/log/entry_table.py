@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, walk
-from seglog_format.errors import CorruptRecordError, FormatError, Location
+from seglog_format.errors import CorruptRecordError, FormatError, Location, UnreadableError
 from seglog_format.model import ENTRY_PREFIX_SIZE, INT64_MAX, NO_TIMESTAMP, Tail
 from seglog_format.schema.fixed_fields import BATCH_FIELDS, ENTRY_PREFIX, RECORD_BATCH_HEADER, RECORD_BATCH_MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from seglog_format.byte_source import ByteSource
     from seglog_format.model import Frame
 
 NUMBERS: Final = "q"
@@ -129,12 +131,12 @@ class EntryTable:
         return not self.is_complete and (not self.last_offsets or self.last_offsets[-1] < target)
 
     def grow(
-        self, data: memoryview, path: str, target: int = INT64_MAX, passed: Callable[[int], None] | None = None
+        self, source: ByteSource, path: str, target: int = INT64_MAX, passed: Callable[[int], None] | None = None
     ) -> None:
         """Walk on until an entry ends at or above an offset.
 
         Args:
-            data: bytes of the log file.
+            source: bytes of the log file.
             path: file name for errors.
             target: the offset; by default the walk goes to the end.
             passed: told now and then up to which position nothing is needed any more.
@@ -142,30 +144,39 @@ class EntryTable:
         start = None
         while start != self.position:
             start = self.position
-            self._stride(data, target, min(start + STRIDE_SIZE, len(data) - MAX_TRAILING_SIZE))
+            with suppress(UnreadableError):  # the walk meets it again
+                self._stride(source, target, min(start + STRIDE_SIZE, source.size - MAX_TRAILING_SIZE))
             if passed is not None:
                 passed(self.position)
         if self.has_to_grow(target):
-            self._walk(data, path, target)
+            self._walk(source, path, target)
 
-    def _stride(self, data: memoryview, target: int, end: int) -> None:
+    def _stride(self, source: ByteSource, target: int, end: int) -> None:
         """Pass over record batches that are beyond doubt, ten times as quickly as a walk; leave all else to it."""
-        prefix, header = ENTRY_PREFIX.unpack_from, RECORD_BATCH_HEADER.unpack_from
-        next_offset, last_offset = self.next_offset, self.next_offset - 1
+        prefix, header, least = ENTRY_PREFIX.unpack_from, RECORD_BATCH_HEADER.unpack_from, RECORD_BATCH_HEADER.size
+        next_offset, last_offset, last_allowed = self.next_offset, self.next_offset - 1, self.allowed.last
+        size_of_source = source.size
+        start, data, known_end = 0, memoryview(b""), -1
         while self.position < end and last_offset < target:
-            _, size, _, magic = prefix(data, self.position)
+            if self.position > known_end:
+                if self.position + least > size_of_source:
+                    return
+                start, data = source.window(self.position, least)
+                known_end = start + len(data) - least
+            at = self.position - start
+            _, size, _, magic = prefix(data, at)
             following = self.position + ENTRY_PREFIX_SIZE + size
-            if magic != RECORD_BATCH_MAGIC or size < MIN_BATCH_LENGTH or following > len(data):
+            if magic != RECORD_BATCH_MAGIC or size < MIN_BATCH_LENGTH or following > size_of_source:
                 return
-            fields = header(data, self.position)
+            fields = header(data, at)
             first, last_offset = fields[BASE_OFFSET], fields[BASE_OFFSET] + fields[LAST_OFFSET_DELTA]
-            if not next_offset <= first <= last_offset <= self.allowed.last:
+            if not next_offset <= first <= last_offset <= last_allowed:
                 return
             self._add(self.position, last_offset, fields[MAX_TIMESTAMP], following)
             next_offset = last_offset + 1
 
-    def _walk(self, data: memoryview, path: str, target: int) -> None:
-        frames = walk(data, self.position, path=path)
+    def _walk(self, source: ByteSource, path: str, target: int) -> None:
+        frames = walk(source, self.position, path=path)
         try:
             for frame in in_order(frames, path, self.allowed, self.next_offset - 1):
                 self._add(frame.position, frame.header.last_offset, frame.header.max_timestamp_ms, frame.end)

@@ -1,14 +1,19 @@
-"""The bytes of one file, read-only: mapped into memory, or copied where that is asked for."""
+"""The bytes of one file, read-only: mapped into memory, or read through windows where that is asked for."""
 
 from __future__ import annotations
 
 import mmap
 import os
 import stat
+from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.byte_source import Window
 from seglog_format.closing import Closing
 from seglog_format.errors import Location, RefusedError, UsageError
+from seglog_format.log.file_reader import FileReader, refusal_of
+from seglog_format.model import INT32_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +34,13 @@ FORGET: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)
 FORGET_SIZE: Final = 64 * 2**20
 """Bytes that a long reading touches before it lets them go."""
 
+WINDOW_SIZE: Final = 4 * 2**20
+"""Bytes of a file that are in memory at once, where it is read through windows from end to end."""
+FIRST_WINDOW: Final = 64 * 2**10
+"""The same where nothing tells that the bytes after them will be needed."""
+ZEROS: Final = bytes(WINDOW_SIZE)
+NOTHING: Final = memoryview(b"")
+
 FILLERS: Final[dict[str, Callable[[str, int, int], None]]] = {}
 """Who brings bytes, from one position to another, of files that are empty here and full somewhere else: by the start of
 their paths."""
@@ -38,25 +50,29 @@ MAX_WHOLE_SIZE: Final = 64 * 2**20
 
 
 class FileBytes(Closing):
-    """A file's bytes as a read-only `memoryview`. A context manager.
+    """A file's bytes, read-only: mapped into memory, or read through windows of bounded size. A context manager.
+
+    It is a `ByteSource`. Through windows, what is in memory is bounded whatever the size of the file, and neither a
+    file that its owner cuts short nor a failing disk ends the process: both are an `UnreadableError`.
 
     Attributes:
         path: the file, as the caller named it.
-        is_mapped: whether its bytes are the file itself (mapped) or a copy of it.
+        size: bytes of the file when it was opened.
+        is_mapped: whether its bytes are the file itself (mapped), and not a copy of some of them.
     """
 
-    def __init__(self, path: str, data: bytes | mmap.mmap) -> None:
+    def __init__(self, path: str, size: int, content: FileReader | mmap.mmap) -> None:
         self.path = path
-        self.is_mapped = isinstance(data, mmap.mmap)
-        self._data = memoryview(data).toreadonly()
-        self._mapping = data if isinstance(data, mmap.mmap) else None
-        self._fill = filler_of(path) if self.is_mapped else None
+        self.size = size
+        self.is_mapped = not isinstance(content, FileReader)
+        self._reader = content if isinstance(content, FileReader) else None
+        self._mapping = None if isinstance(content, FileReader) else content
+        self._data = memoryview(b"" if isinstance(content, FileReader) else content).toreadonly()
+        self._fill = filler_of(path)
+        self._is_whole = self.is_mapped and self._fill is None
+        self._window = Window(0, self._data[:] if self._is_whole else NOTHING)  # not the view that `close` releases
+        self._next_size = FIRST_WINDOW
         self._forgotten = 0
-
-    @property
-    def size(self) -> int:
-        """Bytes of the file when it was opened."""
-        return self._data.nbytes
 
     @property
     def is_here(self) -> bool:
@@ -65,7 +81,7 @@ class FileBytes(Closing):
 
     @property
     def data(self) -> memoryview:
-        """All bytes; may not be used after `close`."""
+        """All bytes; may not be used after `close`. A file that is not mapped is in memory whole from then on."""
         return self.part(0, None)
 
     def part(self, start: int, end: int | None) -> memoryview:
@@ -78,9 +94,66 @@ class FileBytes(Closing):
         Raises:
             UsageError: they could not be brought.
         """
+        if self._reader is not None and len(self._data) < self.size:
+            self._data = self.view(0, self.size)
         if self._fill is not None:
             self._fill(self.path, start, self.size if end is None else min(end, self.size))
         return self._data
+
+    def view(self, start: int, end: int) -> memoryview:
+        """The bytes from one position to another in one piece, as far as the file goes; they outlive `close`.
+
+        Raises:
+            UnreadableError: the disk refuses one of them (SEG-PDR-022).
+            UsageError: they could not be brought from where the file is.
+        """
+        end = min(end, self.size)
+        if self._is_whole:
+            return self._data[start:end]
+        first, data = self._window
+        if first <= start and end <= first + len(data):
+            return data[start - first : end - first]
+        return self._read(start, end, end)
+
+    def window(self, position: int, at_least: int = 0) -> Window:
+        """A part of the file that holds the byte at a position, and some after it.
+
+        Of a mapped file that is all of it. Otherwise it is kept until another one is asked for, and grows up to
+        `WINDOW_SIZE` as long as one follows the other.
+
+        Args:
+            position: of the first byte that is needed.
+            at_least: how many are needed from there on; fewer come where the file ends.
+
+        Raises:
+            UnreadableError: the disk refuses one of the bytes that are needed (SEG-PDR-022).
+            UsageError: they could not be brought from where the file is.
+        """
+        found = self._window
+        if self._is_whole:
+            return found
+        end = min(position + max(at_least, 1), self.size)
+        known_end = found.start + len(found.data)
+        if found.start <= position and end <= known_end:
+            return found
+        follows = found.start <= position <= known_end
+        self._next_size = min(2 * self._next_size, WINDOW_SIZE) if follows else FIRST_WINDOW
+        stop = min(max(position + self._next_size, end), self.size)
+        self._window = found = Window(position, self._read(position, end, stop))
+        return found
+
+    def _read(self, start: int, end: int, stop: int) -> memoryview:
+        """The bytes up to ``end``, and more up to ``stop``, where nothing hinders."""
+        if self._fill is not None:
+            self._fill(self.path, start, stop)
+        if self._reader is None:
+            return self._data[start:stop]
+        if self._fill is None and stop - start <= WINDOW_SIZE and self._reader.is_hole(start, stop):
+            return memoryview(ZEROS)[: stop - start]
+        data = self._reader.read(start, stop)
+        if len(data) < end - start:
+            self._reader.read(start + len(data), end)  # says why
+        return memoryview(data)
 
     def forget(self) -> None:
         """Let the pages go that were read so far: they are no longer this process's memory, and come back when needed.
@@ -103,8 +176,11 @@ class FileBytes(Closing):
     def close(self) -> None:
         """Give the file back; a second call does nothing.
 
-        Views that were cut from ``data`` stay valid: as long as one is in use the mapping stays, and goes with it.
+        Views that were cut from it stay valid: as long as one is in use the mapping stays, and goes with it.
         """
+        if self._reader is not None:
+            self._reader.close()
+        self._window = Window(0, self._data if self._is_whole else NOTHING)
         mapping, self._mapping = self._mapping, None
         try:
             self._data.release()
@@ -117,32 +193,61 @@ class FileBytes(Closing):
 def open_bytes(path: str | os.PathLike[str], *, copy: bool = False, max_size: int | None = None) -> FileBytes:
     """Open a regular file for reading.
 
-    The file is mapped, so that only the parts in use are read. A mapped file that its owner cuts short ends the
-    process with SIGBUS as soon as the missing part is touched: give ``copy=True`` for a directory on which a broker
-    is working (it trims indexes when it rolls). Files that cannot be mapped, empty ones among them, are copied.
+    The file is mapped, so that only the parts in use are read. A mapped file that its owner cuts short, or whose disk
+    fails, ends the process with SIGBUS as soon as the missing part is touched: give ``copy=True`` for a directory on
+    which a broker is working (it trims indexes when it rolls), and wherever a failing disk is to be reported. Files
+    that cannot be mapped, empty ones among them, are read through windows, too.
 
     Args:
         path: of a regular file; symbolic links are followed.
-        copy: read the whole file at once instead of mapping it.
+        copy: read the file through windows instead of mapping it.
         max_size: refuse a larger file.
 
     Raises:
-        UsageError: the path does not exist, may not be read, or is not a regular file.
+        UsageError: the path does not exist, or is not a regular file.
+        UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
         RefusedError: it is larger than ``max_size`` (SEG-PDR-020).
     """
+    return _opened(path, None if max_size is None else partial(refuse_beyond, max_size), copy=copy)
+
+
+def open_log(path: str | os.PathLike[str], *, copy: bool = False) -> FileBytes:
+    """Open a `.log` file; as `open_bytes`.
+
+    Raises:
+        RefusedError: it has more bytes than a position can tell, so that no broker opens it (SEG-LOG-010).
+    """
+    return _opened(path, refuse_large_log, copy=copy)
+
+
+def open_index(path: str | os.PathLike[str], *, copy: bool = False) -> FileBytes:
+    """Open an offset or time index; as `open_bytes`.
+
+    Raises:
+        RefusedError: it has more bytes than a broker can map (SEG-PDR-020).
+    """
+    return open_bytes(path, copy=copy, max_size=INT32_MAX)
+
+
+def _opened(path: str | os.PathLike[str], check: Callable[[int, str], None] | None, *, copy: bool) -> FileBytes:
     name = os.fspath(path)
     try:
         descriptor = os.open(name, OPEN_FLAGS)
-        try:
-            return FileBytes(name, _content(name, descriptor, copy=copy, max_size=max_size))
-        finally:
-            os.close(descriptor)
     except OSError as error:
-        msg = f"{name}: {error.strerror or error}"
-        raise UsageError(msg) from error
+        raise refusal_of(name, error) from error
     except ValueError as error:  # a NUL character in the name
         msg = f"{name!r}: {error}"
         raise UsageError(msg) from error
+    with ExitStack() as closing:
+        closing.callback(os.close, descriptor)
+        size = _regular_size(name, descriptor)
+        if check is not None:
+            check(size, name)
+        mapping = None if copy or not size else _mapped(descriptor, size)
+        if mapping is not None:
+            return FileBytes(name, size, mapping)
+        closing.pop_all()
+        return FileBytes(name, size, FileReader(name, descriptor, size))
 
 
 def file_size(path: Path) -> int:
@@ -150,12 +255,12 @@ def file_size(path: Path) -> int:
 
     Raises:
         UsageError: it is gone.
+        UnreadableError: the disk refuses to tell (SEG-PDR-022).
     """
     try:
         return path.stat().st_size
     except OSError as error:
-        msg = f"{path}: {error.strerror}"
-        raise UsageError(msg) from error
+        raise refusal_of(str(path), error) from error
 
 
 def open_whole(path: str | os.PathLike[str]) -> FileBytes:
@@ -171,11 +276,11 @@ def open_whole(path: str | os.PathLike[str]) -> FileBytes:
 def read_whole(path: str | os.PathLike[str]) -> bytes:
     """The content of a file that is decoded whole; as `open_whole`."""
     with open_whole(path) as source:
-        return bytes(source.data)
+        return bytes(source.view(0, source.size))
 
 
 def refuse_beyond(max_size: int, size: int, name: str) -> None:
-    """Refuse what would have to be in memory whole, and is too large for it.
+    """Refuse what is too large for its kind, or to be in memory whole.
 
     Raises:
         RefusedError: so it is (SEG-PDR-020).
@@ -184,19 +289,22 @@ def refuse_beyond(max_size: int, size: int, name: str) -> None:
         raise RefusedError(Location(name), "SEG-PDR-020", expected=f"at most {max_size:,} bytes", found=f"{size:,}")
 
 
-def _content(name: str, descriptor: int, *, copy: bool, max_size: int | None) -> bytes | mmap.mmap:
+def refuse_large_log(size: int, name: str) -> None:
+    """Refuse a log of more bytes than a position can tell.
+
+    Raises:
+        RefusedError: so it is (SEG-LOG-010).
+    """
+    if size > INT32_MAX:
+        raise RefusedError(Location(name), "SEG-LOG-010", expected=f"at most {INT32_MAX:,} bytes", found=f"{size:,}")
+
+
+def _regular_size(name: str, descriptor: int) -> int:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         msg = f"{name}: not a regular file"
         raise UsageError(msg)
-    if max_size is not None:
-        refuse_beyond(max_size, status.st_size, name)
-    if copy or status.st_size == 0:
-        return _read(name, descriptor, status.st_size)
-    try:
-        return _map(descriptor, status.st_size)
-    except (OSError, ValueError):  # a file system that cannot map, or a file that shrank just now
-        return _read(name, descriptor, status.st_size)
+    return status.st_size
 
 
 def filler_of(path: str) -> Callable[[str, int, int], None] | None:
@@ -204,13 +312,12 @@ def filler_of(path: str) -> Callable[[str, int, int], None] | None:
     return next((fill for start, fill in tuple(FILLERS.items()) if path.startswith(start)), None)
 
 
+def _mapped(descriptor: int, size: int) -> mmap.mmap | None:
+    try:
+        return _map(descriptor, size)
+    except (OSError, ValueError):  # no address space left, a file system that cannot map, a file that shrank just now
+        return None
+
+
 def _map(descriptor: int, size: int) -> mmap.mmap:
     return mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
-
-
-def _read(name: str, descriptor: int, size: int) -> bytes:
-    fill = filler_of(name)
-    if fill is not None:
-        fill(name, 0, size)
-    with os.fdopen(os.dup(descriptor), "rb") as file:
-        return file.read()

@@ -1,4 +1,4 @@
-"""What offset and time index files have in common: slots in a mapped file, a floor search over them."""
+"""What offset and time index files have in common: slots in a file, a floor search over them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from abc import abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
 
+from seglog_format.byte_source import MemoryBytes
 from seglog_format.closing import Closing
-from seglog_format.codec.index_entries import Slots, trailing_zero_size
+from seglog_format.codec.index_entries import Slots, slot_fields, trailing_zero_size
 from seglog_format.errors import SeglogError
-from seglog_format.log.file_bytes import FileBytes, open_bytes
+from seglog_format.log.file_bytes import open_index
 
 if TYPE_CHECKING:
     import os
     import struct
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
+    from seglog_format.byte_source import ByteSource
 
 EntryT = TypeVar("EntryT")
 IndexT = TypeVar("IndexT")
@@ -25,6 +28,7 @@ class IndexFile(Closing, Generic[EntryT]):
     """An index file of equal slots. A context manager; nothing of it may be used after `close`.
 
     Attributes:
+        source: its bytes.
         path: the file; empty for bytes that came from no file.
         base_offset: of the segment, 0 or greater; stored offsets count from it.
     """
@@ -32,11 +36,10 @@ class IndexFile(Closing, Generic[EntryT]):
     layout: ClassVar[struct.Struct]
     """Layout of one slot, compiled from the schema."""
 
-    def __init__(self, data: memoryview, base_offset: int, path: str, source: FileBytes | None = None) -> None:
-        self.path = path
+    def __init__(self, source: ByteSource, base_offset: int) -> None:
+        self.path = source.path
         self.base_offset = base_offset
-        self._data = data
-        self._source = source
+        self.source = source
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], base_offset: int, *, copy: bool = False) -> Self:
@@ -45,23 +48,24 @@ class IndexFile(Closing, Generic[EntryT]):
         Args:
             path: the file.
             base_offset: of its segment: the number in the file's name.
-            copy: read it at once instead of mapping it (see `open_bytes`).
+            copy: read it through windows instead of mapping it (see `open_bytes`).
 
         Raises:
             UsageError: the path does not exist or is not a regular file.
+            UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
+            RefusedError: it is larger than a broker can map (SEG-PDR-020).
         """
-        source = open_bytes(path, copy=copy)
-        return cls(source.data, base_offset, source.path, source)
+        return cls(open_index(path, copy=copy), base_offset)
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview, base_offset: int, path: str = "") -> Self:
         """Read an index from bytes; ``path`` only names them in messages."""
-        return cls(memoryview(data), base_offset, path)
+        return cls(MemoryBytes(data, path), base_offset)
 
     @property
     def file_size(self) -> int:
         """Bytes of the file."""
-        return self._data.nbytes
+        return self.source.size
 
     @property
     def slot_count(self) -> int:
@@ -76,18 +80,17 @@ class IndexFile(Closing, Generic[EntryT]):
     @cached_property
     def trailing_zero_count(self) -> int:
         """Whole slots at the end that hold only zeros."""
-        whole = self._data[: self.slot_count * self.layout.size]
-        return trailing_zero_size(whole) // self.layout.size
+        return trailing_zero_size(self.source, self.slot_count * self.layout.size) // self.layout.size
 
     @property
     def data(self) -> memoryview:
-        """The bytes of the file."""
-        return self._data
+        """The bytes of the file, all of them in memory where it is not mapped."""
+        return self.source.view(0, self.source.size)
 
     @cached_property
     def entries(self) -> Sequence[EntryT]:
         """The entries that a reader may use: those before the order first breaks."""
-        return self._slots(self._usable_count(self._fields()))
+        return self._slots(self._usable_count(slot_fields(self.source, self.layout, self.slot_count)))
 
     def raw_entries(self) -> Sequence[EntryT]:
         """Every slot before the trailing zero ones, in order or not: what the file says, not what to believe."""
@@ -95,14 +98,11 @@ class IndexFile(Closing, Generic[EntryT]):
 
     def close(self) -> None:
         """Give the file back."""
-        if self._source is not None:
-            self._source.close()
+        if isinstance(self.source, Closing):
+            self.source.close()
 
     def _slots(self, count: int) -> Slots[EntryT]:
-        return Slots(self._data, self.layout, self._decode, count)
-
-    def _fields(self) -> Iterator[tuple[int, int]]:
-        return self.layout.iter_unpack(self._data[: self.slot_count * self.layout.size])
+        return Slots(self.source, self.layout, self._decode, count)
 
     @abstractmethod
     def _decode(self, first: int, second: int) -> EntryT:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from seglog_format.closing import Closing
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import decode_frame, verify_checksum
-from seglog_format.codec.framing import SHOWN_SIZE, FrameWalk, frame_at, stated_end, walk
+from seglog_format.codec.framing import FrameWalk, frame_at, walk
 from seglog_format.errors import FormatError, Location, TruncatedError
 from seglog_format.log.entry_table import EntryTable, OffsetRange, in_order
-from seglog_format.log.file_bytes import FileBytes, file_size, open_bytes
+from seglog_format.log.file_bytes import FileBytes, file_size, open_log
 from seglog_format.log.index_file import readable
 from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.time_index import TimeIndex
@@ -39,7 +39,7 @@ class LogSegment(Closing):
         base_offset: the offset in the file names.
         allowed: offsets that the segment can hold.
         limit: bytes that decompressing one entry may produce at most.
-        copy: read files whole instead of mapping them.
+        copy: read files through windows instead of mapping them.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class LogSegment(Closing):
             paths: its files.
             next_base_offset: of the segment after it; None for the last one.
             limit: bytes that decompressing one entry may produce at most.
-            copy: read files whole instead of mapping them.
+            copy: read files through windows instead of mapping them.
             opened: shared with the other segments of a partition; None for a segment on its own.
         """
         self.paths = paths
@@ -77,19 +77,27 @@ class LogSegment(Closing):
 
     @property
     def data(self) -> memoryview:
-        """The bytes of the `.log` file.
+        """The bytes of the `.log` file, in memory whole where it is not mapped; better ask `source` for parts.
 
         Raises:
-            UsageError: the file is gone, or may not be read.
+            UsageError: the file is gone.
+            UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
+            RefusedError: it is larger than a log can be (SEG-LOG-010).
         """
         return self.source.data
 
     @property
     def source(self) -> FileBytes:
-        """The open `.log` file."""
+        """The open `.log` file: what looks at its bytes asks this for the parts that it needs.
+
+        Raises:
+            UsageError: the file is gone.
+            UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
+            RefusedError: it is larger than a log can be (SEG-LOG-010).
+        """
         self._use()
         if self._bytes is None:
-            self._bytes = open_bytes(self.paths.log, copy=self.copy)
+            self._bytes = open_log(self.paths.log, copy=self.copy)
         return self._bytes
 
     def forget(self) -> None:
@@ -136,7 +144,7 @@ class LogSegment(Closing):
 
     def _grow(self, target: int) -> None:
         if self._table.has_to_grow(target):
-            self._table.grow(self.data, self.path, target, self.forget_behind)
+            self._table.grow(self.source, self.path, target, self.forget_behind)
             if self._table.is_complete:
                 self.forget()  # a walk has a look at a page here and there, and the system maps those around it
 
@@ -174,7 +182,7 @@ class LogSegment(Closing):
         Raises:
             FormatError: while iterating: at an entry after which nothing can be found.
         """
-        return walk(self.data, from_position, path=self.path)
+        return walk(self.source, from_position, path=self.path)
 
     def ordered_frames(self, from_position: int = 0) -> Iterator[Frame]:
         """Walk the entries undecoded while their offsets can be true.
@@ -183,15 +191,7 @@ class LogSegment(Closing):
             FormatError: while iterating: at an entry after which nothing can be found, or whose offset cannot be
                 true (SEG-LOG-006, SEG-LOG-008, SEG-PDR-013).
         """
-        is_here = from_position == 0 or self.source.is_here
-        frames = self.frames(from_position) if is_here else self._steps(from_position)
-        return in_order(frames, self.path, self.allowed, self.base_offset - 1)
-
-    def _steps(self, position: int) -> Iterator[Frame]:
-        """The entries from a position on; what stands before is not looked at, nor what stands behind those taken."""
-        while isinstance(found := self.frame_at(position), Frame):
-            yield found
-            position = found.end
+        return in_order(self.frames(from_position), self.path, self.allowed, self.base_offset - 1)
 
     def batches(self, from_position: int = 0) -> Iterator[RecordBatch]:
         """Decode the entries, as they are stored and in file order.
@@ -216,8 +216,7 @@ class LogSegment(Closing):
             FormatError: no entry can start there.
         """
         source = self.source
-        end = None if source.is_here else stated_end(source.part(position, position + SHOWN_SIZE), position)
-        return frame_at(source.part(position, end), position, source.size, self.path)
+        return frame_at(source, position, source.size, self.path)
 
     def position_of(self, offset: int, *, trust_index: bool = False) -> int | None:
         """Where the first entry starts whose last offset is not below an offset (SEG-LKP-002).

@@ -1,0 +1,165 @@
+"""Which ranges of a file the disk refuses, found with few reads (SEG-PDR-022).
+
+A read that fails says only that something in its range cannot be read. As rescue programs do, smaller and smaller
+ranges are tried: first to find where a refused range begins and ends, then inside it, for what can be read there. Each
+failing read of a disk may take seconds, so their number is bounded, and so is the time that they may take.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left, bisect_right
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+BLOCK_SIZE: Final = 4096
+"""A disk reads at least so many bytes at once."""
+LEAF_SIZE: Final = 512
+"""Readable bytes inside a refused range are searched for in ranges of this size."""
+MOST_SEARCHES: Final = 1024
+"""Failing reads inside of refused ranges, for one file."""
+MOST_SECONDS: Final = 600.0
+"""Failing reads of one file take at most so long, before what fails is given up as a whole."""
+SLOW_SECONDS: Final = 0.05
+"""A failing read that takes longer is that of a disk, which fails for whole blocks."""
+
+
+class RefusedRange(NamedTuple):
+    """Bytes that the disk refuses.
+
+    Attributes:
+        start: position of the first.
+        end: position after the last.
+        error: what the system says; None where the file has become shorter.
+    """
+
+    start: int
+    end: int
+    error: OSError | None
+
+
+class RefusedRanges:
+    """The refused ranges of one file that are known; they do not overlap."""
+
+    def __init__(self) -> None:
+        self._ranges: list[RefusedRange] = []
+
+    def add(self, refused: RefusedRange) -> None:
+        """Note a range; those that it touches are joined to it."""
+        first = bisect_left(self._ranges, refused.start, key=_end)
+        last = bisect_right(self._ranges, refused.end, key=_start)
+        joined = [refused, *self._ranges[first:last]]
+        start, end = min(map(_start, joined)), max(map(_end, joined))
+        self._ranges[first:last] = [RefusedRange(start, end, refused.error)]
+
+    def next_from(self, position: int) -> RefusedRange | None:
+        """The range that holds a position, or else the first after it."""
+        place = bisect_right(self._ranges, position, key=_start)
+        if place and self._ranges[place - 1].end > position:
+            return self._ranges[place - 1]
+        return self._ranges[place] if place < len(self._ranges) else None
+
+
+def _start(refused: RefusedRange) -> int:
+    return refused.start
+
+
+def _end(refused: RefusedRange) -> int:
+    return refused.end
+
+
+class RefusedSearch:
+    """Searches what failed as a whole for what can be read. One object for a file, since the effort is bounded.
+
+    Args:
+        can_read: whether all bytes from one position to another can be read.
+    """
+
+    def __init__(self, can_read: Callable[[int, int], bool]) -> None:
+        self._can_read = can_read
+        self._searches = MOST_SEARCHES
+        self._seconds = MOST_SECONDS
+        self._finest = 1
+
+    def ranges_in(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """The refused ranges within one that failed as a whole, in order."""
+        if self._seconds <= 0:
+            yield start, end
+            return
+        while start < end:
+            first = self._first_refused(start, end)
+            last = self._end_of_run(first, end)
+            yield from self._without_islands(first, last)
+            if last == end or self.reads(last, end):
+                return
+            start = last
+
+    def reads(self, start: int, end: int) -> bool:
+        """Whether all bytes of a range can be read."""
+        began = time.monotonic()
+        found = self._can_read(start, end)
+        took = time.monotonic() - began
+        if not found:
+            self._seconds -= took
+            if took > SLOW_SECONDS:
+                self._finest = BLOCK_SIZE
+        return found
+
+    def _middle(self, low: int, high: int) -> int:
+        """A position between two, at the start of a block where there is one."""
+        middle = (low + high) // 2
+        aligned = middle - middle % BLOCK_SIZE
+        return aligned if aligned > low else middle
+
+    def _first_refused(self, low: int, high: int) -> int:
+        """Where the first refused range starts; everything up to ``low`` can be read, not everything up to ``high``."""
+        if not self.reads(low, min(low + self._finest, high)):
+            return low
+        while high - low > self._finest:
+            middle = self._middle(low, high)
+            if self.reads(low, middle):
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def _end_of_run(self, first: int, end: int) -> int:
+        """Where something can be read again behind the first refused byte."""
+        unit = step = self._finest
+        low = first + unit
+        while low < end:
+            probe = min(low + step - unit, max(end - unit, low))
+            if self.reads(probe, min(probe + unit, end)):
+                return self._edge(low, probe)
+            low, step = probe + unit, 2 * step
+        return end
+
+    def _edge(self, low: int, high: int) -> int:
+        """Where a refused run ends: what is before ``low`` belongs to it, what is at ``high`` can be read."""
+        while low < high:
+            middle = low + (high - low) // 2 // self._finest * self._finest
+            stop = min(middle + self._finest, high)
+            if self.reads(middle, stop):
+                high = middle
+            else:
+                low = stop
+        return high
+
+    def _without_islands(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """A refused run, without what can be read inside of it."""
+        lost: list[tuple[int, int]] = []
+        pieces = deque([(start, end)])
+        while pieces:
+            low, high = pieces.popleft()
+            if high - low <= max(LEAF_SIZE, self._finest) or self._searches <= 0 or self._seconds <= 0:
+                lost.append((low, high))
+                continue
+            middle = self._middle(low, high)
+            for half in ((low, middle), (middle, high)):
+                if not self.reads(*half):
+                    self._searches -= 1
+                    pieces.append(half)
+        yield from sorted(lost)

@@ -11,20 +11,11 @@ from seglog_format.codec.decode import checksum_is_valid, decode_batch
 from seglog_format.codec.framing import walk
 from seglog_format.errors import CorruptRecordError, FormatError, TruncatedError, UnsupportedVersionError
 from seglog_format.model import RecordBatchHeader, TimestampType
-from seglog_format.schema import fixed_fields
 from seglog_format.schema.fields import compiled, layout
 from seglog_format.schema.fixed_fields import (
-    ATTRIBUTES_POSITION,
-    MAGIC_POSITION,
     RECORD_BATCH_HEADER,
-    batch_field_place,
 )
-from seglog_format.schema.message_set import MessageV0Header, MessageV1Header
-from seglog_format.schema.offset_index import OffsetIndexEntry
-from seglog_format.schema.record_batch import FIELDS, EntryPrefix
 from seglog_format.schema.record_batch import RecordBatchHeader as Schema
-from seglog_format.schema.time_index import TimeIndexEntry
-from seglog_format.schema.transaction_index import TransactionIndexEntry
 
 
 def offsets(data: bytes) -> list[int]:
@@ -44,30 +35,6 @@ def refusal(data: bytes) -> FormatError:
 def test_only_big_endian_numbers_are_compiled() -> None:
     with pytest.raises(TypeError, match="size is not a big-endian number"):
         compiled(Struct("count" / Int16ub, "size" / Int32ul))
-
-
-@pytest.mark.parametrize(
-    ("name", "declaration"),
-    [
-        ("ENTRY_PREFIX", EntryPrefix),
-        ("RECORD_BATCH_HEADER", Schema),
-        ("MESSAGE_V0_HEADER", MessageV0Header),
-        ("MESSAGE_V1_HEADER", MessageV1Header),
-        ("OFFSET_INDEX_ENTRY", OffsetIndexEntry),
-        ("TIME_INDEX_ENTRY", TimeIndexEntry),
-        ("TRANSACTION_INDEX_ENTRY", TransactionIndexEntry),
-    ],
-)
-def test_fixed_fields_have_the_declared_layout(name: str, declaration: Struct) -> None:
-    assert getattr(fixed_fields, name).format == compiled(declaration).format
-
-
-def test_fields_of_a_batch_header_stand_where_they_are_declared() -> None:
-    assert {name: batch_field_place(name) for name in fixed_fields.BATCH_FIELDS} == {
-        name: (row.offset, row.size) for name, row in FIELDS.items()
-    }
-    assert list(fixed_fields.BATCH_FIELDS) == list(FIELDS)
-    assert (FIELDS["magic"].offset, FIELDS["attributes"].offset) == (MAGIC_POSITION, ATTRIBUTES_POSITION)
 
 
 @pytest.mark.req("SEG-BAT-001", "SEG-BAT-003")

@@ -9,8 +9,8 @@ from seglog_format.checks.finding import Problem, checks
 from seglog_format.checks.subjects import Batch
 from seglog_format.codec.compression import trailing_size
 from seglog_format.model import CompressionCodec
-from seglog_format.schema.fixed_fields import RECORD_BATCH_HEADER_SIZE
-from seglog_format.schema.message_set import BYTES_LENGTH, MESSAGE_HEADERS
+from seglog_format.schema.fixed_fields import MESSAGE_HEADERS, RECORD_BATCH_HEADER_SIZE
+from seglog_format.schema.message_set import BYTES_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from struct import Struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checksum import crc32, crc32c
 from seglog_format.errors import UsageError
+from seglog_format.layouts import (
+    MESSAGE_V1_HEADER_LAYOUT,
+    RECORD_BATCH_HEADER_LAYOUT,
+)
 from seglog_format.model import (
     CODEC_MASK,
     CONTROL_BIT,
@@ -34,7 +37,6 @@ from seglog_format.model import (
 )
 from seglog_format.record_model import Message, Record, RecordBatch, RecordHeader
 from seglog_format.schema.fixed_fields import ATTRIBUTES_POSITION, MAGIC_POSITION
-from seglog_format.schema.record_batch import FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,37 +44,14 @@ if TYPE_CHECKING:
 MAGIC_2: Final = 2
 
 
-class Slot(NamedTuple):
-    """A number at a fixed place of an entry."""
-
-    position: int
-    layout: Struct
-
-    def read(self, entry: bytearray) -> int:
-        """The number that stands there."""
-        return int(self.layout.unpack_from(entry, self.position)[0])
-
-    def write(self, entry: bytearray, value: int) -> None:
-        """Put a number there."""
-        self.layout.pack_into(entry, self.position, value)
-
-
-def _slot(name: str, layout: str) -> Slot:
-    """A field of the record batch header, where the schema has it."""
-    row = FIELDS[name]
-    slot = Slot(row.offset or 0, Struct(layout))
-    assert slot.layout.size == row.size
-    return slot
-
-
-OFFSET: Final = _slot("base_offset", ">q")
-LEADER_EPOCH: Final = _slot("partition_leader_epoch", ">i")
-CRC: Final = _slot("crc", ">I")
-MESSAGE_CRC: Final = Slot(12, Struct(">I"))
+OFFSET: Final = RECORD_BATCH_HEADER_LAYOUT.slot("base_offset")
+LEADER_EPOCH: Final = RECORD_BATCH_HEADER_LAYOUT.slot("partition_leader_epoch")
+CRC: Final = RECORD_BATCH_HEADER_LAYOUT.slot("crc")
+MESSAGE_CRC: Final = MESSAGE_V1_HEADER_LAYOUT.slot("crc")
 
 STAMPED: Final = {
-    1: (Slot(17, Struct(">b")), Slot(18, Struct(">q")), CODEC_MASK),
-    2: (_slot("attributes", ">h"), _slot("max_timestamp_ms", ">q"), 0x7F),
+    1: (MESSAGE_V1_HEADER_LAYOUT.slot("attributes"), MESSAGE_V1_HEADER_LAYOUT.slot("timestamp_ms"), CODEC_MASK),
+    2: (RECORD_BATCH_HEADER_LAYOUT.slot("attributes"), RECORD_BATCH_HEADER_LAYOUT.slot("max_timestamp_ms"), 0x7F),
 }
 """By magic: attributes and timestamp of the header, and the attribute bits that stay when they are written."""
 

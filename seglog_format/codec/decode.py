@@ -22,6 +22,7 @@ from seglog_format.model import (
 from seglog_format.schema.fixed_fields import (
     ATTRIBUTES_POSITION,
     MAGIC_POSITION,
+    MESSAGE_CRC_POSITION,
     RECORD_BATCH_HEADER_SIZE,
     batch_field_place,
 )
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from seglog_format.model import Buffer
     from seglog_format.record_model import Message, Record, RecordBatch
 
-MESSAGE_CRC_POSITION: Final = 12
 ANY_OFFSET: Final = 1 << 62
 """A base offset from which every offset delta leads to an offset."""
 

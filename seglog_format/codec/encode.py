@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from seglog_format.codec.checksum import crc32, crc32c
 from seglog_format.codec.compress import compress
 from seglog_format.errors import UsageError
+from seglog_format.layouts import MESSAGE_V0_HEADER_LAYOUT, MESSAGE_V1_HEADER_LAYOUT
 from seglog_format.model import ENTRY_PREFIX_SIZE, CompressionCodec, MessageHeader, RecordBatchHeader
 from seglog_format.record_model import Message, Record, RecordBatch
 from seglog_format.schema.fixed_fields import (
     ATTRIBUTES_POSITION,
     MAGIC_POSITION,
+    MESSAGE_HEADERS,
     RECORD_BATCH_HEADER,
     RECORD_BATCH_HEADER_SIZE,
 )
-from seglog_format.schema.message_set import MESSAGE_HEADERS, MESSAGES
+from seglog_format.schema.message_set import MESSAGES
 from seglog_format.schema.record import Record as RecordSchema
 from seglog_format.schema.varint import varint_size
 
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
 
 RecordT = TypeVar("RecordT", Record, Message)
 
-MESSAGE_CRC_POSITION: Final = 12
+MESSAGE_CRCS: Final = {0: MESSAGE_V0_HEADER_LAYOUT.slot("crc"), 1: MESSAGE_V1_HEADER_LAYOUT.slot("crc")}
+"""By magic."""
 LENGTH_SIZE: Final = 4
 
 
@@ -118,7 +121,7 @@ def encode_message(header: MessageHeader, key: bytes | None, value: bytes | None
         "value": value,
     }
     data = bytearray(MESSAGES[header.magic].build(fields))
-    data[MESSAGE_CRC_POSITION:MAGIC_POSITION] = crc32(memoryview(data)[MAGIC_POSITION:]).to_bytes(4, "big")
+    MESSAGE_CRCS[header.magic].write(data, crc32(memoryview(data)[MAGIC_POSITION:]))
     return bytes(data)
 
 

@@ -29,9 +29,9 @@ from seglog_format.schema.fixed_fields import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from struct import Struct
 
     from seglog_format.byte_source import ByteSource, Readable
+    from seglog_format.packing import Packer
 
 MIN_ENTRY_SIZE: Final = 14
 """Smallest size field: the fixed fields of a magic 0 message (SEG-LOG-003)."""
@@ -44,7 +44,7 @@ SHOWN_SIZE: Final = ENTRY_PREFIX.size
 
 ZERO_CHUNK: Final = bytes(1 << 20)
 
-HEADERS: Final[dict[int, tuple[Struct, Callable[..., BatchHeader]]]] = {
+HEADERS: Final[dict[int, tuple[Packer, Callable[..., BatchHeader]]]] = {
     0: (MESSAGE_V0_HEADER, MessageHeader),
     1: (MESSAGE_V1_HEADER, MessageHeader),
     2: (RECORD_BATCH_HEADER, RecordBatchHeader),

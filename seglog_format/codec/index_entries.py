@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar, overload
 
 from seglog_format.errors import Location, UnsupportedVersionError
+from seglog_format.layouts import (
+    TRANSACTION_INDEX_ENTRY_LAYOUT,
+)
 from seglog_format.model import AbortedTxn
 from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
 
 if TYPE_CHECKING:
-    import struct
-
     from seglog_format.byte_source import ByteSource
+    from seglog_format.packing import Packer
 
 EntryT = TypeVar("EntryT")
 
@@ -29,9 +31,7 @@ TRANSACTION_INDEX_VERSION: Final = 0
 class Slots(Sequence[EntryT]):
     """The first ``count`` slots of an index file, each decoded when it is asked for."""
 
-    def __init__(
-        self, source: ByteSource, layout: struct.Struct, decode: Callable[[int, int], EntryT], count: int
-    ) -> None:
+    def __init__(self, source: ByteSource, layout: Packer, decode: Callable[[int, int], EntryT], count: int) -> None:
         self._source = source
         self._layout = layout
         self._decode = decode
@@ -51,14 +51,14 @@ class Slots(Sequence[EntryT]):
 
     def _entry(self, slot: int) -> EntryT:
         position = slot * self._layout.size
-        return self._decode(*self._layout.unpack(self._source.view(position, position + self._layout.size)))
+        return self._decode(*self._layout.unpack_from(self._source.view(position, position + self._layout.size)))
 
     def __iter__(self) -> Iterator[EntryT]:
         for fields in slot_fields(self._source, self._layout, self._count):
             yield self._decode(*fields)
 
 
-def slot_fields(source: ByteSource, layout: struct.Struct, count: int) -> Iterator[tuple[int, int]]:
+def slot_fields(source: ByteSource, layout: Packer, count: int) -> Iterator[tuple[int, int]]:
     """The two numbers of each of the first slots, in order."""
     position, end = 0, count * layout.size
     while position < end:
@@ -124,6 +124,7 @@ def decode_transaction_index(data: bytes | memoryview, at: Location) -> tuple[Ab
     entries = tuple(AbortedTxn(*fields) for fields in TRANSACTION_INDEX_ENTRY.iter_unpack(whole))
     for slot, entry in enumerate(entries):
         if entry.version != TRANSACTION_INDEX_VERSION:
-            place = at.at("version", slot * TRANSACTION_INDEX_ENTRY.size, 2)
+            start = at.shifted(slot * TRANSACTION_INDEX_ENTRY.size)
+            place = start.at("version", *TRANSACTION_INDEX_ENTRY_LAYOUT.place("version"))
             raise UnsupportedVersionError(place, "SEG-TXN-002", expected="version 0", found=entry.version)
     return entries

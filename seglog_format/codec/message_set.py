@@ -23,14 +23,13 @@ from seglog_format.model import (
     TimestampType,
 )
 from seglog_format.record_model import Message
-from seglog_format.schema.fixed_fields import MAGIC_POSITION
-from seglog_format.schema.message_set import (
-    ATTRIBUTES_POSITION,
-    BYTES_LENGTH,
+from seglog_format.schema.fixed_fields import (
+    MAGIC_POSITION,
+    MESSAGE_ATTRIBUTES_POSITION,
     MESSAGE_HEADERS,
-    MESSAGE_MIN_SIZES,
     SIZE_POSITION,
 )
+from seglog_format.schema.message_set import BYTES_LENGTH, MESSAGE_MIN_SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -157,7 +156,7 @@ def _nullable_bytes(data: memoryview, position: int, at: Location, name: str) ->
 def _decompressed(wrapper: _Stored, at: Location, limit: int) -> bytes:
     codec_id, magic = wrapper.header.codec_id, wrapper.header.magic
     if codec_id == CompressionCodec.ZSTD:
-        place = at.at("attributes", ATTRIBUTES_POSITION, 1)
+        place = at.at("attributes", MESSAGE_ATTRIBUTES_POSITION, 1)
         raise CorruptRecordError(place, "SEG-MSG-018", expected="gzip, snappy or lz4", found="zstd")
     position = wrapper.header.size_in_bytes - wrapper.trailing_size - len(wrapper.value or b"")
     place = at.at("value", position, len(wrapper.value or b""))

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checksum import crc32c
 from seglog_format.errors import CorruptIndexError, Location, TruncatedError, UnsupportedVersionError
-from seglog_format.schema.producer_snapshot import (
-    CHECKED_POSITION,
-    CRC_POSITION,
-    PRODUCER_SNAPSHOT_HEADER,
-    PRODUCER_STATE_ENTRY,
+from seglog_format.layouts import (
+    PRODUCER_SNAPSHOT_HEADER_LAYOUT,
+    PRODUCER_STATE_ENTRY_LAYOUT,
 )
 from seglog_format.small_model import ProducerStateEntry
 
@@ -19,6 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 PRODUCER_SNAPSHOT_VERSION: Final = 1
+
+PRODUCER_SNAPSHOT_HEADER: Final = PRODUCER_SNAPSHOT_HEADER_LAYOUT.packer("version", "crc", "count")
+PRODUCER_STATE_ENTRY: Final = PRODUCER_STATE_ENTRY_LAYOUT.packer_of(ProducerStateEntry)
+CHECKED_POSITION: Final = PRODUCER_SNAPSHOT_HEADER_LAYOUT.end("crc")
+"""The checksum covers everything from here to the end of the file (SEG-PSN-002)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +46,22 @@ def decode_producer_snapshot(data: bytes | memoryview, at: Location) -> DecodedS
         raise TruncatedError(at.at("", 0, view.nbytes), "SEG-PSN-003", expected="10 bytes or more", found=view.nbytes)
     version, crc, count = PRODUCER_SNAPSHOT_HEADER.unpack_from(view)
     if version != PRODUCER_SNAPSHOT_VERSION:
-        raise UnsupportedVersionError(at.at("version", 0, 2), "SEG-PSN-001", expected="version 1", found=version)
+        raise UnsupportedVersionError(_field(at, "version"), "SEG-PSN-001", expected="version 1", found=version)
     computed = crc32c(view[CHECKED_POSITION:])
     if computed != crc:
-        place = at.at("crc", CRC_POSITION, 4)
+        place = _field(at, "crc")
         raise CorruptIndexError(place, "SEG-PSN-002", expected=f"{computed:08x}", found=f"{crc:08x}")
     return DecodedSnapshot(version, crc, _producers(view, count, at))
+
+
+def _field(at: Location, name: str) -> Location:
+    return at.at(name, *PRODUCER_SNAPSHOT_HEADER_LAYOUT.place(name))
 
 
 def _producers(view: memoryview, count: int, at: Location) -> tuple[ProducerStateEntry, ...]:
     entries = view[PRODUCER_SNAPSHOT_HEADER.size :]
     if count * PRODUCER_STATE_ENTRY.size != entries.nbytes:
-        place = at.at("count", CHECKED_POSITION, 4)
+        place = _field(at, "count")
         expected = f"a count for {entries.nbytes} bytes of entries"
         raise CorruptIndexError(place, "SEG-PSN-003", expected=expected, found=count)
     return tuple(ProducerStateEntry(*fields) for fields in PRODUCER_STATE_ENTRY.iter_unpack(entries))
@@ -63,6 +70,7 @@ def _producers(view: memoryview, count: int, at: Location) -> tuple[ProducerStat
 def encode_producer_snapshot(producers: Iterable[ProducerStateEntry]) -> bytes:
     """The bytes of a snapshot of these producers, in this order."""
     entries = [PRODUCER_STATE_ENTRY.pack(*astuple(producer)) for producer in producers]
-    checked = len(entries).to_bytes(4, "big") + b"".join(entries)
-    header = PRODUCER_SNAPSHOT_HEADER.pack(PRODUCER_SNAPSHOT_VERSION, crc32c(checked), len(entries))
-    return header + checked[4:]
+    unsealed = PRODUCER_SNAPSHOT_HEADER.pack(PRODUCER_SNAPSHOT_VERSION, 0, len(entries)) + b"".join(entries)
+    crc = crc32c(unsealed[CHECKED_POSITION:])
+    header = PRODUCER_SNAPSHOT_HEADER.pack(PRODUCER_SNAPSHOT_VERSION, crc, len(entries))
+    return header + unsealed[len(header) :]

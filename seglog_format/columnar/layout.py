@@ -1,31 +1,39 @@
-"""Where the fixed fields of an entry stand; the tests hold these numbers against the schema (chapters 20, 30, 33)."""
+"""Byte positions of the fixed fields of an entry, from the declared layouts (chapters 20, 30, 33)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-OFFSET: Final = 0
-SIZE: Final = 8
-PREFIX_SIZE: Final = 12
-LEADER_EPOCH: Final = 12
-MESSAGE_CRC: Final = 12
-MAGIC: Final = 16
-MESSAGE_ATTRIBUTES: Final = 17
-MESSAGE_TIMESTAMP: Final = 18
+from seglog_format.layouts import (
+    ENTRY_PREFIX_LAYOUT,
+    MESSAGE_V0_HEADER_LAYOUT,
+    MESSAGE_V1_HEADER_LAYOUT,
+    RECORD_BATCH_HEADER_LAYOUT,
+)
 
-BATCH_CRC: Final = 17
-BATCH_ATTRIBUTES: Final = 21
-LAST_OFFSET_DELTA: Final = 23
-BASE_TIMESTAMP: Final = 27
-MAX_TIMESTAMP: Final = 35
-PRODUCER_ID: Final = 43
-PRODUCER_EPOCH: Final = 51
-BASE_SEQUENCE: Final = 53
-RECORDS_COUNT: Final = 57
-BATCH_HEADER_SIZE: Final = 61
+OFFSET: Final = ENTRY_PREFIX_LAYOUT.position("offset")
+SIZE: Final = ENTRY_PREFIX_LAYOUT.position("size")
+PREFIX_SIZE: Final = ENTRY_PREFIX_LAYOUT.end("size")
+MAGIC: Final = ENTRY_PREFIX_LAYOUT.position("magic")
 
-MESSAGE_V0_HEADER_SIZE: Final = 18
-MESSAGE_V1_HEADER_SIZE: Final = 26
+MESSAGE_CRC: Final = MESSAGE_V1_HEADER_LAYOUT.position("crc")
+MESSAGE_ATTRIBUTES: Final = MESSAGE_V1_HEADER_LAYOUT.position("attributes")
+MESSAGE_TIMESTAMP: Final = MESSAGE_V1_HEADER_LAYOUT.position("timestamp_ms")
+
+LEADER_EPOCH: Final = RECORD_BATCH_HEADER_LAYOUT.position("partition_leader_epoch")
+BATCH_CRC: Final = RECORD_BATCH_HEADER_LAYOUT.position("crc")
+BATCH_ATTRIBUTES: Final = RECORD_BATCH_HEADER_LAYOUT.position("attributes")
+LAST_OFFSET_DELTA: Final = RECORD_BATCH_HEADER_LAYOUT.position("last_offset_delta")
+BASE_TIMESTAMP: Final = RECORD_BATCH_HEADER_LAYOUT.position("base_timestamp_ms")
+MAX_TIMESTAMP: Final = RECORD_BATCH_HEADER_LAYOUT.position("max_timestamp_ms")
+PRODUCER_ID: Final = RECORD_BATCH_HEADER_LAYOUT.position("producer_id")
+PRODUCER_EPOCH: Final = RECORD_BATCH_HEADER_LAYOUT.position("producer_epoch")
+BASE_SEQUENCE: Final = RECORD_BATCH_HEADER_LAYOUT.position("base_sequence")
+RECORDS_COUNT: Final = RECORD_BATCH_HEADER_LAYOUT.position("records_count")
+BATCH_HEADER_SIZE: Final = RECORD_BATCH_HEADER_LAYOUT.size
+
+MESSAGE_V0_HEADER_SIZE: Final = MESSAGE_V0_HEADER_LAYOUT.size
+MESSAGE_V1_HEADER_SIZE: Final = MESSAGE_V1_HEADER_LAYOUT.size
 LENGTH_SIZE: Final = 4
 
 MIN_SHOWN_SIZE: Final = 18

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Final
 from construct import Array, Struct
 
 from seglog_format.codec.checksum import crc32c
+from seglog_format.codec.producer_snapshot import CHECKED_POSITION
 from seglog_format.inspection.fields import Block, Field, fields_of
 from seglog_format.inspection.notes import time_note
 from seglog_format.lines.sources import SourceKind
 from seglog_format.schema.fields import Doc
 from seglog_format.schema.offset_index import OffsetIndexEntry
-from seglog_format.schema.producer_snapshot import CHECKED_POSITION, ProducerSnapshot
+from seglog_format.schema.producer_snapshot import ProducerSnapshot
 from seglog_format.schema.time_index import TimeIndexEntry
 from seglog_format.schema.tracing import trace
 from seglog_format.schema.transaction_index import TransactionIndexEntry

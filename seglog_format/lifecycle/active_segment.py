@@ -17,12 +17,12 @@ from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENT
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-    from struct import Struct
 
     from seglog_format.lifecycle.append import Entry
     from seglog_format.lifecycle.config import LogConfig
     from seglog_format.lifecycle.files import FileHandle, Files
     from seglog_format.model import AbortedTxn
+    from seglog_format.packing import Packer
 
 SEGMENT_KINDS: Final = (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
 
@@ -37,7 +37,7 @@ class IndexFile:
         count: entries that are there already.
     """
 
-    def __init__(self, handle: FileHandle, layout: Struct, max_size: int, count: int = 0) -> None:
+    def __init__(self, handle: FileHandle, layout: Packer, max_size: int, count: int = 0) -> None:
         self.handle = handle
         self.count = count
         self._layout = layout
@@ -164,7 +164,7 @@ class ActiveSegment:
         if self._config.generation.has_time_index:
             handles.time_index = self._index(FileKind.TIME_INDEX, TIME_INDEX_ENTRY, start.time_entry_count)
 
-    def _index(self, kind: FileKind, layout: Struct, count: int) -> IndexFile:
+    def _index(self, kind: FileKind, layout: Packer, count: int) -> IndexFile:
         path = self.path(kind)
         is_there = self._files.exists(path)
         self.name_count += not is_there

@@ -21,10 +21,10 @@ from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
-    from struct import Struct
 
     from seglog_format.lifecycle.files import Files
     from seglog_format.model import Frame
+    from seglog_format.packing import Packer
 
 LEFTOVERS: Final = frozenset({".deleted", ".cleaned", ".tmp"})
 """Endings of files that every start of a broker removes."""
@@ -151,7 +151,7 @@ class LogLoader:
             return usable[-1][0]
         return max((frame.header.max_timestamp_ms for frame in self._frames(base_offset)), default=NO_TIMESTAMP)
 
-    def _slots(self, base_offset: int, kind: FileKind, layout: Struct) -> list[tuple[int, int]]:
+    def _slots(self, base_offset: int, kind: FileKind, layout: Packer) -> list[tuple[int, int]]:
         path = self._path(base_offset, kind)
         data = self._files.read(path) if self._files.exists(path) else b""
         return [(first, second) for first, second in layout.iter_unpack(data[: len(data) - len(data) % layout.size])]

@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.framing import walk
 from seglog_format.errors import UsageError
+from seglog_format.layouts import (
+    MESSAGE_V0_HEADER_LAYOUT,
+    MESSAGE_V1_HEADER_LAYOUT,
+    RECORD_BATCH_HEADER_LAYOUT,
+)
 from seglog_format.lifecycle.files import LOCAL_FILES, write_file
 from seglog_format.names import FileKind, segment_file_name
-from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
+from seglog_format.schema.fixed_fields import MAGIC_POSITION, OFFSET_INDEX_ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,10 +22,13 @@ if TYPE_CHECKING:
     from seglog_format.lifecycle.chance import Chance
     from seglog_format.lifecycle.recipe import Fault
 
-CRC_POSITIONS: Final = {0: 12, 1: 12, 2: 17}
-"""Where the checksum of an entry begins, by magic."""
+CRC_POSITIONS: Final = {
+    0: MESSAGE_V0_HEADER_LAYOUT.position("crc"),
+    1: MESSAGE_V1_HEADER_LAYOUT.position("crc"),
+    2: RECORD_BATCH_HEADER_LAYOUT.position("crc"),
+}
+"""Byte position of the checksum of an entry, by magic."""
 
-MAGIC_POSITION: Final = 16
 FLIPPED: Final = 0xFF
 MISSING_INDEX: Final = "missing-index"
 

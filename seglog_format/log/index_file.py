@@ -14,11 +14,11 @@ from seglog_format.log.file_bytes import open_index
 
 if TYPE_CHECKING:
     import os
-    import struct
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from seglog_format.byte_source import ByteSource
+    from seglog_format.packing import Packer
 
 EntryT = TypeVar("EntryT")
 IndexT = TypeVar("IndexT")
@@ -33,7 +33,7 @@ class IndexFile(Closing, Generic[EntryT]):
         base_offset: of the segment, 0 or greater; stored offsets count from it.
     """
 
-    layout: ClassVar[struct.Struct]
+    layout: ClassVar[Packer]
     """Layout of one slot, compiled from the schema."""
 
     def __init__(self, source: ByteSource, base_offset: int) -> None:

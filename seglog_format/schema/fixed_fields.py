@@ -1,50 +1,51 @@
-"""Fixed fields as `struct` reads them, known without construct: who only walks over entries and slots loads no more.
+"""Readers and writers of fixed fields, without construct: walking over entries and index slots loads no declarations.
 
-What a field means stands in its declaration. A test holds what is written here against what the declarations say.
+Each names the fields in the order in which the package hands them around. Where they are stored is declared in the
+chapters' modules beside this one, and taken from there (`seglog_format.layouts`).
 """
 
-from struct import Struct, calcsize
+from __future__ import annotations
 
-BATCH_FIELDS = {
-    "base_offset": "q",
-    "batch_length": "l",
-    "partition_leader_epoch": "l",
-    "magic": "b",
-    "crc": "L",
-    "attributes": "h",
-    "last_offset_delta": "l",
-    "base_timestamp_ms": "q",
-    "max_timestamp_ms": "q",
-    "producer_id": "q",
-    "producer_epoch": "h",
-    "base_sequence": "l",
-    "records_count": "l",
-}
-"""Of a record batch header: the code of each field, in stored order."""
+from dataclasses import fields
+from typing import Final
 
-RECORD_BATCH_HEADER = Struct(">" + "".join(BATCH_FIELDS.values()))
-RECORD_BATCH_HEADER_SIZE = 61
-RECORD_BATCH_MAGIC = 2
-ATTRIBUTES_POSITION = 21
+from seglog_format.layouts import (
+    ENTRY_PREFIX_LAYOUT,
+    MESSAGE_V0_HEADER_LAYOUT,
+    MESSAGE_V1_HEADER_LAYOUT,
+    OFFSET_INDEX_ENTRY_LAYOUT,
+    RECORD_BATCH_HEADER_LAYOUT,
+    TIME_INDEX_ENTRY_LAYOUT,
+    TRANSACTION_INDEX_ENTRY_LAYOUT,
+)
+from seglog_format.model import AbortedTxn, MessageHeader, RecordBatchHeader
 
-ENTRY_PREFIX = Struct(">qllb")
-"""Offset, size, checksum or epoch, magic."""
-MAGIC_POSITION = 16
+RECORD_BATCH_MAGIC: Final = 2
+RECORD_BATCH_HEADER: Final = RECORD_BATCH_HEADER_LAYOUT.packer_of(RecordBatchHeader)
+RECORD_BATCH_HEADER_SIZE: Final = RECORD_BATCH_HEADER_LAYOUT.size
+BATCH_FIELDS: Final = tuple(field.name for field in fields(RecordBatchHeader))
+"""The order in which `RECORD_BATCH_HEADER` hands over its values."""
+ATTRIBUTES_POSITION: Final = RECORD_BATCH_HEADER_LAYOUT.position("attributes")
 
-MESSAGE_V0_HEADER = Struct(">qlLbb")
-MESSAGE_V1_HEADER = Struct(">qlLbbq")
+ENTRY_PREFIX: Final = ENTRY_PREFIX_LAYOUT.packer("offset", "size", "crc_or_epoch", "magic")
+SIZE_POSITION: Final = ENTRY_PREFIX_LAYOUT.position("size")
+MAGIC_POSITION: Final = ENTRY_PREFIX_LAYOUT.position("magic")
 
-OFFSET_INDEX_ENTRY = Struct(">ll")
-TIME_INDEX_ENTRY = Struct(">ql")
-TRANSACTION_INDEX_ENTRY = Struct(">hqqqq")
+MESSAGE_V0_HEADER: Final = MESSAGE_V0_HEADER_LAYOUT.packer_of(MessageHeader)
+MESSAGE_V1_HEADER: Final = MESSAGE_V1_HEADER_LAYOUT.packer_of(MessageHeader)
+MESSAGE_HEADERS: Final = {0: MESSAGE_V0_HEADER, 1: MESSAGE_V1_HEADER}
+"""By magic."""
+MESSAGE_CRC_POSITION: Final = MESSAGE_V1_HEADER_LAYOUT.position("crc")
+MESSAGE_ATTRIBUTES_POSITION: Final = MESSAGE_V1_HEADER_LAYOUT.position("attributes")
 
+OFFSET_INDEX_ENTRY: Final = OFFSET_INDEX_ENTRY_LAYOUT.packer("relative_offset", "position")
+TIME_INDEX_ENTRY: Final = TIME_INDEX_ENTRY_LAYOUT.packer("timestamp_ms", "relative_offset")
+TRANSACTION_INDEX_ENTRY: Final = TRANSACTION_INDEX_ENTRY_LAYOUT.packer_of(AbortedTxn)
 
-assert RECORD_BATCH_HEADER.size == RECORD_BATCH_HEADER_SIZE
+assert RECORD_BATCH_HEADER_SIZE == 61
 assert ENTRY_PREFIX.size == MAGIC_POSITION + 1
 
 
 def batch_field_place(name: str) -> tuple[int, int]:
-    """Where a field stands in a record batch header, and its size, both in bytes."""
-    codes = "".join(BATCH_FIELDS.values())
-    number = list(BATCH_FIELDS).index(name)
-    return calcsize(">" + codes[:number]), calcsize(">" + codes[number])
+    """Return the byte position and the size of a field of a record batch header."""
+    return RECORD_BATCH_HEADER_LAYOUT.place(name)

@@ -7,7 +7,6 @@ outermost message and one inside a wrapper have the same layout; only what their
 from construct import Int8sb, Int32sb, Int32ub, Int64sb, Struct
 
 from seglog_format.schema.fields import Doc, compiled
-from seglog_format.schema.fixed_fields import MESSAGE_V0_HEADER, MESSAGE_V1_HEADER
 from seglog_format.schema.varint import NullableBytes
 
 _OFFSET = (
@@ -75,8 +74,6 @@ MessageV1 = Struct(*MessageV1Header.subcons, _KEY, _VALUE)
 
 MESSAGE_V0_HEADER_SIZE = 18
 MESSAGE_V1_HEADER_SIZE = 26
-SIZE_POSITION = 8
-ATTRIBUTES_POSITION = 17
 
 assert MessageV0Header.sizeof() == MESSAGE_V0_HEADER_SIZE
 assert MessageV1Header.sizeof() == MESSAGE_V1_HEADER_SIZE
@@ -85,9 +82,6 @@ BYTES_LENGTH = compiled(BytesLength)
 
 MESSAGES = {0: MessageV0, 1: MessageV1}
 """The declaration of a whole message, by magic."""
-
-MESSAGE_HEADERS = {0: MESSAGE_V0_HEADER, 1: MESSAGE_V1_HEADER}
-"""The compiled fixed fields, by magic."""
 
 MESSAGE_MIN_SIZES = {0: 14, 1: 22}
 """Smallest value of the size field, by magic: fixed fields from the checksum on, and two lengths of 4 bytes."""

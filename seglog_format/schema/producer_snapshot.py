@@ -2,7 +2,7 @@
 
 from construct import Array, Int16sb, Int32sb, Int32ub, Int64sb, Struct, this
 
-from seglog_format.schema.fields import Doc, compiled
+from seglog_format.schema.fields import Doc
 
 ProducerSnapshotHeader = Struct(
     "version" / Int16sb * Doc("Version of the file: 1.", "SEG-PSN-001", since="0.11.0", default="1"),
@@ -38,12 +38,5 @@ ProducerSnapshot = Struct(
     "producers" / Array(this.count, ProducerStateEntry) * Doc("The entries.", "SEG-PSN-003", since="0.11.0"),
 )
 
-PRODUCER_SNAPSHOT_HEADER = compiled(ProducerSnapshotHeader)
-PRODUCER_STATE_ENTRY = compiled(ProducerStateEntry)
-
-CRC_POSITION = 2
-CHECKED_POSITION = 6
-"""The checksum covers everything from here to the end of the file."""
-
-assert PRODUCER_SNAPSHOT_HEADER.size == ProducerSnapshotHeader.sizeof() == 10
-assert PRODUCER_STATE_ENTRY.size == ProducerStateEntry.sizeof() == 46
+assert ProducerSnapshotHeader.sizeof() == 10
+assert ProducerStateEntry.sizeof() == 46

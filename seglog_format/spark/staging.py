@@ -15,7 +15,7 @@ from seglog_format.codec.encode import codec_named
 from seglog_format.errors import UsageError
 from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX, NO_TIMESTAMP, RecordBatchHeader
 from seglog_format.record_model import Record
-from seglog_format.schema.fixed_fields import RECORD_BATCH_HEADER
+from seglog_format.schema.fixed_fields import ATTRIBUTES_POSITION, RECORD_BATCH_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from seglog_format.record_model import RecordBatch
     from seglog_format.spark.write_options import WriteOptions
 
-CRC_END: Final = 21
-"""What a batch's checksum covers begins here; offset and leader epoch stand before, and can be set afterwards."""
 RECORD_OVERHEAD: Final = 10
 """Bytes of a record beside key, value and headers, about."""
 
@@ -189,7 +187,8 @@ def encoded(batch: RecordBatch) -> bytes:
     size = RECORD_BATCH_HEADER.size + len(stored) - ENTRY_PREFIX_SIZE
     header = replace(batch.header, batch_length=size)
     unsealed: bytes = RECORD_BATCH_HEADER.pack(*astuple(header)) + stored
-    sealed: bytes = RECORD_BATCH_HEADER.pack(*astuple(replace(header, crc=crc32c(unsealed[CRC_END:])))) + stored
+    crc = crc32c(unsealed[ATTRIBUTES_POSITION:])
+    sealed: bytes = RECORD_BATCH_HEADER.pack(*astuple(replace(header, crc=crc))) + stored
     return sealed
 
 

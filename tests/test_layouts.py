@@ -1,0 +1,79 @@
+"""Fixed layouts come from the declarations, and swapping two fields of one is noticed by reading and by writing."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import layout_bytes
+import make_layouts
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import REPOSITORY
+
+from seglog_format.packing import FixedLayout
+
+LAYOUTS = make_layouts.declared_codes()
+
+
+def swapped(name: str, first: str, second: str) -> str:
+    """The layouts' module, with two neighbouring fields of one declaration swapped."""
+    order = list(LAYOUTS[name])
+    at = order.index(first)
+    order[at : at + 2] = second, first
+    return make_layouts.module_text({**LAYOUTS, name: {field: LAYOUTS[name][field] for field in order}})
+
+
+SWAPS = {
+    f"{name}: {first} <-> {second}": swapped(name, first, second)
+    for name, codes in LAYOUTS.items()
+    for first, second in pairwise(codes)
+}
+
+
+def test_layouts_are_those_of_the_declarations() -> None:
+    assert make_layouts.TARGET.read_text(encoding="utf-8") == make_layouts.module_text(LAYOUTS), (
+        "run python tools/make_layouts.py"
+    )
+
+
+@pytest.mark.usefixtures("no_fsync")
+def test_bytes_are_read_and_written_as_declared() -> None:
+    assert list(layout_bytes.problems(layout_bytes.READING + layout_bytes.WRITING)) == []
+
+
+def test_every_swap_of_two_neighbours_is_noticed() -> None:
+    text = "".join(f"== {name}\n{module}" for name, module in SWAPS.items())
+    ran = subprocess.run(
+        [sys.executable, Path(layout_bytes.__file__)],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=REPOSITORY,
+        env={"PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tools'}"},
+    )
+    noticed = {line.rstrip().removesuffix(" reading writing"): line for line in ran.stdout.splitlines()}
+    assert sorted(noticed) == sorted(SWAPS), ran.stdout
+
+
+@given(st.permutations(["a", "b", "c", "d"]), st.integers(-(2**31), 2**31 - 1), st.integers(0, 2**32 - 1))
+def test_values_come_and_go_in_the_order_of_the_names(names: list[str], low: int, high: int) -> None:
+    layout = FixedLayout(a="q", b="l", c="L", d="h")
+    values = {"a": low << 31, "b": low, "c": high, "d": -1}
+    stored = struct.pack(">qlLh", *values.values())
+    packer = layout.packer(*names)
+    asked = tuple(values[name] for name in names)
+    assert packer.pack(*asked) == stored
+    assert packer.unpack_from(b"\1" + stored, 1) == asked
+    assert list(packer.iter_unpack(stored * 2)) == [asked, asked]
+    assert {name: layout.slot(name).read(stored) for name in names} == values
+
+
+def test_names_that_are_not_the_fields_are_refused() -> None:
+    with pytest.raises(ValueError, match="the fields are a, b, not a, c"):
+        FixedLayout(a="q", b="l").packer("a", "c")

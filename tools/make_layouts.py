@@ -1,0 +1,85 @@
+"""Write `seglog_format/layouts.py` from the declarations in `seglog_format/schema`; with ``--check``, only compare.
+
+Reading an entry's fixed fields must not load construct, which takes longer than reading a small log. So the layouts
+are kept as plain values. The tests fail when the file is out of date.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seglog_format.schema.fields import field_codes
+from seglog_format.schema.message_set import MessageV0Header, MessageV1Header
+from seglog_format.schema.offset_index import OffsetIndexEntry
+from seglog_format.schema.producer_snapshot import ProducerSnapshotHeader, ProducerStateEntry
+from seglog_format.schema.record_batch import EntryPrefix, RecordBatchHeader
+from seglog_format.schema.time_index import TimeIndexEntry
+from seglog_format.schema.transaction_index import TransactionIndexEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from construct import Struct
+
+TARGET = Path(__file__).resolve().parent.parent / "seglog_format" / "layouts.py"
+
+DECLARATIONS: dict[str, Struct] = {
+    "ENTRY_PREFIX": EntryPrefix,
+    "RECORD_BATCH_HEADER": RecordBatchHeader,
+    "MESSAGE_V0_HEADER": MessageV0Header,
+    "MESSAGE_V1_HEADER": MessageV1Header,
+    "OFFSET_INDEX_ENTRY": OffsetIndexEntry,
+    "TIME_INDEX_ENTRY": TimeIndexEntry,
+    "TRANSACTION_INDEX_ENTRY": TransactionIndexEntry,
+    "PRODUCER_SNAPSHOT_HEADER": ProducerSnapshotHeader,
+    "PRODUCER_STATE_ENTRY": ProducerStateEntry,
+}
+
+HEAD = '''"""The fixed layouts, in stored order. Made by ``python tools/make_layouts.py`` from the declarations."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from seglog_format.packing import FixedLayout
+'''
+
+
+def module_text(codes: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the module's text.
+
+    Args:
+        codes: for each layout, the code of `struct` for each field in stored order.
+    """
+    return (
+        HEAD
+        + "".join(f"\n{name}_LAYOUT: Final = FixedLayout(\n{_rows(fields)})" for name, fields in codes.items())
+        + "\n"
+    )
+
+
+def _rows(fields: Mapping[str, str]) -> str:
+    return "".join(f'    {name}="{code}",\n' for name, code in fields.items())
+
+
+def declared_codes() -> dict[str, dict[str, str]]:
+    """Return the codes of all layouts, as declared."""
+    return {name: field_codes(declaration) for name, declaration in DECLARATIONS.items()}
+
+
+def main() -> int:
+    """Write the module, or compare it."""
+    text = module_text(declared_codes())
+    if "--check" not in sys.argv[1:]:
+        TARGET.write_text(text, encoding="utf-8")
+        return 0
+    if TARGET.read_text(encoding="utf-8") == text:
+        return 0
+    print(f"{TARGET.name} is out of date: run python tools/make_layouts.py")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

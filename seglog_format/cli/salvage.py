@@ -79,10 +79,10 @@ def _tell(listing: PartitionListing, segment: SalvagedSegment, *, as_json: bool)
 
 
 def _require_apart(path: Path, output: Path) -> None:
-    from seglog_format.cli.places import checked
     from seglog_format.lifecycle.new_directory import require_new
+    from seglog_format.log.path_kind import PathKind, path_kind
 
-    if not checked(path).is_dir():
+    if path_kind(path) is PathKind.FILE:
         msg = f"{path}: give a partition directory or a log directory"
         raise UsageError(msg)
     require_new(output)

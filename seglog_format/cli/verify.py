@@ -47,8 +47,11 @@ def command(paths: tuple[Path, ...], *, as_json: bool, severity: str, limit: int
     """
     from seglog_format.checks import verify
     from seglog_format.cli.engine import clearer_for, size_of_logs
+    from seglog_format.log.path_kind import path_kind
 
     counts: Counter[str] = Counter()
+    for path in paths:
+        path_kind(path)
     shown = SEVERITIES[: SEVERITIES.index(severity) + 1]
     size = sum(map(size_of_logs, paths))
     clearer = clearer_for(engine, size)

@@ -27,6 +27,7 @@ from seglog_format.lifecycle.recovery_files import RecoveryWork, naming_steps, r
 from seglog_format.lifecycle.segment_split import Split, has_overflow, split_of, split_steps
 from seglog_format.log.directory import LogDirectory
 from seglog_format.log.listing import list_log_directory, list_partition
+from seglog_format.log.path_kind import require_partition
 from seglog_format.log.segment import LogSegment
 from seglog_format.names import FileKind
 
@@ -116,8 +117,9 @@ def prepare_recovery(
         options: how to recover.
 
     Raises:
-        UsageError: a path is not a directory, or cannot be read.
+        UsageError: the path is not a partition directory (see `path_kind`), or cannot be read.
     """
+    require_partition(path)
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
     return _prepare(path, directory, options, copy=directory.is_locked)
 
@@ -238,9 +240,11 @@ def recover_partition(
         start are none.
 
     Raises:
-        UsageError: a path is not a directory, or another process holds the lock of the log directory.
+        UsageError: the path is not a partition directory (see `path_kind`), or another process holds the lock of the
+            log directory.
         WriteError: a change did not work; what was done is safe, and recovering again goes on from there.
     """
+    require_partition(path)
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
     with nullcontext() if holds_lock else writing(directory):
         first = prepared = _prepare(path, directory, options)

@@ -15,6 +15,7 @@ from seglog_format.log.broker_lock import is_locked
 from seglog_format.log.listing import PartitionListing, list_partition
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
 from seglog_format.log.open_segments import OpenSegments
+from seglog_format.log.path_kind import require_partition
 from seglog_format.log.reading import READ_UNCOMMITTED, Fetch, Isolation, LogReader, delivered, is_committed_only
 from seglog_format.log.scanning import Scannable
 from seglog_format.log.segment import LogSegment
@@ -324,8 +325,9 @@ def open_partition(
             log directory, since it may cut files short at any time.
 
     Raises:
-        UsageError: the path is not a directory, or cannot be read.
+        UsageError: the path is not a partition directory (see `path_kind`), or cannot be read.
     """
+    require_partition(path)
     listing = list_partition(path)
     parent = Path(path).absolute().parent
     offsets = {

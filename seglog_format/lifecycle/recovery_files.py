@@ -157,7 +157,7 @@ def _written(work: RecoveryWork) -> tuple[list[FileStep], list[EpochStart]]:
 
 
 def _rewrite(work: RecoveryWork, base_offset: int, kind: FileKind, path: Path | None, data: bytes) -> list[FileStep]:
-    if path is not None and path.stat().st_size == len(data) and path.read_bytes() == data:
+    if path is not None and path.exists() and path.stat().st_size == len(data) and path.read_bytes() == data:
         return []
     return [Replace(work.path_of(base_offset, kind), data, REBUILT)]
 
@@ -207,6 +207,8 @@ def _epoch_steps(work: RecoveryWork, found: Sequence[EpochStart]) -> Iterator[Fi
     for start in found:
         if start.epoch > max((entry.epoch for entry in epochs.entries), default=-1):
             epochs.assign(*start)
+    if work.like_broker:  # whose log may end before entries of an earlier segment
+        epochs.truncate_to(work.plan.log_end_offset + all_below)
     epochs.start_at(log_start_offset)
     if work.plan.restarts:
         epochs.clear()

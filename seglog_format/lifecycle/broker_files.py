@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.decimal_text import parse_decimal
 from seglog_format.errors import Location
 from seglog_format.lifecycle.broker_scan import Outcome, broker_scan
 from seglog_format.lifecycle.file_steps import Remove, Replace, Truncate, settled
@@ -22,7 +23,7 @@ from seglog_format.log.file_reader import FileReader
 from seglog_format.log.listing import SegmentFiles
 from seglog_format.log.resolution import CLEANED, SWAP
 from seglog_format.log.segment import LogSegment
-from seglog_format.names import INDEX_KINDS, NUMBERED_KINDS, OFFSET_DIGITS, FileKind, parse_decimal, printable
+from seglog_format.names import INDEX_KINDS, NUMBERED_KINDS, OFFSET_DIGITS, FileKind, printable
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
 
 if TYPE_CHECKING:

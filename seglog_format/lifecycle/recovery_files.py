@@ -87,7 +87,8 @@ def naming_steps(listing: PartitionListing) -> tuple[FileStep, ...]:
         used += [path for path in companions if path is not None]
     odd = [file for file in listing.files if file.path in used and not file.name.is_canonical and not file.name.suffix]
     targets = ((file.path, segment_file_name(file.base_offset, file.name.kind)) for file in odd)
-    return settled((Rename(path, path.with_name(name), "SEG-PDR-005") for path, name in targets), listing.path)
+    steps = (Rename(path, path.with_name(name), "SEG-PDR-005", replaces=False) for path, name in targets)
+    return settled(steps, listing.path)
 
 
 def recovery_steps(work: RecoveryWork) -> tuple[FileStep, ...]:

@@ -13,7 +13,7 @@ from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.errors import OffsetOutOfRangeError, UsageError
 from seglog_format.log.broker_lock import is_locked
 from seglog_format.log.listing import PartitionListing, list_partition
-from seglog_format.log.offset_checkpoints import read_offset_checkpoint
+from seglog_format.log.offset_checkpoints import checkpointed_offset
 from seglog_format.log.open_segments import OpenSegments
 from seglog_format.log.path_kind import require_partition
 from seglog_format.log.reading import READ_UNCOMMITTED, Fetch, Isolation, LogReader, delivered, is_committed_only
@@ -329,17 +329,11 @@ def open_partition(
     """
     require_partition(path)
     listing = list_partition(path)
-    parent = Path(path).absolute().parent
-    offsets = {
-        kind: read_offset_checkpoint(parent / kind.value)
-        for kind in (FileKind.LOG_START_OFFSET_CHECKPOINT, FileKind.REPLICATION_OFFSET_CHECKPOINT)
-    }
-    key = listing.name.topic_partition if listing.name is not None else ("", -1)
     return Partition(
         listing,
-        log_start_checkpoint=offsets[FileKind.LOG_START_OFFSET_CHECKPOINT].get(key),
-        high_watermark=offsets[FileKind.REPLICATION_OFFSET_CHECKPOINT].get(key),
+        log_start_checkpoint=checkpointed_offset(listing, FileKind.LOG_START_OFFSET_CHECKPOINT),
+        high_watermark=checkpointed_offset(listing, FileKind.REPLICATION_OFFSET_CHECKPOINT),
         trust_indexes=trust_indexes,
         limit=limit,
-        copy=is_locked(parent) if copy is None else copy,
+        copy=is_locked(Path(path).absolute().parent) if copy is None else copy,
     )

@@ -17,7 +17,8 @@ from proofs.power.judge import Cut, Judge
 from proofs.power.life import Life
 from proofs.power.mirrored_files import MirroredFiles
 from proofs.power.simulated_files import PowerCut, SimulatedFiles
-from proofs.power.workload import Log, World
+from proofs.power.workload import Log
+from proofs.power.world import HABITS, World
 from seglog_format.names import FileKind
 
 if TYPE_CHECKING:
@@ -29,9 +30,8 @@ LIVES: Final = (1, 2, 2, 3)
 MOST_OPERATIONS: Final = (40, 200, 200)
 """One of these limits each life."""
 
-CUT_SHARE, CLEAN_CUT_SHARE = 0.12, 0.6
-"""After so many of the operations it is asked what a power cut would leave; and so many while a clean-shutdown file may
-be left, since what is believed then is not looked at again."""
+CLEAN_LOOKS: Final = 0.6
+"""It is asked more often what a power cut would leave while that may be a clean-shutdown file: it is believed."""
 LIVES_ON, DIES, FROM_LAST = 0.3, 0.3, 0.5
 """Shares of lives in which the power stays; that end with the process and not the power; of the others, those whose end
 the next life finds."""
@@ -66,7 +66,7 @@ class History:
         self.dice = random.Random(f"{seed} {number}")
         self.number = number
         self.world = World(random.Random(f"{seed} {number} work"))
-        self.world.compacts = compacts
+        self.world.compacts, self.world.habits = compacts, self.dice.choice(HABITS)
         self.counts = self.world.counts
         self.root = scratch / "logs"
         self.files = SimulatedFiles(self.root, self.dice)
@@ -94,7 +94,7 @@ class History:
 
         def look() -> None:
             is_last = files.step_count == files.cut_at
-            share = CLEAN_CUT_SHARE if files.may_survive(CLEAN) else CUT_SHARE
+            share = CLEAN_LOOKS if files.may_survive(CLEAN) else self.world.habits.looks
             if is_last or life.when == "compacting" or self.dice.random() < share:
                 cuts.append(Cut(life.when, 0, files.survivors(self.dice), life.promises))
 

@@ -10,7 +10,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from proofs.power.promise import Appended, Compacted, Promise
-from proofs.power.workload import Appenders, Log, Turns, World, restart_producers
+from proofs.power.workload import Appenders, Log, restart_producers
+from proofs.power.world import Turns
 from seglog_format.codec.framing import walk
 from seglog_format.lifecycle.compaction_apply import compact
 from seglog_format.lifecycle.config import BrokerGeneration, LogConfig
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from proofs.power.mirrored_files import MirroredFiles
+    from proofs.power.world import World
 
 TOPIC: Final = "t"
 GENERATIONS: Final = (BrokerGeneration.V0_11, BrokerGeneration.V2_0, BrokerGeneration.V3_7, BrokerGeneration.V4_1)
-CLOSES, TRUNCATES, RETAINS, PREALLOCATES, COMPACTS = 0.5, 0.3, 0.2, 0.2, 0.8
-"""Shares of the lives that end with a clean close, begin with a truncation or with retention, preallocate segments;
-of those in which logs are compacted, that begin with it."""
+PREALLOCATES, COMPACTS = 0.2, 0.8
+"""Shares of the lives that preallocate segments; of those in which logs are compacted, that begin with it."""
 
 
 class Life:
@@ -52,6 +53,7 @@ class Life:
         self._logs = logs
         self._world = world
         self._dice = world.dice
+        self._habits = world.habits
         world.turns = Turns()
 
     @property
@@ -69,7 +71,7 @@ class Life:
         for partition, log in self._logs.items():
             path = path_of(self._root, partition)
             chance = self._dice.random()
-            if path.is_dir() and (self._world.compacts or chance < TRUNCATES + RETAINS):
+            if path.is_dir() and (self._world.compacts or chance < self._habits.truncates + self._habits.retains):
                 self._recover(path, log)
                 self._change(path, log, chance)
         writer = self._opened()
@@ -78,7 +80,7 @@ class Life:
         self._files.simulated.before_sync = appenders.others_go_on
         appenders.run()
         self._files.simulated.before_sync = None
-        if self._dice.random() < CLOSES:
+        if self._dice.random() < self._habits.closes:
             self.when = "closing"
             writer.close()
             self._world.counts["closed"] += 1
@@ -94,7 +96,7 @@ class Life:
     def _change(self, path: Path, log: Log, chance: float) -> None:
         if self._world.compacts and self._dice.random() < COMPACTS:
             self._compact(path, log)
-        elif chance < TRUNCATES:
+        elif chance < self._habits.truncates:
             self._truncate(path, log)
         else:
             self._retain(path, log)
@@ -161,13 +163,13 @@ class Life:
     def _config(self) -> LogConfig:
         dice = self._dice
         return LogConfig(
-            segment_bytes=dice.choice((400,) if self._world.compacts else (400, 400, 700, 1500, 1 << 15)),
+            segment_bytes=dice.choice((400,) if self._world.compacts else self._habits.segment_bytes),
             segment_index_bytes=dice.choice((24, 36, 60, 240, 1000)),
             index_interval_bytes=dice.choice((0, 100, 400, 4096)),
             segment_ms=dice.choice((50, 1000, 10**9)),
             flush_messages=dice.choice((1, 7, 10**6, 10**6)),
             preallocate=dice.random() < PREALLOCATES,
-            retention_bytes=dice.choice((-1, 500, 2000)),
+            retention_bytes=dice.choice(self._habits.retention_bytes),
             retention_ms=dice.choice((40, 10**9, 10**9)),
             file_delete_delay_ms=dice.choice((0, 60_000)),
             generation=dice.choice(GENERATIONS),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from proofs.power.promise import Appended, Compacted, Promise
+from proofs.power.world import ACTIONS, BlockedError
 from seglog_format.codec.build import build_batch, new_record, with_offset
 from seglog_format.codec.control_batch import build_end_marker
 from seglog_format.codec.encode import encode_batch
@@ -16,73 +16,16 @@ from seglog_format.lifecycle.producer_state import Origin
 from seglog_format.model import CompressionCodec, ControlRecordType
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Callable, Iterator
 
+    from proofs.power.world import World
     from seglog_format.lifecycle.log_writer import LogWriter
     from seglog_format.lifecycle.writer import PartitionWriter
 
-START_MS: Final = 1_700_000_000_000
 MOST_APPENDERS: Final = 8
 MOST_TURNS: Final = (8, 30)
-OTHERS_GO_ON, WAITS_FOR_DISK, HAS_PRODUCER, HAS_TRANSACTIONS, ENDS = 0.4, 0.2, 0.5, 0.6, 0.4
-ACTIONS: Final = {
-    "append": 70,
-    "follow": 6,
-    "flush": 9,
-    "roll": 4,
-    "elect": 2,
-    "checkpoint": 3,
-    "retain": 4,
-    "remove": 2,
-}
-"""What appenders do, and how often."""
-
+OTHERS_GO_ON, WAITS_FOR_DISK, HAS_PRODUCER, ENDS = 0.4, 0.2, 0.5, 0.4
 KEYS: Final = (None, b"a", b"b", b"c", b"d", b"e")
-
-
-class BlockedError(Exception):
-    """An appender would wait for another one's flush here: it is somebody else's turn."""
-
-
-class Turns:
-    """Locks for appenders that take turns in one thread: nobody waits in them, but it is known whether one is held."""
-
-    def __init__(self) -> None:
-        self.held = 0
-
-    def __enter__(self) -> bool:
-        self.held += 1
-        return True
-
-    def __exit__(self, *_: object) -> None:
-        self.held -= 1
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Leave the lock to others."""
-        raise BlockedError(timeout)
-
-    def notify_all(self) -> None:
-        """Those that were blocked try again in their next turn."""
-
-
-@dataclass(slots=True)
-class World:
-    """What a history shares from its start to its end.
-
-    Attributes:
-        dice: decide everything.
-        counts: of what happened.
-        now_ms: the clock.
-        turns: the locks of a process.
-        compacts: logs are compacted, and so records have keys.
-    """
-
-    dice: random.Random
-    counts: Counter[str] = field(default_factory=Counter)
-    now_ms: int = START_MS
-    turns: Turns = field(default_factory=Turns)
-    compacts: bool = False
 
 
 @dataclass(slots=True)
@@ -228,7 +171,8 @@ class Appenders:
             "retain": partial(self._retain, log),
             "remove": writer.remove_deleted,
         }
-        return actions[self._dice.choices(tuple(ACTIONS), tuple(ACTIONS.values()))[0]]
+        weights = {**ACTIONS, **self._world.habits.actions}
+        return actions[self._dice.choices(tuple(weights), tuple(weights.values()))[0]]
 
     def _elect(self, log: Log) -> None:
         log.leader_epoch += 1
@@ -270,7 +214,8 @@ class Appenders:
         known = log.producers.get(number)
         if known is None:
             producer_id = 1000 + number if dice.random() < HAS_PRODUCER else -1
-            share = HAS_TRANSACTIONS / 4 if self._world.compacts else HAS_TRANSACTIONS  # open ones keep compaction off
+            share = self._world.habits.transactions
+            share = share / 4 if self._world.compacts else share  # open ones keep compaction off
             known = Producer(producer_id, producer_id >= 0 and dice.random() < share)
             log.producers[number] = known
         if known.is_open and dice.random() < ENDS:

@@ -16,7 +16,6 @@ from seglog_format.cli.options import (
     path_argument,
 )
 from seglog_format.cli.output import progress, write_json, write_text
-from seglog_format.cli.passing_over import PassingOver
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,15 +57,13 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
     Files of dropped segments get names that end in .deleted, which the next broker that starts removes. The directory
     is not touched while a broker works in it. Where the plan keeps more or less than a broker would, that is told.
 
-    The exit status is 1 when something is cut or dropped, by the plan or by a scan of everything. A partition that
-    cannot be read is not planned, and not touched.
+    The exit status is 1 when something is cut or dropped, by the plan or by a scan of everything.
     """
     status = 0
     from seglog_format.cli.engine import size_of_logs, volume_for
 
     chosen = replace(_options(**options), volume=volume_for(engine, size_of_logs(path)))
-    passing = PassingOver("partitions")
-    for recovery, full_scan in _recoveries(path, chosen, passing, write=write):
+    for recovery, full_scan in _recoveries(path, chosen, write=write):
         if recovery.plan.changes_log or full_scan.changes_log or recovery.failure:
             status = FINDINGS
         if as_json:
@@ -76,7 +73,7 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
 
             for line in recovery_text(recovery, full_scan, title=_title(chosen), is_written=write):
                 write_text(line)
-    return max(status, passing.status())
+    return status
 
 
 def _options(
@@ -102,7 +99,7 @@ def _title(options: RecoveryOptions) -> str:
 
 
 def _recoveries(
-    path: Path, options: RecoveryOptions, passing: PassingOver, *, write: bool
+    path: Path, options: RecoveryOptions, *, write: bool
 ) -> Iterator[tuple[PreparedRecovery, RecoveryPlan]]:
     from seglog_format.cli.places import log_directory_at
     from seglog_format.lifecycle.recovery import DELETE_STATE
@@ -120,11 +117,7 @@ def _recoveries(
     entries = [entry for entry in directory.listing.partitions if entry.name.state != DELETE_STATE]
     with progress("Recovering" if write else "Scanning", len(entries)) as advance:
         for number, entry in enumerate(entries, 1):
-            found = None
-            with passing.errors_of(entry.path):
-                found = _recovery(entry.path, directory, options, write=write)
-            if found is not None:
-                yield found
+            yield _recovery(entry.path, directory, options, write=write)
             advance(number)
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from seglog_format.cli.exit_status import UNREADABLE
 from seglog_format.cli.lookup import to_timestamp_ms
 from seglog_format.cli.options import PATH, json_option, path_argument
-from seglog_format.cli.output import progress, write_json, write_text
-from seglog_format.cli.passing_over import PassingOver
-from seglog_format.errors import UsageError
+from seglog_format.cli.output import diagnose, progress, write_json, write_text
+from seglog_format.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -89,13 +89,16 @@ def command(  # noqa: PLR0913 - one for each option
         raise UsageError(msg)
     directory, paths = _partitions(path)
     config = _config(settings, config_file)
-    passing = PassingOver("partitions")
+    status = 0
     with _held(directory, write=write), progress("Looking", len(paths)) as advance:
         for number, each in enumerate(paths, 1):
-            with passing.errors_of(each):
+            try:
                 _retain(each, directory, config, now, write=write, as_json=as_json)
+            except FormatError as error:
+                diagnose(f"{each}: nothing is decided: {error}")
+                status = UNREADABLE
             advance(number)
-    return passing.status()
+    return status
 
 
 def _held(directory: LogDirectory, *, write: bool) -> Any:  # noqa: ANN401 - a context manager of either kind

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from seglog_format.byte_source import ByteSource
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -34,8 +32,12 @@ class Judged:
     last_offset: int
 
 
-class Source(ByteSource, Protocol):
-    """The bytes of one segment's log, and the reference's word about any entry of it. `log` provides it."""
+class Source(Protocol):
+    """One segment, and the reference's word about any entry of it. `log` provides it."""
+
+    @property
+    def data(self) -> memoryview:
+        """The bytes of the log."""
 
     @property
     def file(self) -> str:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checkpoints import decode_offset_checkpoint, encode_offset_checkpoint
-from seglog_format.errors import FormatError, Location, UsageError
+from seglog_format.errors import FormatError, Location, UsageError, write_errors
+from seglog_format.lifecycle.clean_shutdown import opened_for_change
 from seglog_format.lifecycle.compaction import CompactionPlan, plan_compaction
 from seglog_format.lifecycle.compaction_pass import (
     MOST_KEYS,
@@ -165,13 +166,17 @@ def compact(  # noqa: PLR0913 - how to compact
         nullcontext() if holds_lock else writing(directory),
         _opened(path, config, now_ms, directory, most_keys, files, copy=False) as work,
     ):
-        cleaner = work.cleaner(producer_expiration_ms)
-        for group in work.plan.groups:
-            cleaned = cleaner.clean(group, work.settings)
-            steps += applied(swap_steps(cleaned, work.listing.path, has_time_index=work.settings.has_time_index), files)
-            size_after += len(cleaned.log)
-        if work.plan.groups:
-            steps += applied(_checkpoint_steps(work.listing, directory, work.plan.end_offset, files), files)
+        cleaner, has_time_index = work.cleaner(producer_expiration_ms), work.settings.has_time_index
+        with (
+            write_errors("compaction"),
+            opened_for_change(directory.path, work.listing.path, files, is_changed=bool(work.plan.groups)),
+        ):
+            for group in work.plan.groups:
+                cleaned = cleaner.clean(group, work.settings)
+                steps += applied(swap_steps(cleaned, work.listing.path, has_time_index=has_time_index), files)
+                size_after += len(cleaned.log)
+            if work.plan.groups:
+                steps += applied(_checkpoint_steps(work.listing, directory, work.plan.end_offset, files), files)
     rewritten = sum(one.size for group in work.plan.groups for one in group)
     return Compacted(work.listing.path, work.plan, tuple(steps), rewritten, size_after)
 

@@ -17,6 +17,7 @@ from seglog_format.codec.checkpoints import (
     encode_offset_checkpoint,
 )
 from seglog_format.errors import UsageError, write_errors
+from seglog_format.lifecycle.clean_shutdown import opened_for_change
 from seglog_format.lifecycle.environment import system_clock
 from seglog_format.lifecycle.file_steps import Rename, Replace, Settle, apply_steps
 from seglog_format.lifecycle.files import LOCAL_FILES
@@ -243,7 +244,10 @@ def retain_partition(
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
     with nullcontext() if holds_lock else writing(directory):
         prepared = prepare_retention(path, config, now_ms=now_ms, directory=directory)
-        with write_errors("retention"):
+        with (
+            write_errors("retention"),
+            opened_for_change(directory.path, Path(path), files, is_changed=bool(prepared.steps)),
+        ):
             apply_steps(prepared.steps, files)
     return prepared
 

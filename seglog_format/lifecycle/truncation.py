@@ -13,6 +13,7 @@ from seglog_format.codec.checkpoints import (
     encode_offset_checkpoint,
 )
 from seglog_format.errors import Location, SeglogError, UsageError, write_errors
+from seglog_format.lifecycle.clean_shutdown import opened_for_change
 from seglog_format.lifecycle.file_steps import Remove, Replace, Truncate, apply_steps, settled
 from seglog_format.lifecycle.files import LOCAL_FILES
 from seglog_format.lifecycle.index_build import encode_offset_index, encode_time_index
@@ -136,7 +137,10 @@ def truncate_to(
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
     with writing(directory):
         plan, steps = _planned(list_partition(path), directory, offset)
-        with write_errors("truncation"):
+        with (
+            write_errors("truncation"),
+            opened_for_change(directory.path, Path(path), files, is_changed=plan.changes_log),
+        ):
             apply_steps(steps, files)
     return plan
 

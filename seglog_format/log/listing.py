@@ -74,14 +74,6 @@ class SkippedEntry(NamedTuple):
     reason: str
 
 
-class DirectoryEntries(NamedTuple):
-    """What stands in a directory, each in name order: regular files, directories, and what is neither."""
-
-    files: list[str]
-    directories: list[str]
-    skipped: tuple[SkippedEntry, ...]
-
-
 class PartitionListing(NamedTuple):
     """The files of a partition directory.
 
@@ -170,7 +162,7 @@ def list_partition(path: str | os.PathLike[str]) -> PartitionListing:
         UsageError: the path is not a directory or cannot be read.
     """
     directory = Path(path)
-    names, inner, skipped = scan_directory(directory)
+    names, inner, skipped = _scan(directory)
     skipped += tuple(SkippedEntry(name, "a directory") for name in inner)
     files = resolve(names, lambda name: _next_offset(directory / name), directory=str(directory))
     return _grouped(directory, files, skipped)
@@ -244,7 +236,7 @@ def list_log_directory(path: str | os.PathLike[str]) -> LogDirectoryListing:
         UsageError: the path is not a directory or cannot be read.
     """
     directory = Path(path)
-    names, directories, skipped = scan_directory(directory)
+    names, directories, skipped = _scan(directory)
     partitions, misnamed = _partitions(directory, [name for name in directories if name != REMOTE_INDEX_CACHE])
     root_files, others = _root_files(directory, names)
     return LogDirectoryListing(
@@ -290,12 +282,8 @@ def _root_files(directory: Path, names: list[str]) -> tuple[dict[FileKind, Path]
     return known, tuple(others)
 
 
-def scan_directory(directory: Path) -> DirectoryEntries:
-    """List a directory; no file is opened.
-
-    Raises:
-        UsageError: the path is not a directory or cannot be read.
-    """
+def _scan(directory: Path) -> tuple[list[str], list[str], tuple[SkippedEntry, ...]]:
+    """Names of regular files, names of directories, and what is neither; each in name order."""
     files, directories, skipped = [], [], []
     try:
         with os.scandir(directory) as entries:
@@ -311,8 +299,7 @@ def scan_directory(directory: Path) -> DirectoryEntries:
     except (OSError, ValueError) as error:
         msg = f"{printable(str(directory))}: {getattr(error, 'strerror', None) or error}"
         raise UsageError(msg) from error
-    by_name = tuple(sorted(skipped, key=lambda entry: entry.name))
-    return DirectoryEntries(sorted(files), sorted(directories), by_name)
+    return sorted(files), sorted(directories), tuple(sorted(skipped, key=lambda entry: entry.name))
 
 
 def stays_inside(directory: Path, link: str | os.PathLike[str]) -> bool:
@@ -322,3 +309,41 @@ def stays_inside(directory: Path, link: str | os.PathLike[str]) -> bool:
     except (OSError, RuntimeError):  # nowhere, or round in circles
         return False
     return directory.resolve() in target.parents
+
+
+def is_log_directory(path: str | os.PathLike[str]) -> bool:
+    """Whether a directory is a log directory rather than that of one partition.
+
+    A log directory has files in its root that stand nowhere else, or else sub-directories and no segment files.
+
+    Raises:
+        UsageError: the path is not a directory or cannot be read.
+    """
+    names, directories, _ = _scan(Path(path))
+    return _is_log_directory(names, directories)
+
+
+def _is_log_directory(names: list[str], directories: list[str]) -> bool:
+    if not LOG_DIRECTORY_KINDS.isdisjoint(map(FIXED_NAMES.get, names)):
+        return True
+    return bool(directories) and not any(name.endswith(SEGMENT_ENDINGS) for name in names)
+
+
+def partitions_in_use(path: str | os.PathLike[str]) -> list[PartitionDirectoryName] | None:
+    """Partitions of a log directory that are not renamed, in order of name; None where it is no log directory.
+
+    Raises:
+        UsageError: the path is not a directory or cannot be read.
+    """
+    names, directories, _ = _scan(Path(path))
+    if not _is_log_directory(names, directories):
+        return None
+    return [found for found in map(_name_in_use, directories) if found is not None]
+
+
+def _name_in_use(name: str) -> PartitionDirectoryName | None:
+    try:
+        found = parse_partition_directory(name)
+    except FormatError:
+        return None
+    return None if found.state else found

@@ -89,8 +89,7 @@ class Mirror(Closing):
         """
         self._store = Store(address, settings)
         self._room = tempfile.TemporaryDirectory(prefix="seglog-")
-        name = PurePosixPath(self._store.address).name
-        self.path = Path(self._room.name).resolve() / (name if name not in {"", "..", "."} else "mirror")
+        self.path = Path(self._room.name).resolve() / PurePosixPath(self._store.address).name
         self._files: dict[str, Mirrored] = {}
         self._filling = Lock()
         self.path.mkdir()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,6 +81,30 @@ def add_sequence(sequence: int, increment: int) -> int:
     """A sequence number ``increment`` further on, wrapping to 0 after 2147483647 (SEG-BAT-017)."""
     total = sequence + increment
     return total - 2**31 if total > INT32_MAX else total  # a negative one, of a damaged batch, stays negative
+
+
+class MissingOffsets(NamedTuple):
+    """Offsets that should be in a log and are not.
+
+    Attributes:
+        first_offset: the first of them.
+        next_offset: the first offset behind them; the same as the first where it is not known how many are missing.
+    """
+
+    first_offset: int
+    next_offset: int
+
+    @property
+    def offset_count(self) -> int:
+        """How many they are: as many records or more."""
+        return self.next_offset - self.first_offset
+
+    def __str__(self) -> str:
+        if not self.offset_count:
+            return f"offsets from {self.first_offset} on are missing"
+        if self.offset_count == 1:
+            return f"offset {self.first_offset} is missing"
+        return f"{self.offset_count} offsets are missing, {self.first_offset} to {self.next_offset - 1}"
 
 
 @dataclass(frozen=True, slots=True)

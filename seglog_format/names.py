@@ -9,10 +9,10 @@ line breaks, control characters or undecodable bytes, and never appear unescaped
 from __future__ import annotations
 
 import re
-import unicodedata
 from enum import Enum
 from typing import Final, NamedTuple
 
+from seglog_format.decimal_text import is_decimal, parse_decimal
 from seglog_format.errors import FormatError, Location, UsageError
 
 NO_OFFSET: Final = -1
@@ -34,7 +34,6 @@ STATES: Final = ("delete", "future", "stray")
 TEMPORARY_SUFFIXES: Final = (".deleted", ".cleaned", ".swap", ".part", ".tmp")
 
 _UNPARSED_SUFFIXES = frozenset({".deleted", ".part", ".tmp"})
-_NUMBER = re.compile(r"[+-]?\d+")
 _TOPIC = re.compile(rf"[a-zA-Z0-9._-]{{1,{MAX_TOPIC_SIZE}}}")
 _UNIQUE = re.compile(r"[0-9a-f]{32}")
 _WHITE_SPACE = re.compile(r"[ \t\n\x0b\f\r]")
@@ -171,37 +170,20 @@ def printable(text: str, limit: int = MAX_NAME_SIZE) -> str:
     return shown if len(text) <= limit else shown + "…"
 
 
-def is_decimal(text: str) -> bool:
-    """Whether the text is a decimal number as chapter 00 defines it, however large.
-
-    That is what a broker's own number parser takes: an optional sign, and decimal digits of any script in the Basic
-    Multilingual Plane.
-    """
-    return bool(_NUMBER.fullmatch(text)) and (text.isascii() or max(text) <= "\uffff")
-
-
-def parse_decimal(text: str, *, bits: int) -> int | None:
-    """The value of a decimal number; None where the text is no number, or does not fit the width.
-
-    Args:
-        text: any string, of any length.
-        bits: width of the signed integer: 32 or 64.
-    """
-    if len(text) <= OFFSET_DIGITS and text.isascii() and text.isdigit():  # nearly all are
-        return value if (value := int(text)) < 1 << bits - 1 else None
-    if not is_decimal(text):
-        return None
-    digits = "".join(str(unicodedata.decimal(each)) for each in text.lstrip("+-"))
-    significant = digits.lstrip("0") or "0"
-    if len(significant) > len(str(MAX_OFFSET)):
-        return None
-    value = -int(significant) if text[0] == "-" else int(significant)
-    return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None
-
-
 def is_legal_topic(topic: str) -> bool:
     """Whether a broker would create a topic of this name (SEG-PDR-002)."""
     return bool(_TOPIC.fullmatch(topic)) and topic not in {".", ".."}
+
+
+def require_topic(topic: str) -> None:
+    """Refuse a topic name that a broker would not create (SEG-PDR-002).
+
+    Raises:
+        UsageError: the name is not legal.
+    """
+    shown = repr(printable(topic)) if isinstance(topic, str) else repr(topic)
+    rule = f"1 to {MAX_TOPIC_SIZE} of a-z A-Z 0-9 . _ -, and neither . nor .. (SEG-PDR-002)"
+    _require(isinstance(topic, str) and is_legal_topic(topic), f"{shown} is no name of a topic, which has {rule}")
 
 
 def is_usual_unique(unique: str) -> bool:
@@ -240,6 +222,25 @@ def _split_state(name: str) -> tuple[str, str, str]:
             plain, _, unique = name[: -len(state) - 1].rpartition(".")
             return plain, unique, state
     return name, "", ""
+
+
+def require_written_directory(name: str) -> tuple[str, int]:
+    """Topic and partition of a directory that a writer may make or append to: one in use, named as brokers name it.
+
+    Args:
+        name: without its parent directories.
+
+    Raises:
+        UsageError: a broker would not make a directory of that name (SEG-PDR-001, SEG-PDR-002, SEG-PDR-017), or the
+            directory was renamed (SEG-PDR-003).
+    """
+    try:
+        topic, partition = parse_partition_directory(name).topic_partition
+    except FormatError as error:
+        raise UsageError(str(error)) from error
+    expected = partition_directory_name(topic, partition)
+    _require(name == expected, f"{printable(name)}: a writer appends to a directory named {expected}")
+    return topic, partition
 
 
 def parse_file_name(name: str) -> FileName | None:
@@ -331,11 +332,13 @@ def metadata_snapshot_file_name(end_offset: int, epoch: int, suffix: str = "") -
 def partition_directory_name(topic: str, partition: int, unique: str = "", state: str = "") -> str:
     """The name of a partition directory, its topic cut short where brokers do so (SEG-PDR-001, SEG-PDR-003).
 
+    Nothing else makes a path of a topic, and no name that this returns leads out of its directory.
+
     Raises:
-        UsageError: no topic, a partition out of range, or an unknown state.
+        UsageError: the topic is not legal (SEG-PDR-002), the partition out of range, or the state unknown.
     """
-    _require(bool(topic), "a topic has a name")
-    _require(0 <= partition <= MAX_PARTITION, f"partition {partition} is not from 0 to {MAX_PARTITION}")
+    require_topic(topic)
+    _require(partition in range(MAX_PARTITION + 1), f"partition {partition} is not from 0 to {MAX_PARTITION}")
     _require(state in ("", *STATES) and bool(state) == bool(unique), f"no state {state!r} with unique part {unique!r}")
     end = f"-{partition}" + (f".{unique}-{state}" if state else "")
     room = MAX_NAME_SIZE - len(end) if state in {"delete", "stray"} else len(topic)

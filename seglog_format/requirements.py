@@ -22,7 +22,7 @@ DEFINITION = re.compile(r"^\[(SEG-[A-Z]{3}-\d{3})\]: (MUST|SHOULD|MAY)((?: [a-z]
 
 
 class Severity(Enum):
-    """How much a finding matters. Only errors make ``seglog verify`` exit 1."""
+    """How much a finding matters."""
 
     ERROR = "error"
     WARNING = "warning"

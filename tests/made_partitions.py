@@ -86,6 +86,14 @@ class CountedFiles(LocalFiles):
         self.count()
         return CountedHandle(super().create(path, size), self)
 
+    def create_new(self, path: Path, size: int = 0) -> Any:  # noqa: ANN401 - as above
+        self.count()
+        return CountedHandle(super().create_new(path, size), self)
+
+    def publish(self, path: Path, target: Path) -> None:
+        self.count()
+        super().publish(path, target)
+
     def open_append(self, path: Path) -> Any:  # noqa: ANN401 - as above
         return CountedHandle(super().open_append(path), self)
 

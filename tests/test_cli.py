@@ -591,7 +591,8 @@ def test_ls_of_one_file_and_what_follows_its_entries(cli: Seglog, log: Path) -> 
 
 
 def test_ls_of_a_directory_without_segments(cli: Seglog, tmp_path: Path) -> None:
-    assert cli("ls", tmp_path).splitlines()[-1] == "no segments"
+    (tmp_path / "orders-0").mkdir()
+    assert cli("ls", tmp_path / "orders-0").splitlines()[-1] == "no segments"
 
 
 def test_ls_of_a_thousand_segments_takes_little_time(cli: Seglog, one_segment: Path, tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from made_partitions import EMPTY_SNAPSHOT, CountedFiles, PowerCutError, checkpo
 from support import bundled, bundled_cases
 from test_compaction_records import data, in_transaction, of_producer
 
+from proofs.power.fault import Fault
 from proofs.power.mirrored_files import MirroredFiles
-from proofs.power.simulated_files import Fault, PowerCut, SimulatedFiles
+from proofs.power.simulated_files import PowerCut, SimulatedFiles
 from seglog_format.checks import verify
 from seglog_format.errors import FormatError, UsageError, WriteError
 from seglog_format.lifecycle.compaction_apply import compact, prepare_compaction

@@ -15,7 +15,8 @@ from seglog_format import open_log_directory
 from seglog_format.checks import verify
 from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
 from seglog_format.errors import FormatError, Location, UnsupportedVersionError, UsageError
-from seglog_format.log.listing import is_log_directory, list_log_directory
+from seglog_format.log.listing import list_log_directory
+from seglog_format.log.path_kind import PathKind, path_kind
 from seglog_format.names import FileKind
 from seglog_format.schema.text import properties
 from seglog_format.small_model import CleanShutdown, MetaProperties, QuorumState
@@ -156,19 +157,16 @@ def test_links_between_directories(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["nowhere", "file"])
 def test_paths_that_are_no_directory(tmp_path: Path, path: str) -> None:
     (tmp_path / "file").write_bytes(b"")
-    for function in (list_log_directory, is_log_directory):
-        with pytest.raises(UsageError):
-            function(tmp_path / path)
+    with pytest.raises(UsageError):
+        list_log_directory(tmp_path / path)
 
 
 def test_which_directories_are_log_directories(tmp_path: Path) -> None:
-    assert not is_log_directory(tmp_path)
     (tmp_path / "00000000000000000000.log").write_bytes(b"")
     (tmp_path / "inner").mkdir()
-    assert not is_log_directory(tmp_path)
+    assert path_kind(tmp_path) is PathKind.PARTITION
     (tmp_path / "meta.properties").write_bytes(b"")
-    assert is_log_directory(tmp_path)
-    assert is_log_directory(tmp_path.parent)
+    assert path_kind(tmp_path) is PathKind.LOG_DIRECTORY
 
 
 # The clean-shutdown file
@@ -461,7 +459,7 @@ def test_root_files_of_brokers(case: str) -> None:
     roots = {path: True} if case.endswith("/root") else {path / "before": False, path / "after": True}
     for root, is_clean in roots.items():
         listing = list_log_directory(root)
-        assert is_log_directory(root)
+        assert path_kind(root) is PathKind.LOG_DIRECTORY
         assert listing.has_clean_shutdown == is_clean
         assert not listing.others
         assert not listing.misnamed

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from proofs.power.disk import SECTOR_SIZE
+from proofs.power.fault import Fault
 from proofs.power.mirrored_files import MirroredFiles
-from proofs.power.simulated_files import Fault, PowerCut, SimulatedFiles
+from proofs.power.simulated_files import PowerCut, SimulatedFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from appends import Clock, produced
 
+from proofs.power.fault import Fault
 from proofs.power.mirrored_files import MirroredFiles
-from proofs.power.simulated_files import Fault, SimulatedFiles
+from proofs.power.simulated_files import SimulatedFiles
 from seglog_format import LogConfig, LogWriter, PartitionWriter, UsageError, WriteError, verify
 from seglog_format.codec.build import with_offset
 from seglog_format.lifecycle.environment import Environment

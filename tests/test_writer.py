@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from itertools import accumulate, islice, permutations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -30,7 +31,6 @@ from seglog_format.model import INT64_MAX, TimestampType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from seglog_format.model import Frame
     from seglog_format.small_model import ProducerStateEntry
@@ -199,7 +199,7 @@ class CountingHandle(LocalHandle):
     """A file that counts its syncs, and keeps the first of them waiting."""
 
     def __init__(self, descriptor: int, files: CountingFiles, name: str) -> None:
-        super().__init__(descriptor)
+        super().__init__(descriptor, Path(name))
         self.files = files
         self.name = name
 
@@ -222,6 +222,10 @@ class CountingFiles(LocalFiles):
 
     def create(self, path: Path, size: int = 0) -> LocalHandle:
         super().create(path, size).close()
+        return self.open_append(path)
+
+    def create_new(self, path: Path, size: int = 0) -> LocalHandle:
+        super().create_new(path, size).close()
         return self.open_append(path)
 
     def open_append(self, path: Path) -> LocalHandle:
@@ -453,6 +457,11 @@ class FailingFiles(LocalFiles):
         super().create(path, size).close()
         return self.open_append(path)
 
+    def create_new(self, path: Path, size: int = 0) -> LocalHandle:
+        self.check("create", path.name)
+        super().create_new(path, size).close()
+        return self.open_append(path)
+
     def open_append(self, path: Path) -> LocalHandle:
         return FailingHandle(os.open(path, os.O_RDWR), self, path.name)
 
@@ -469,7 +478,7 @@ class FailingHandle(LocalHandle):
     """A file of it."""
 
     def __init__(self, descriptor: int, files: FailingFiles, name: str) -> None:
-        super().__init__(descriptor)
+        super().__init__(descriptor, Path(name))
         self.files, self.name = files, name
 
     def write_at(self, position: int, data: bytes | bytearray | memoryview) -> None:

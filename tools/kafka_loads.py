@@ -28,6 +28,13 @@ from seglog_format.small_model import CheckpointedOffset
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+ODD_NAMES: Final = (
+    *("-1.log", "-0000000000000000001.log", "-00000000000000000001.log", "-9223372036854775808.log", "+0.log", "1.log"),
+    *("1.5.log", "-1.index", "-1.log.cleaned", "-5.snapshot", "x.log", "x.index", "x.snapshot", "x.swap", "x.cleaned"),
+    *("9223372036854775808.log", "-1.log.deleted", "x.log.deleted", "x.tmp", "1.log.bak"),
+)
+"""Names that no broker gives. It overlooks some, removes some, and does not start with others."""
+
 COMPARED: Final = (".log", ".index", ".timeindex", ".txnindex", "leader-epoch-checkpoint")
 INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
 
@@ -69,6 +76,7 @@ def wreck_of(seed: int, directory: Path) -> Wreck:
     partition = generate(recipe, directory, seed).partitions[0]
     (directory / FileKind.CLEAN_SHUTDOWN.value).unlink(missing_ok=True)
     damages = [*_damage_log(dice, seed, partition.path), *_remove_index(dice, partition.path)]
+    damages += _add_files(random.Random(f"files {seed}"), partition.path)  # noqa: S311 - tests repeat with it
     point = dice.choice((0, 0, dice.randrange(partition.plan.end_offset + 1)))
     entry = CheckpointedOffset(partition.plan.topic.name, partition.plan.partition, point)
     checkpoint = directory / FileKind.RECOVERY_POINT_CHECKPOINT.value
@@ -93,6 +101,31 @@ def _remove_index(dice: random.Random, directory: Path) -> list[str]:
     path = dice.choice(indexes)
     path.unlink()
     return [f"no {path.suffix}"]
+
+
+def _add_files(dice: random.Random, directory: Path) -> list[str]:
+    """What an interrupted replacement leaves, torn or whole, or a file by a name that no broker gives."""
+    match dice.randrange(8):
+        case 0:
+            return _add_swap(dice, directory)
+        case 1:
+            name = dice.choice(ODD_NAMES)
+            (directory / name).write_bytes(dice.choice((b"", b"no entry")))
+            return [f"a file {name}"]
+    return []
+
+
+def _add_swap(dice: random.Random, directory: Path) -> list[str]:
+    log = dice.choice(sorted(directory.glob("*.log")))
+    data = log.read_bytes()
+    size = dice.choice((len(data), dice.randrange(len(data) + 1)))
+    log.with_suffix(".log.swap").write_bytes(data[:size])
+    if has_indexes := not dice.randrange(3):
+        for path in sorted(directory.glob(f"{log.stem}.*index")):
+            shutil.copy(path, path.with_name(f"{path.name}.swap"))
+    if not dice.randrange(3):
+        log.unlink()
+    return [f"{'torn' if size < len(data) else 'whole'} .log.swap with{'' if has_indexes else 'out'} indexes"]
 
 
 def _check(result: Result, oracle: Oracle, name: str, wreck: Wreck, root: Path) -> None:
@@ -127,12 +160,12 @@ def _check(result: Result, oracle: Oracle, name: str, wreck: Wreck, root: Path) 
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    """The files that count, without the zeros after the last entry of an index; empty indexes are as good as none."""
+    """The files that count; indexes that are empty or hold nothing but zeros are as good as none."""
     found = {}
     for path in directory.iterdir():
         if path.name.endswith(COMPARED):
             data = path.read_bytes()
             is_index = path.suffix in INDEX_SUFFIXES
-            if data or not is_index:
+            if not is_index or data.strip(b"\0"):
                 found[path.name] = data
     return found

@@ -68,6 +68,11 @@ class MirroredFiles:
         simulated = self.simulated.create(path, size)
         return MirroredHandle(simulated, LOCAL_FILES.create(path, size))
 
+    def create_new(self, path: Path, size: int = 0) -> MirroredHandle:
+        """A new file, whose name nothing has."""
+        simulated = self.simulated.create_new(path, size)
+        return MirroredHandle(simulated, LOCAL_FILES.create_new(path, size))
+
     def open_append(self, path: Path) -> MirroredHandle:
         """An existing file."""
         simulated = self.simulated.open_append(path)
@@ -85,6 +90,11 @@ class MirroredFiles:
         """Give a file another name."""
         for files in self._both:
             files.rename(path, target)
+
+    def publish(self, path: Path, target: Path) -> None:
+        """Give a file a name that nothing has."""
+        for files in self._both:
+            files.publish(path, target)
 
     def remove(self, path: Path) -> None:
         """Delete a file."""

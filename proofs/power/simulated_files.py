@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from proofs.power.disk import (
@@ -28,39 +27,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from proofs.power.disk import Node
+    from proofs.power.fault import Fault
     from seglog_format.model import Buffer
 
 
 class PowerCut(BaseException):
     """The machine is off: nothing that would clean up gets hold of this."""
-
-
-@dataclass(slots=True)
-class Fault:
-    """An operation that fails.
-
-    Attributes:
-        operation: its name in the file layer; a star for any.
-        number: errno.
-        ending: of the names of files that it is about.
-        after: how many such operations work before.
-        times: how many fail then.
-        keep: bytes that a write gets done before it fails.
-    """
-
-    operation: str
-    number: int = errno.EIO
-    ending: str = ""
-    after: int = 0
-    times: int = 1
-    keep: int = 0
-
-    def strikes(self, operation: str, path: Path) -> bool:
-        """Whether an operation fails; it has to be asked once for each."""
-        if not operation or self.operation not in {"*", operation} or not path.name.endswith(self.ending):
-            return False
-        self.after -= 1
-        return -self.times <= self.after < 0
 
 
 class SimulatedHandle:
@@ -222,6 +194,11 @@ class SimulatedFiles:
             handle.truncate(size)
         return handle
 
+    def create_new(self, path: Path, size: int = 0) -> SimulatedHandle:
+        """A new file, whose name nothing has."""
+        self._check_free(path)
+        return self.create(path, size)
+
     def open_append(self, path: Path) -> SimulatedHandle:
         """An existing file."""
         self._fail("open_append", path)
@@ -247,6 +224,18 @@ class SimulatedFiles:
             return
         self.step("rename", path, lambda: goal.change(Naming(added=added)))
         source.change(Naming((path.name,)))
+
+    def publish(self, path: Path, target: Path) -> None:
+        """Give a file a second name, then take the first away, as file systems do that cannot rename so at once."""
+        self._check_free(target)
+        naming, goal = Naming(added=((target.name, self._file(path)),)), self._directory(target.parent)
+        self.step("publish", path, lambda: goal.change(naming))
+        self._unname("publish", path)
+
+    def _check_free(self, path: Path) -> None:
+        self._check_writable(path)
+        if self.exists(path):
+            raise _error(errno.EEXIST, path)
 
     def remove(self, path: Path) -> None:
         """Delete a file."""

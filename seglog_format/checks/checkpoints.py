@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from seglog_format.checks.finding import Problem, checks
 from seglog_format.errors import Location
+from seglog_format.model import MissingOffsets
 from seglog_format.names import printable
 
 if TYPE_CHECKING:
@@ -83,4 +84,4 @@ def not_above_log_end(subject: OffsetsAndLogs) -> Iterator[Problem]:
         end = subject.log_end_offsets.get((entry.topic, entry.partition))
         if end is not None and entry.offset > end:
             expected = f"at most {end}, the log end offset of {printable(entry.topic)}-{entry.partition}"
-            yield Problem(subject.checkpoint.at(index), expected, entry.offset)
+            yield Problem(subject.checkpoint.at(index), expected, entry.offset, MissingOffsets(end, entry.offset))

@@ -20,14 +20,26 @@ from seglog_format.requirements import Severity, requirement
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from seglog_format.model import MissingOffsets
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What a check saw: where, what its requirement asks for, and what stands there."""
+    """What a check saw.
+
+    Attributes:
+        location: where.
+        expected: what its requirement asks for.
+        found: what stands there.
+        missing: the offsets that are missing from the log, if that is the problem.
+        is_explained: something else explains it, so that it is a note.
+    """
 
     location: Location
     expected: str
     found: object
+    missing: MissingOffsets | None = None
+    is_explained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +48,13 @@ class Finding:
 
     Attributes:
         location: file, position, field.
-        severity: error for a MUST, warning for a SHOULD, note for a MAY.
+        severity: error for a MUST, warning for a SHOULD, note for a MAY, or where something explains what was found.
         requirement: its id.
         expected: what it asks for, in a few words.
         found: what stands there instead.
         message: the requirement's first sentence.
         count: how often the same note holds in this file, from this position on; 1 for errors and warnings.
+        missing: the offsets that are missing from the log, where the finding tells of some.
     """
 
     location: Location
@@ -51,12 +64,20 @@ class Finding:
     found: str
     message: str
     count: int = 1
+    missing: MissingOffsets | None = None
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it makes ``seglog verify`` exit 1: an error, or a warning of offsets that are missing."""
+        return self.severity is Severity.ERROR or (self.severity is Severity.WARNING and self.missing is not None)
 
     @classmethod
     def of(cls, identifier: str, problem: Problem) -> Finding:
         """The finding for a requirement that a check saw broken."""
         rule = requirement(identifier)
-        return cls(problem.location, rule.severity, rule.id, problem.expected, str(problem.found), rule.title)
+        severity = Severity.NOTE if problem.is_explained else rule.severity
+        place, expected, found = problem.location, problem.expected, str(problem.found)
+        return cls(place, severity, rule.id, expected, found, rule.title, missing=problem.missing)
 
     @classmethod
     def of_error(cls, error: FormatError) -> Finding:
@@ -69,7 +90,8 @@ class Finding:
 
     def __str__(self) -> str:
         more = f" ({self.count} times)" if self.count > 1 else ""
-        return f"{self.location}: expected {self.expected}, found {self.found}{more} [{self.requirement}]"
+        missing = "" if self.missing is None else f": {self.missing}"
+        return f"{self.location}: expected {self.expected}, found {self.found}{more}{missing} [{self.requirement}]"
 
 
 CheckFunction = TypeVar("CheckFunction", bound="Callable[[Any], Iterator[Problem]]")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from seglog_format.checks.checkpoints import OffsetsAndLogs
+from seglog_format.checks.checkpoints import OffsetsAndLogs, PartitionOffsets
 from seglog_format.checks.finding import Finding, Problem, checks, findings_of
 from seglog_format.checks.partition import log_findings, partition_findings
 from seglog_format.checks.text_files import read_partition_offsets, text_file_findings
 from seglog_format.errors import Location
-from seglog_format.log.listing import LogDirectoryListing, list_log_directory
+from seglog_format.log.listing import LogDirectoryListing, list_log_directory, list_partition
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS, FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from seglog_format.checks.partition import Options
@@ -26,6 +26,35 @@ class BrokerDirectories:
     """The log directories of one broker: paths of the partitions in use, by topic and partition."""
 
     partitions: dict[tuple[str, int], tuple[str, ...]]
+
+
+class Checkpoints:
+    """The offset checkpoints of a log directory that can be read.
+
+    Read them before the logs: a broker at work only adds to these.
+    """
+
+    def __init__(self, found: Mapping[FileKind, PartitionOffsets]) -> None:
+        self._found = found
+        self._offsets = {
+            kind: {(entry.topic, entry.partition): entry.offset for entry in checkpoint.entries}
+            for kind, checkpoint in found.items()
+        }
+
+    @classmethod
+    def beside(cls, directory: Path) -> Self:
+        """Read those of a directory."""
+        read = {kind: read_partition_offsets(directory / kind.value) for kind in OFFSET_CHECKPOINT_KINDS}
+        return cls({kind: checkpoint for kind, checkpoint in read.items() if checkpoint is not None})
+
+    def of(self, partition: tuple[str, int] | None) -> dict[FileKind, int]:
+        """What each says of a partition; nothing where the directory is not that of a partition in use."""
+        return {kind: offsets[partition] for kind, offsets in self._offsets.items() if partition in offsets}
+
+    def findings(self, log_end_offsets: Mapping[tuple[str, int], int]) -> Iterator[Finding]:
+        """Hold them against logs."""
+        for checkpoint in self._found.values():
+            yield from findings_of(OffsetsAndLogs(checkpoint, log_end_offsets))
 
 
 @checks("SEG-LDR-002")
@@ -39,6 +68,7 @@ def partition_stands_once(broker: BrokerDirectories) -> Iterator[Problem]:
 def log_directory_findings(path: Path, options: Options) -> Iterator[Finding]:
     """Everything that is to be said about a log directory."""
     listing = list_log_directory(path)
+    checkpoints = Checkpoints.beside(path)
     for error in listing.misnamed:
         yield Finding.of_error(error)
     for kind, root_file in listing.root_files.items():
@@ -47,22 +77,24 @@ def log_directory_findings(path: Path, options: Options) -> Iterator[Finding]:
             yield from log_findings(root_file, 0, options)
     log_end_offsets = {}
     for partition in listing.partitions:
-        log_end_offset = yield from partition_findings(partition.path, options)
-        if log_end_offset is not None and not partition.name.state:
-            log_end_offsets[partition.name.topic_partition] = log_end_offset
+        is_in_use, key = not partition.name.state, partition.name.topic_partition
+        log_end_offset = yield from partition_findings(
+            partition.path, options, checkpoints.of(key) if is_in_use else {}
+        )
+        if log_end_offset is not None and is_in_use:
+            log_end_offsets[key] = log_end_offset
     yield from findings_of(broker_directories([listing]))
-    yield from checkpointed_offset_findings(listing, log_end_offsets)
+    yield from checkpoints.findings(log_end_offsets)
 
 
-def checkpointed_offset_findings(
-    listing: LogDirectoryListing, log_end_offsets: dict[tuple[str, int], int]
-) -> Iterator[Finding]:
-    """Hold the offset checkpoints of a log directory against its logs."""
-    for kind, path in listing.root_files.items():
-        if kind in OFFSET_CHECKPOINT_KINDS:
-            checkpoint = read_partition_offsets(path)
-            if checkpoint is not None:
-                yield from findings_of(OffsetsAndLogs(checkpoint, log_end_offsets))
+def lone_partition_findings(path: Path, options: Options) -> Iterator[Finding]:
+    """Everything that is to be said about a partition directory, and what the checkpoints above it say of its end."""
+    name = list_partition(path).name
+    key = None if name is None or name.state else name.topic_partition
+    checkpoints = Checkpoints.beside(path.absolute().parent)
+    log_end_offset = yield from partition_findings(path, options, checkpoints.of(key))
+    if log_end_offset is not None and key is not None:
+        yield from checkpoints.findings({key: log_end_offset})
 
 
 def broker_directories(listings: list[LogDirectoryListing]) -> BrokerDirectories:

@@ -33,6 +33,8 @@ class LogSummary:
         damaged: position of the first entry that is not intact; None where all are.
         partial_at: position of a last entry that is cut short.
         last_offset: of the last intact entry; None without one.
+        is_end_known: no entry that is not intact follows the last intact one.
+        has_tail: bytes that are no whole entry follow the last one.
         cleared: answers for indexes, where every entry was passed over and nothing follows the last.
     """
 
@@ -40,6 +42,8 @@ class LogSummary:
     damaged: int | None = None
     partial_at: int | None = None
     last_offset: int | None = None
+    is_end_known: bool = True
+    has_tail: bool = False
     cleared: ClearedLog | None = None
     _intact: list[LogRow | ClearedEntries] = field(default_factory=list)
 
@@ -51,13 +55,13 @@ class LogSummary:
     def add(self, row: LogRow) -> None:
         """Note the next intact entry."""
         self._intact.append(row)
-        self.last_offset = row.last_offset
+        self.last_offset, self.is_end_known = row.last_offset, True
 
     def add_cleared(self, part: ClearedEntries) -> None:
         """Note intact entries that were passed over."""
         self._intact.append(part)
         self.aborts.update(part.aborts)
-        self.last_offset = part.last_offset
+        self.last_offset, self.is_end_known = part.last_offset, True
 
     def cleared_parts(self) -> list[ClearedEntries] | None:
         """All entries, where every one was passed over; None where one was not, or there is none."""
@@ -77,7 +81,8 @@ class LogSummary:
                 yield from map(LogRow._make, each.rows())
 
     def note_damage(self, position: int) -> None:
-        """Remember where the first entry stands that is not intact."""
+        """Remember where the first entry stands that is not intact, and that one does."""
+        self.is_end_known = False
         if self.damaged is None:
             self.damaged = position
 
@@ -114,6 +119,7 @@ class LogVerification:
             self.summary.note_damage(self._position)
             yield Finding.of_error(error)
             tail = Tail(TailKind.NONE, self._position, 0)
+        self.summary.has_tail = tail.kind is not TailKind.NONE
         if tail.kind is TailKind.PARTIAL:
             self.summary.partial_at = tail.position
         parts = self.summary.cleared_parts() if tail.kind is TailKind.NONE else None

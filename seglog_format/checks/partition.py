@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from seglog_format.checks import offset_index, producer_snapshot, time_index, transaction_index  # noqa: F401 - register
 from seglog_format.checks.finding import Finding, findings_of
+from seglog_format.checks.gaps import CheckedGaps
 from seglog_format.checks.log_file import LogSummary, LogVerification
 from seglog_format.checks.partition_directory import DirectoryName, NumberedName, PartitionState, SegmentState
 from seglog_format.checks.side_files import (
@@ -26,11 +27,12 @@ from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.names import parse_file_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator, Mapping
     from pathlib import Path
 
     from seglog_format.checks.clearing import Clearer
     from seglog_format.log.listing import PartitionListing, SegmentFiles
+    from seglog_format.names import FileKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +44,29 @@ class Options:
         copy: read files whole instead of mapping them, because somebody may be writing.
         advance: called with the bytes of entries that were looked at.
         clearer: passes over entries at volume; without one each is looked at.
+        is_compacted: gaps between segments are known to come from compaction.
     """
 
     limit: int
     copy: bool = False
     advance: Callable[[int], None] | None = None
     clearer: Clearer | None = None
+    is_compacted: bool = False
 
 
-def partition_findings(path: Path, options: Options) -> Generator[Finding, None, int | None]:
-    """Everything that is to be said about a partition directory; returns its log end offset, where that is known."""
+def partition_findings(
+    path: Path, options: Options, checkpointed: Mapping[FileKind, int]
+) -> Generator[Finding, None, int | None]:
+    """Everything that is to be said about a partition directory.
+
+    Args:
+        path: of the directory.
+        options: how to verify.
+        checkpointed: what the checkpoints of the log directory say of the partition.
+
+    Returns:
+        Its log end offset, where that is known.
+    """
     listing = list_partition(path)
     yield from name_findings(listing)
     states = []
@@ -65,8 +80,10 @@ def partition_findings(path: Path, options: Options) -> Generator[Finding, None,
         yield from log_findings(metadata_snapshot.path, 0, options)
     for kind, text_file in listing.text_files.items():
         yield from text_file_findings(text_file, kind)
-    yield from findings_of(PartitionState(str(path), tuple(states), tuple(str(file.path) for file in listing.orphans)))
-    return states[-1].next_offset if states and states[-1].is_whole else None
+    gaps = CheckedGaps(listing, states, options, checkpointed)
+    yield from findings_of(PartitionState(str(path), tuple(states), gaps.orphans))
+    yield from gaps.findings()
+    return gaps.log_end_offset
 
 
 def name_findings(listing: PartitionListing) -> Iterator[Finding]:
@@ -154,4 +171,5 @@ def _state(files: SegmentFiles, summary: LogSummary) -> SegmentState:
     missing = tuple(kind for kind, path in companions.items() if path is None)
     last = summary.last_offset
     next_offset = files.base_offset if last is None else last + 1
-    return SegmentState(str(files.log), files.base_offset, next_offset, missing, summary.is_whole)
+    path, base = str(files.log), files.base_offset
+    return SegmentState(path, base, next_offset, missing, summary.is_end_known, summary.has_tail)

@@ -20,6 +20,8 @@ from seglog_format.names import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seglog_format.model import MissingOffsets
+
 
 @dataclass(frozen=True, slots=True)
 class NumberedName:
@@ -50,14 +52,29 @@ class SegmentState:
         base_offset: from the file name.
         next_offset: the first offset after its last intact entry; the base offset without one.
         missing: kinds of index files that are not there.
-        is_whole: its whole log could be read.
+        is_end_known: the last entry is intact, and nothing behind it could be one.
+        has_tail: bytes that are no whole entry follow the last one.
     """
 
     path: str
     base_offset: int
     next_offset: int
     missing: tuple[str, ...] = ()
-    is_whole: bool = True
+    is_end_known: bool = True
+    has_tail: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """An index file without a log.
+
+    Attributes:
+        path: of the file.
+        missing: offsets that no other segment holds; None where another one does, or another file tells of them.
+    """
+
+    path: str
+    missing: MissingOffsets | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +84,12 @@ class PartitionState:
     Attributes:
         path: of the directory.
         segments: by ascending base offset.
-        orphans: paths of index files without a log.
+        orphans: index files without a log.
     """
 
     path: str
     segments: tuple[SegmentState, ...]
-    orphans: tuple[str, ...]
+    orphans: tuple[Orphan, ...]
 
 
 @checks("SEG-PDR-002")
@@ -116,9 +133,9 @@ def ascii_digits(file: NumberedName) -> Iterator[Problem]:
 
 @checks("SEG-PDR-008")
 def index_has_log(partition: PartitionState) -> Iterator[Problem]:
-    """Brokers delete such an index."""
-    for path in partition.orphans:
-        yield Problem(Location(path), "a .log file of the same base offset", "none")
+    """Brokers delete such an index, and miss nothing."""
+    for orphan in partition.orphans:
+        yield Problem(Location(orphan.path), "a .log file of the same base offset", "none", orphan.missing)
 
 
 @checks("SEG-PDR-012")
@@ -135,15 +152,6 @@ def segments_do_not_overlap(partition: PartitionState) -> Iterator[Problem]:
     for segment, following in pairwise(partition.segments):
         if segment.next_offset > following.base_offset:
             expected = f"offsets below {following.base_offset}, where the next segment begins"
-            yield Problem(Location(segment.path, field="offset"), expected, segment.next_offset - 1)
-
-
-@checks("SEG-PDR-014")
-def gaps_between_segments(partition: PartitionState) -> Iterator[Problem]:
-    """Only where the end of the segment is known."""
-    for segment, following in pairwise(partition.segments):
-        if segment.is_whole and segment.next_offset < following.base_offset:
-            expected = f"offsets up to {following.base_offset - 1}, where the next segment begins"
             yield Problem(Location(segment.path, field="offset"), expected, segment.next_offset - 1)
 
 

@@ -12,7 +12,7 @@ from seglog_format.codec.checkpoints import (
     decode_partition_metadata,
 )
 from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
-from seglog_format.errors import FormatError, Location
+from seglog_format.errors import FormatError, Location, SeglogError
 from seglog_format.log.file_bytes import read_whole
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS, FileKind
 
@@ -47,8 +47,8 @@ def text_file_findings(path: Path, kind: FileKind) -> Iterator[Finding]:
 
 
 def read_partition_offsets(path: Path) -> PartitionOffsets | None:
-    """An offset checkpoint; None where it cannot be read, which `text_file_findings` reports."""
+    """An offset checkpoint; None where there is none that can be read, which `text_file_findings` reports."""
     try:
         return PartitionOffsets(str(path), decode_offset_checkpoint(read_whole(path), Location(str(path))).entries)
-    except FormatError:
+    except SeglogError:
         return None

@@ -7,13 +7,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seglog_format.checks.log_directory import log_directory_findings
+from seglog_format.checks.log_directory import log_directory_findings, lone_partition_findings
 from seglog_format.checks.log_file import LogVerification
-from seglog_format.checks.partition import Options, partition_findings
+from seglog_format.checks.partition import Options
 from seglog_format.checks.single_file import single_file_findings
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
-from seglog_format.errors import UsageError
-from seglog_format.log.listing import is_log_directory
+from seglog_format.log.path_kind import PathKind, path_kind
 from seglog_format.requirements import Severity
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ def verify(
     copy: bool = False,
     advance: Callable[[int], None] | None = None,
     clearer: Clearer | None = None,
+    compacted: bool = False,
 ) -> Iterator[Finding]:
     """Check everything that a path names against the specification.
 
@@ -42,15 +42,18 @@ def verify(
         advance: called with the bytes of log entries that were looked at, for those who show progress.
         clearer: passes over entries at volume that no check has anything to say about, as
             `seglog_format.columnar.clear.Clearing` does; findings are the same with it and without.
+        compacted: every log is compacted, so that gaps between its segments are no warning; without it only a log is
+            taken for compacted that shows it (SEG-PDR-023).
 
     Yields:
         Findings, file by file; locations name files below the path given. A note is told once for a file.
 
     Raises:
-        UsageError: the path does not exist or is neither a file nor a directory.
+        UsageError: there is nothing at the path, or nothing of Kafka's; see `path_kind`.
     """
     root = Path(path)
-    for finding in notes_once(_findings(root, Options(limit, copy=copy, advance=advance, clearer=clearer))):
+    options = Options(limit, copy=copy, advance=advance, clearer=clearer, is_compacted=compacted)
+    for finding in notes_once(_findings(root, options)):
         yield _below(root, finding)
 
 
@@ -75,12 +78,11 @@ def verify_log(
 
 
 def _findings(root: Path, options: Options) -> Iterator[Finding]:
-    if root.is_file():
+    kind = path_kind(root)
+    if kind is PathKind.FILE:
         return single_file_findings(root, options)
-    if not root.is_dir():
-        msg = f"{root}: no such file or directory"
-        raise UsageError(msg)
-    return log_directory_findings(root, options) if is_log_directory(root) else partition_findings(root, options)
+    is_partition = kind is PathKind.PARTITION
+    return lone_partition_findings(root, options) if is_partition else log_directory_findings(root, options)
 
 
 def _below(root: Path, finding: Finding) -> Finding:

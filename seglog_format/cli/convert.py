@@ -12,7 +12,7 @@ import click
 
 from seglog_format.cli.options import PATH, json_option
 from seglog_format.cli.output import write_json, write_text
-from seglog_format.cli.places import checked
+from seglog_format.errors import UsageError, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,13 +62,15 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
     if str(path) == "-":
         yield sys.stdin.buffer
         return
-    with checked(path).open("rb") as file:
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise UsageError(reason_of(error)) from error
+    with file:
         yield file
 
 
 def _objects(lines: IO[bytes]) -> Iterator[dict[str, Any]]:
-    from seglog_format.errors import UsageError
-
     def read(number: int, text: bytes) -> dict[str, Any]:
         try:
             line: dict[str, Any] = json.loads(text)

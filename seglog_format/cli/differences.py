@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.cli.lookup_steps import opened
-from seglog_format.cli.places import checked, log_directory_at
+from seglog_format.cli.places import log_directory_at
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines import LineOptions, source_of
 from seglog_format.lines.records import RecordLines
@@ -138,7 +138,7 @@ def compared(first: Path, second: Path, limit: int) -> Iterator[Comparison]:
     Raises:
         UsageError: one is a log directory and the other is not.
     """
-    directories = log_directory_at(checked(first)), log_directory_at(checked(second))
+    directories = log_directory_at(first), log_directory_at(second)
     if directories == (None, None):
         yield Comparison(first.absolute().name, first, second, limit)
         return

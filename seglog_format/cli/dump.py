@@ -53,7 +53,9 @@ def command(path: Path, *, as_json: bool, **choices: Any) -> int:  # noqa: ANN40
     prints all of them.
     """
     from seglog_format.lines import LineOptions
+    from seglog_format.log.path_kind import path_kind
 
+    path_kind(path)
     status = 0
     render = write_json if as_json else _TextWriter()
     long_over = LONG_SIZE if as_json else SHOWN_SIZE

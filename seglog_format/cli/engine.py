@@ -80,8 +80,15 @@ def tables_for(choice: str, size: int) -> TableParts | None:
 
 
 def size_of_logs(path: Path) -> int:
-    """Bytes of the log files that a path names."""
+    """Bytes of the log files that a path names.
+
+    Raises:
+        UsageError: it is nothing of Kafka's; see `path_kind`.
+    """
     from seglog_format.lines import sources_of
     from seglog_format.lines.sources import SourceKind
+    from seglog_format.log.path_kind import path_kind
+
+    path_kind(path)
 
     return sum(source.size for source in sources_of(path) if source.kind is SourceKind.LOG)

@@ -50,7 +50,7 @@ def command(recipe: Path | None, *, output: Path, seed: int | None, overrides: t
 
 
 def _recipe(path: Path | None, seed: int | None, overrides: tuple[str, ...]) -> Recipe:
-    from seglog_format.errors import UsageError
+    from seglog_format.errors import UsageError, reason_of
     from seglog_format.lifecycle.recipe import parse_recipe
     from seglog_format.lifecycle.recipe_random import random_recipe
 
@@ -62,8 +62,7 @@ def _recipe(path: Path | None, seed: int | None, overrides: tuple[str, ...]) -> 
         msg = f"{path} is no UTF-8 text"
         raise UsageError(msg) from error
     except OSError as error:
-        msg = f"{path}: {error.strerror}"
-        raise UsageError(msg) from error
+        raise UsageError(reason_of(error)) from error
 
 
 def as_object(made: GeneratedLog) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from seglog_format.cli.options import (
     path_argument,
 )
 from seglog_format.cli.output import is_busy, progress, write_json, write_text
+from seglog_format.cli.passing_over import PassingOver
 from seglog_format.errors import UsageError, write_errors
 
 if TYPE_CHECKING:
@@ -70,21 +71,22 @@ def command(  # noqa: PLR0913 - one for each option
         _require_apart(path, output)
     from seglog_format.cli.engine import size_of_logs, volume_for
     from seglog_format.lifecycle.new_directory import all_or_nothing
+    from seglog_format.log.listing import list_partition
 
     volume = volume_for(engine, size_of_logs(path))
-    status, told = 0, None
+    status, told, passing = 0, None, PassingOver("partitions")
     with nullcontext() if output is None else all_or_nothing(output) as staging:
-        for directory, listing, only in _partitions(path):
-            found = _rebuilt(listing, only, index_interval_bytes, generation, volume)
-            if write:
-                found = _written(listing, found)
-            for segment in found:
-                status = FINDINGS if segment.end < segment.size else status
-                if staging is not None:
-                    _write_apart(staging, directory, segment)
-                _tell(segment, told, as_json=as_json)
-                told = segment.settings
-    return status
+        for directory, place, only in _partitions(path):
+            with passing.errors_of(place):
+                listing = list_partition(place)
+                found = _rebuilt(listing, only, index_interval_bytes, generation, volume)
+                for segment in _written(listing, found) if write else found:
+                    status = FINDINGS if segment.end < segment.size else status
+                    if staging is not None:
+                        _write_apart(staging, directory, segment)
+                    _tell(segment, told, as_json=as_json)
+                    told = segment.settings
+    return max(status, passing.status())
 
 
 def _require_apart(path: Path, output: Path) -> None:
@@ -96,23 +98,22 @@ def _require_apart(path: Path, output: Path) -> None:
         raise UsageError(msg)
 
 
-def _partitions(path: Path) -> Iterator[tuple[str, PartitionListing, set[str] | None]]:
-    """Where output goes below its directory, the partition, and the only log wanted."""
+def _partitions(path: Path) -> Iterator[tuple[str, Path, set[str] | None]]:
+    """Where output goes below its directory, the partition directory, and the only log wanted."""
     from seglog_format.cli.places import log_directory_at
     from seglog_format.lifecycle.recovery import DELETE_STATE
-    from seglog_format.log.listing import list_partition
 
     directory = log_directory_at(path)
     if directory is None:
         if path.is_dir():
-            yield "", list_partition(path), None
+            yield "", path, None
         else:
-            yield "", list_partition(path.absolute().parent), {path.name}
+            yield "", path.absolute().parent, {path.name}
         return
     entries = [entry for entry in directory.listing.partitions if entry.name.state != DELETE_STATE]
     with progress("Indexing", len(entries)) as advance:
         for number, entry in enumerate(entries, 1):
-            yield f"{entry.path.name}/", list_partition(entry.path), None
+            yield f"{entry.path.name}/", entry.path, None
             advance(number)
 
 

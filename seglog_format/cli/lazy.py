@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from seglog_format.cli.exit_status import UNREADABLE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -42,11 +44,19 @@ class LazyGroup(click.Group):
     """Knows its commands by name and imports the module of one only to run it or to show its help."""
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; what click would make of a closed pipe (exit status 1) is left to `main`."""
+        """Run the command; what click would make of a closed pipe (exit status 1) is left to `main`.
+
+        Returns:
+            What the command returns, or `UNREADABLE` where that is less and the disk refused anything on the way.
+        """
+        from seglog_format.log.file_reader import noted_refusals
+
         try:
-            return super().invoke(ctx)
+            with noted_refusals() as refused:
+                status: object = super().invoke(ctx)
         except BrokenPipeError as error:
             raise PipeClosedError from error
+        return max(status if isinstance(status, int) else 0, UNREADABLE) if refused else status
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """All names, in the order of the table."""

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import UNREADABLE
 from seglog_format.cli.options import engine_option, json_option, path_argument
 from seglog_format.cli.output import diagnose, is_busy, progress, write_json, write_text
-from seglog_format.errors import UsageError
+from seglog_format.cli.passing_over import PassingOver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -58,7 +57,7 @@ def _list_segments(path: Path, engine: str, *, is_long: bool, as_json: bool) -> 
     def summary(files: SegmentFiles) -> SegmentSummary:
         return segment_summary(files, copy=copy, tables=tables)
 
-    summaries, status = _each(segments, summary, lambda files: files.log.name)
+    summaries, status = _each(segments, summary, lambda files: files.log.name, "segments")
     _write(summaries, segment_table, is_long=is_long, as_json=as_json)
     return status
 
@@ -81,7 +80,7 @@ def _list_partitions(directory: LogDirectory, engine: str, *, is_long: bool, as_
 
     for error in directory.listing.misnamed:
         diagnose(str(error))
-    summaries, status = _each(directory.listing.partitions, summary, lambda entry: entry.path.name)
+    summaries, status = _each(directory.listing.partitions, summary, lambda entry: entry.path.name, "partitions")
     _write(summaries, partition_table, is_long=is_long, as_json=as_json)
     if not as_json:
         state = "clean shutdown" if directory.has_clean_shutdown else "no clean shutdown"
@@ -89,18 +88,17 @@ def _list_partitions(directory: LogDirectory, engine: str, *, is_long: bool, as_
     return status
 
 
-def _each(items: Sequence[Any], summary: Callable[[Any], Any], name: Callable[[Any], str]) -> tuple[list[Any], int]:
+def _each(
+    items: Sequence[Any], summary: Callable[[Any], Any], name: Callable[[Any], str], things: str
+) -> tuple[list[Any], int]:
     """A summary of each, and the exit status: what cannot be read is told and passed over."""
-    summaries, status = [], 0
+    summaries, passing = [], PassingOver(things)
     with progress("Reading", len(items)) as advance:
         for number, item in enumerate(items, 1):
-            try:
+            with passing.errors_of(name(item)):
                 summaries.append(summary(item))
-            except UsageError as error:
-                diagnose(f"{name(item)}: {error}")
-                status = UNREADABLE
             advance(number)
-    return summaries, status
+    return summaries, passing.status()
 
 
 def _write(summaries: list[Any], table: Callable[..., list[str]], *, is_long: bool, as_json: bool) -> None:

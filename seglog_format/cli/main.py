@@ -79,7 +79,7 @@ def _see_to_streams() -> None:
 
 def _outcome(args: list[str] | None) -> int:
     try:
-        status = seglog.main(args, prog_name="seglog", standalone_mode=False)
+        status: object = seglog.main(args, prog_name="seglog", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         return error.exit_code

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seglog_format.errors import FormatError, UsageError
+from seglog_format.lines.sources import SourceKind, source_of
 from seglog_format.log.directory import LogDirectory
-from seglog_format.log.listing import SegmentFiles, is_log_directory, list_log_directory, list_partition
+from seglog_format.log.listing import SegmentFiles, list_log_directory, list_partition
+from seglog_format.log.path_kind import PathKind, path_kind
 from seglog_format.names import FileKind, parse_file_name
 
 if TYPE_CHECKING:
@@ -15,21 +17,13 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import PartitionEntry
 
 
-def checked(path: Path) -> Path:
-    """The path itself.
+def log_directory_at(path: Path) -> LogDirectory | None:
+    """The log directory at a path; None where it is a file or a partition directory.
 
     Raises:
-        UsageError: there is nothing there.
+        UsageError: it is nothing of Kafka's; see `path_kind`.
     """
-    if not path.exists():
-        msg = f"{path}: no such file or directory"
-        raise UsageError(msg)
-    return path
-
-
-def log_directory_at(path: Path) -> LogDirectory | None:
-    """The log directory at a path; None where a file or a partition directory stands there."""
-    if checked(path).is_dir() and is_log_directory(path):
+    if path_kind(path) is PathKind.LOG_DIRECTORY:
         return LogDirectory(list_log_directory(path))
     return None
 
@@ -52,7 +46,14 @@ def partition_directory_at(path: Path) -> Path:
 
 
 def segment_files_at(path: Path) -> SegmentFiles:
-    """A log file with the indexes beside it; with base offset 0 where its name says none."""
+    """A log file with the indexes beside it; with base offset 0 where its name says none.
+
+    Raises:
+        UsageError: the name does not say that it is a log.
+    """
+    if source_of(path, path.name, 0).kind is not SourceKind.LOG:
+        msg = f"{path}: the name does not say that this file is a log"
+        raise UsageError(msg)
     for files in list_partition(path.absolute().parent).segments:
         if files.log.name == path.name:
             return SegmentFiles(

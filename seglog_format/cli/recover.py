@@ -16,6 +16,7 @@ from seglog_format.cli.options import (
     path_argument,
 )
 from seglog_format.cli.output import progress, write_json, write_text
+from seglog_format.cli.passing_over import PassingOver
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -57,13 +58,15 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
     Files of dropped segments get names that end in .deleted, which the next broker that starts removes. The directory
     is not touched while a broker works in it. Where the plan keeps more or less than a broker would, that is told.
 
-    The exit status is 1 when something is cut or dropped, by the plan or by a scan of everything.
+    The exit status is 1 when something is cut or dropped, by the plan or by a scan of everything. A partition that
+    cannot be read is not planned, and not touched.
     """
     status = 0
     from seglog_format.cli.engine import size_of_logs, volume_for
 
     chosen = replace(_options(**options), volume=volume_for(engine, size_of_logs(path)))
-    for recovery, full_scan in _recoveries(path, chosen, write=write):
+    passing = PassingOver("partitions")
+    for recovery, full_scan in _recoveries(path, chosen, passing, write=write):
         if recovery.plan.changes_log or full_scan.changes_log or recovery.failure:
             status = FINDINGS
         if as_json:
@@ -73,7 +76,7 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
 
             for line in recovery_text(recovery, full_scan, title=_title(chosen), is_written=write):
                 write_text(line)
-    return status
+    return max(status, passing.status())
 
 
 def _options(
@@ -99,7 +102,7 @@ def _title(options: RecoveryOptions) -> str:
 
 
 def _recoveries(
-    path: Path, options: RecoveryOptions, *, write: bool
+    path: Path, options: RecoveryOptions, passing: PassingOver, *, write: bool
 ) -> Iterator[tuple[PreparedRecovery, RecoveryPlan]]:
     from seglog_format.cli.places import log_directory_at
     from seglog_format.lifecycle.recovery import DELETE_STATE
@@ -117,7 +120,11 @@ def _recoveries(
     entries = [entry for entry in directory.listing.partitions if entry.name.state != DELETE_STATE]
     with progress("Recovering" if write else "Scanning", len(entries)) as advance:
         for number, entry in enumerate(entries, 1):
-            yield _recovery(entry.path, directory, options, write=write)
+            found = None
+            with passing.errors_of(entry.path):
+                found = _recovery(entry.path, directory, options, write=write)
+            if found is not None:
+                yield found
             advance(number)
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import UNREADABLE
 from seglog_format.cli.lookup import to_timestamp_ms
 from seglog_format.cli.options import PATH, json_option, path_argument
-from seglog_format.cli.output import diagnose, progress, write_json, write_text
-from seglog_format.errors import FormatError, UsageError
+from seglog_format.cli.output import progress, write_json, write_text
+from seglog_format.cli.passing_over import PassingOver
+from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -89,16 +89,13 @@ def command(  # noqa: PLR0913 - one for each option
         raise UsageError(msg)
     directory, paths = _partitions(path)
     config = _config(settings, config_file)
-    status = 0
+    passing = PassingOver("partitions")
     with _held(directory, write=write), progress("Looking", len(paths)) as advance:
         for number, each in enumerate(paths, 1):
-            try:
+            with passing.errors_of(each):
                 _retain(each, directory, config, now, write=write, as_json=as_json)
-            except FormatError as error:
-                diagnose(f"{each}: nothing is decided: {error}")
-                status = UNREADABLE
             advance(number)
-    return status
+    return passing.status()
 
 
 def _held(directory: LogDirectory, *, write: bool) -> Any:  # noqa: ANN401 - a context manager of either kind

@@ -9,6 +9,7 @@ import click
 from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import PATH, generation_option, index_interval_option, json_option, path_argument
 from seglog_format.cli.output import is_busy, progress, write_json, write_text
+from seglog_format.cli.passing_over import PassingOver
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,22 +53,25 @@ def command(
     """
     from seglog_format.lifecycle.new_directory import directories_for
     from seglog_format.lifecycle.salvage import salvage_partition
+    from seglog_format.log.listing import list_partition
 
     _require_apart(path, output)
-    status = 0
+    status, passing = 0, PassingOver("partitions")
     with directories_for(output):
-        for name, listing in _partitions(path):
-            segments = salvage_partition(
-                listing,
-                output / name if name else output,
-                interval_bytes=index_interval_bytes,
-                generation=generation,
-                copy=is_busy(listing.path),
-            )
-            for segment in segments:
-                status = FINDINGS if segment.damaged else status
-                _tell(listing, segment, as_json=as_json)
-    return status
+        for name, directory in _partitions(path):
+            with passing.errors_of(directory):
+                listing = list_partition(directory)
+                segments = salvage_partition(
+                    listing,
+                    output / name if name else output,
+                    interval_bytes=index_interval_bytes,
+                    generation=generation,
+                    copy=is_busy(directory),
+                )
+                for segment in segments:
+                    status = FINDINGS if segment.damaged else status
+                    _tell(listing, segment, as_json=as_json)
+    return max(status, passing.status())
 
 
 def _tell(listing: PartitionListing, segment: SalvagedSegment, *, as_json: bool) -> None:
@@ -79,10 +83,10 @@ def _tell(listing: PartitionListing, segment: SalvagedSegment, *, as_json: bool)
 
 
 def _require_apart(path: Path, output: Path) -> None:
-    from seglog_format.cli.places import checked
     from seglog_format.lifecycle.new_directory import require_new
+    from seglog_format.log.path_kind import PathKind, path_kind
 
-    if not checked(path).is_dir():
+    if path_kind(path) is PathKind.FILE:
         msg = f"{path}: give a partition directory or a log directory"
         raise UsageError(msg)
     require_new(output)
@@ -91,20 +95,19 @@ def _require_apart(path: Path, output: Path) -> None:
         raise UsageError(msg)
 
 
-def _partitions(path: Path) -> Iterator[tuple[str, PartitionListing]]:
-    """Name below the output, and files."""
+def _partitions(path: Path) -> Iterator[tuple[str, Path]]:
+    """Name below the output, and the partition directory."""
     from seglog_format.cli.places import log_directory_at
     from seglog_format.lifecycle.recovery import DELETE_STATE
-    from seglog_format.log.listing import list_partition
 
     directory = log_directory_at(path)
     if directory is None:
-        yield "", list_partition(path)
+        yield "", path
         return
     entries = [entry for entry in directory.listing.partitions if entry.name.state != DELETE_STATE]
     with progress("Copying", len(entries)) as advance:
         for number, entry in enumerate(entries, 1):
-            yield entry.path.name, list_partition(entry.path)
+            yield entry.path.name, entry.path
             advance(number)
 
 

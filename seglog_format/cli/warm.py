@@ -23,6 +23,9 @@ def command(*, as_json: bool) -> None:
 
     What is compiled is kept beside the package, or in the user's cache directory where that is read-only, or where
     NUMBA_CACHE_DIR says. It is compiled again only when the package or numba changes.
+
+    Whoever can write to that directory can run code as you. So one that every user can write to, or that belongs to
+    another user, is refused.
     """
     from seglog_format.log.scanning import engine
 

@@ -10,11 +10,13 @@ import numpy as np
 from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.cpu import checksum_path
 from seglog_format.columnar.entries import COLUMN, COLUMNS, fill_table, sound_end
+from seglog_format.columnar.windows import POSITION, Windows
 from seglog_format.model import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seglog_format.byte_source import Readable
     from seglog_format.columnar.arrays import Numbers, Table
     from seglog_format.model import Buffer
 
@@ -44,7 +46,7 @@ class BatchTable:
 
 
 def table_parts(
-    data: Buffer, *, first_offset: int = 0, last_offset: int = INT64_MAX, checksums: bool = True
+    data: Readable, *, first_offset: int = 0, last_offset: int = INT64_MAX, checksums: bool = True
 ) -> Iterator[BatchTable]:
     """The entries of a log, some thousands at a time; each part is overwritten by the next.
 
@@ -57,16 +59,20 @@ def table_parts(
     Yields:
         Parts until the first entry that is not regular: cut short, of an impossible size, magic or offset.
     """
-    array = readable(data)
+    window = Windows(data)
     state = np.array([0, first_offset - 1, first_offset, last_offset], np.int64)
     rows = np.empty((ROWS, len(COLUMNS)), np.int64)
     path = checksum_path() if checksums else WITHOUT_CHECKSUMS
-    while count := fill_table(array, state, path, rows):
-        yield BatchTable(rows[:count], int(state[0]))
+    goes_on = True
+    while goes_on:
+        if count := fill_table(window.data, state, path, rows):
+            window.place(rows[:count], COLUMN["position"])
+            yield BatchTable(rows[:count], window.origin + int(state[POSITION]))
+        goes_on = count == ROWS or window.has_more(state)
 
 
 def batch_table(
-    data: Buffer, *, first_offset: int = 0, last_offset: int = INT64_MAX, checksums: bool = True
+    data: Readable, *, first_offset: int = 0, last_offset: int = INT64_MAX, checksums: bool = True
 ) -> BatchTable:
     """The entries of a whole log; as `table_parts`, in one piece."""
     parts = table_parts(data, first_offset=first_offset, last_offset=last_offset, checksums=checksums)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from seglog_format.columnar import plan as names
 from seglog_format.columnar.copied_columns import CopiedColumn
 from seglog_format.columnar.copying import SLACK
+from seglog_format.columnar.entries import COLUMN
 from seglog_format.columnar.entry_columns import ENTRY_COLUMNS, EntryColumns
 from seglog_format.columnar.gather import gather_views
 from seglog_format.columnar.notes import NOTE_SIZE, noted_entries
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers
     from seglog_format.columnar.pool import Pool
     from seglog_format.columnar.schema import Shape
+    from seglog_format.columnar.windows import Windows
 
 ALIGNMENT: Final = 64
 NOT_WANTED: Final = -1
@@ -129,7 +131,7 @@ class Assembly:
     Attributes:
         block: of rows.
         state: how the kernel left it.
-        log: bytes of the log.
+        window: what the kernel has looked at of the log.
         arena: decompressed bytes.
         shape: columns and layout.
         file: name of the log.
@@ -138,12 +140,17 @@ class Assembly:
 
     block: Block
     state: Numbers
-    log: Bytes
+    window: Windows
     arena: Bytes
     shape: Shape
     file: str
     pool: Pool
     _buffers: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def log(self) -> Bytes:
+        """Bytes of the log; places in the block count from their start."""
+        return self.window.data
 
     @property
     def rows(self) -> int:
@@ -166,7 +173,9 @@ class Assembly:
         at, count, data = self._place(names.ENTRIES), int(self.state[names.NOTED]), self.block.data
         notes = data[at : at + NOTE_SIZE * count].view(np.int64)
         offsets = self._numbers(names.OFFSETS) if self._place(names.OFFSETS) >= 0 else None
-        return EntryColumns(self.file, *noted_entries(self.log, notes), offsets)
+        entries, counts = noted_entries(self.log, notes)
+        self.window.place(entries.rows, COLUMN["position"])
+        return EntryColumns(self.file, entries, counts, offsets)
 
     def _numbers(self, number: int) -> Numbers:
         at = self._place(number)

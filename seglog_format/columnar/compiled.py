@@ -1,8 +1,10 @@
 """How kernels are compiled, and where the compiled code is kept.
 
 numba keeps machine code on disk beside the source, or in the user's cache directory where that is read-only, or where
-``NUMBA_CACHE_DIR`` says. It looks at one source file only to see whether the code is still current; but a kernel also
-holds the code of all its helpers. So what is kept is stamped with the state of every module that it was made from.
+``NUMBA_CACHE_DIR`` says. From a directory that other users can write to, none is taken (`kept_code`).
+
+numba looks at one source file only to see whether the code is still current; but a kernel also holds the code of all
+its helpers. So what is kept is stamped with the state of every module that it was made from.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from numba.core import event
 from numba.core.caching import FunctionCache
 from numba.core.runtime.nrt import rtsys
 
+from seglog_format.columnar.kept_code import refusal
 from seglog_format.columnar.pipeline import HelperCompiler, KernelCompiler
 
 if TYPE_CHECKING:
@@ -36,6 +39,8 @@ KERNELS: Final[list[Any]] = []
 """Every kernel, so that somebody can compile them ahead."""
 
 WORD: Final = "seglog: compiling the columnar engine for this machine, which takes some seconds, once (seglog warm)"
+REFUSED: Final[list[str]] = []
+"""Why the directory of kept code is refused; empty if it is not."""
 
 
 class Teller(event.Listener):  # type: ignore[misc] # numba has no types
@@ -51,10 +56,17 @@ class Teller(event.Listener):  # type: ignore[misc] # numba has no types
         """A function is about to be compiled, because it is not kept on disk."""
         if not self.has_told and event.data["dispatcher"] in KERNELS:
             self.has_told = True
-            print(WORD, file=sys.stderr, flush=True)  # noqa: T201 - whoever waits has to know
+            print(_word(), file=sys.stderr, flush=True)  # noqa: T201 - whoever waits has to know
 
     def on_end(self, event: Any) -> None:
         """Nothing to say."""
+
+
+def _word() -> str:
+    """What is going on; the reason too where it will go on again in the next process."""
+    if not REFUSED:
+        return WORD
+    return f"seglog: compiling the columnar engine, in this process only: no compiled code is kept, since {REFUSED[0]}"
 
 
 TELLER: Final = Teller()
@@ -109,8 +121,11 @@ def _kept(function: FunctionT, options: dict[str, Any]) -> FunctionT:
     except RuntimeError:  # nowhere to write: compiled anew in each process
         pass
     else:
-        _stamp(kept, Path(function.__code__.co_filename).stem)
-        dispatcher._cache = kept  # noqa: SLF001 - numba has no public way to say so; nor has it for the stamp
+        if reason := refusal(kept.cache_path):
+            REFUSED.append(reason)
+        else:
+            _stamp(kept, Path(function.__code__.co_filename).stem)
+            dispatcher._cache = kept  # noqa: SLF001 - numba has no public way to say so; nor has it for the stamp
     KERNELS.append(dispatcher)
     return cast("FunctionT", dispatcher)
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import zstandard
 
-from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.compiled import kernel
 from seglog_format.columnar.entries import entry_size
 from seglog_format.columnar.layout import GZIP, ZSTD
@@ -43,9 +42,9 @@ LISTED_FIELDS: Final = 5
 class Expander:
     """Decompresses entries, with one decoder for all of a thread's."""
 
-    def __init__(self, data: memoryview, limit: int) -> None:
-        self._data = data
-        self._log = readable(data)
+    def __init__(self, log: Bytes, limit: int) -> None:
+        self._data = memoryview(log.data)
+        self._log = log
         self._limit = limit
         self._zstd = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
         self._listed = np.zeros(AHEAD * LISTED_FIELDS, np.int64)

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.compiled import inlined, kernel
 from seglog_format.columnar.entries import DOUBT, UNKNOWN_OFFSET, entry_codec, entry_offsets, entry_size
 from seglog_format.columnar.memory import region
+from seglog_format.columnar.windows import POSITION, Windows
 
 if TYPE_CHECKING:
+    from seglog_format.byte_source import Readable
     from seglog_format.columnar.arrays import Bytes, Numbers, Region
 
 COMPRESSED: Final = 8
@@ -40,7 +41,7 @@ def _regular(data: Region, position: int, end: int, previous: int, lowest: int, 
 
 
 @kernel
-def next_range(log: Bytes, state: Numbers, size: int) -> bool:
+def next_range(log: Bytes, state: Numbers, size: int) -> int:
     """Pass over entries until so many bytes are behind; compressed ones count for more (`COMPRESSED`).
 
     Args:
@@ -50,7 +51,8 @@ def next_range(log: Bytes, state: Numbers, size: int) -> bool:
         size: bytes of a range.
 
     Returns:
-        Whether that many bytes were passed over; if not, the log ends there or something irregular stands there.
+        How many bytes are left to be passed over; if there are any, the log ends there or something irregular stands
+        there.
     """
     data, end = region(log), len(log)
     position, previous, left = state[0], state[1], size
@@ -61,8 +63,7 @@ def next_range(log: Bytes, state: Numbers, size: int) -> bool:
         left -= COMPRESSED * entry if entry_codec(data, position) else entry
         position, previous = position + entry, last
     state[0], state[1] = position, previous
-    is_whole: bool = left <= 0
-    return is_whole
+    return max(left, 0)
 
 
 @kernel
@@ -92,14 +93,60 @@ def seek(log: Bytes, state: Numbers, offset: int) -> bool:
     return is_found
 
 
-def position_of(data: memoryview, allowed_offsets: tuple[int, int], offset: int) -> int | None:
+class Cuts:
+    """Places between the entries of a log, found by passing over entries that are regular.
+
+    Args:
+        log: the bytes of a log.
+        allowed_offsets: lowest and highest that it can hold.
+        position: where to start.
+        previous: last offset of the entry before; by default one less than the lowest.
+        end: nothing from there on is looked at; None for the end of the log.
+    """
+
+    def __init__(
+        self,
+        log: Readable,
+        allowed_offsets: tuple[int, int],
+        position: int = 0,
+        previous: int | None = None,
+        end: int | None = None,
+    ) -> None:
+        lowest, highest = allowed_offsets
+        self._window = Windows(log, position, end)
+        before = lowest - 1 if previous is None else previous
+        self._state = np.array([self._window.at(position), before, lowest, highest], np.int64)
+
+    @property
+    def position(self) -> int:
+        """Of the next entry."""
+        return self._window.origin + int(self._state[POSITION])
+
+    @property
+    def previous(self) -> int:
+        """Last offset of the entry before."""
+        return int(self._state[1])
+
+    def next(self, size: int) -> bool:
+        """Pass over so many bytes, as `next_range`, or as far as that goes; whether there were so many."""
+        while (size := next_range(self._window.data, self._state, size)) and self._window.has_more(self._state):
+            pass
+        return not size
+
+    def seek(self, offset: int) -> bool:
+        """Pass over entries that end below an offset; whether the one behind them says that it holds the offset."""
+        while not (is_found := seek(self._window.data, self._state, offset)) and self._window.has_more(self._state):
+            pass
+        return bool(is_found)
+
+
+def position_of(log: Readable, allowed_offsets: tuple[int, int], offset: int) -> int | None:
     """Where the entry starts that holds an offset; None where that is not beyond doubt.
 
     Args:
-        data: bytes of a log.
+        log: the bytes of a log.
         allowed_offsets: lowest and highest that it can hold.
         offset: to look for.
     """
-    lowest, highest = allowed_offsets
-    state = np.array([0, lowest - 1, lowest, highest], np.int64)
-    return int(state[0]) if seek(readable(data), state, offset) else None
+    cuts = Cuts(log, allowed_offsets)
+    return cuts.position if cuts.seek(offset) else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from seglog_format.byte_source import ByteSource
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -32,12 +34,8 @@ class Judged:
     last_offset: int
 
 
-class Source(Protocol):
-    """One segment, and the reference's word about any entry of it. `log` provides it."""
-
-    @property
-    def data(self) -> memoryview:
-        """The bytes of the log."""
+class Source(ByteSource, Protocol):
+    """The bytes of one segment's log, and the reference's word about any entry of it. `log` provides it."""
 
     @property
     def file(self) -> str:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from array import array
 from copy import copy as copied
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from seglog_format.columnar import plan as names
-from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.block import NOTES, Assembly, Block, block_layout
 from seglog_format.columnar.copying import SLACK
 from seglog_format.columnar.cpu import checksum_path
@@ -20,6 +18,7 @@ from seglog_format.columnar.expand import Expander
 from seglog_format.columnar.message_reader import read_messages
 from seglog_format.columnar.reader import read_batches
 from seglog_format.columnar.sections import AHEAD_SIZE, no_sections
+from seglog_format.columnar.windows import POSITION, Windows
 from seglog_format.errors import FormatError
 
 if TYPE_CHECKING:
@@ -56,13 +55,17 @@ class Run:
         self._request = request
         self._pool = pool
         self._end = start.end
-        self._log = readable(source.data)
-        self._range = self._log if start.end is None else self._log[: start.end]
+        self._window = Windows(source, start.position, start.end)
         self._state = np.zeros(names.STATE_SIZE, np.int64)
-        self._state[[names.POSITION, names.PREVIOUS, names.FLOOR]] = start.position, start.previous, start.floor
+        self._state[[names.POSITION, names.PREVIOUS, names.FLOOR]] = (
+            self._window.at(start.position),
+            start.previous,
+            start.floor,
+        )
         self._plan = self._fixed_plan()
         self._sections = no_sections()
         self._decoders: Decoders | None = None
+        self._expander: Expander | None = None
         self._kernel = read_batches
         self._arena: Bytes = np.empty(SLACK, np.uint8)
         self._arena_size = ARENA_SIZE
@@ -91,10 +94,6 @@ class Run:
         """What a block has to have room for."""
         return _kept_columns(self._request.shape.columns)
 
-    @cached_property
-    def _expander(self) -> Expander:
-        return Expander(self._source.data[: self._end], int(self._plan[names.LIMIT]))
-
     @property
     def floor(self) -> int:
         """Lowest offset that was not delivered yet."""
@@ -103,7 +102,12 @@ class Run:
     @property
     def position(self) -> int:
         """Position of the first entry that was not read yet."""
-        return int(self._state[names.POSITION])
+        return self._window.origin + int(self._state[names.POSITION])
+
+    @property
+    def _log(self) -> Bytes:
+        """What the kernel looks at of the log; places in the block count from its start."""
+        return self._window.data
 
     def _fresh_block(self) -> Block:
         layout = block_layout(self._columns, self._rows, self._headers)
@@ -149,7 +153,7 @@ class Run:
         request, block = self._request, self._block
         return int(
             self._kernel(
-                self._range,
+                self._log,
                 self._arena,
                 block.data,
                 block.header_data,
@@ -185,7 +189,9 @@ class Run:
     def _of_block(self) -> Iterator[Any]:
         """What is delivered of the block."""
         shape = self._request.shape
-        yield Assembly(self._block, self._state, self._log, self._arena, shape, self._source.file, self._pool).batch()
+        yield Assembly(
+            self._block, self._state, self._window, self._arena, shape, self._source.file, self._pool
+        ).batch()
 
     def _of_judged(self, rows: Sequence[Record | Message], header: BatchHeader, position: int) -> Any:
         """What is delivered of an entry that the reference has decoded."""
@@ -226,7 +232,8 @@ class Run:
         """Let libraries decompress the entry at the position and some after it; returns whether they could."""
         used, sections = int(self._state[names.ARENA_USED]), array("q")
         stop = used + AHEAD_SIZE
-        for entry in self._expander.stored(int(self._state[names.POSITION])):
+        expander = self._expander = self._expander or Expander(self._log, int(self._plan[names.LIMIT]))
+        for entry in expander.stored(int(self._state[names.POSITION])):
             position, *_, bound = entry
             if not sections and not self._has_room(bound):
                 yield from self._filled()
@@ -237,7 +244,7 @@ class Run:
                 used, stop = 0, AHEAD_SIZE
             if used >= stop or used + bound > len(self._arena) - SLACK:
                 break
-            size = self._expander.expand(entry, self._arena[used : used + bound + 1])
+            size = expander.expand(entry, self._arena[used : used + bound + 1])
             if size < 0:
                 break
             sections.extend((position, used, used + size))
@@ -248,7 +255,10 @@ class Run:
 
     def _judge(self) -> Iterator[pa.RecordBatch] | Any:
         """Ask the reference what stands at the position; returns whether that is the end."""
-        position, previous, floor = (int(self._state[name]) for name in _PLACE)
+        if self._window.has_more(self._state):
+            self._forget_sections()
+            return False
+        position, previous, floor = self.position, *(int(self._state[name]) for name in _PLACE)
         if self._end is not None and position >= self._end:
             return True
         try:
@@ -260,7 +270,8 @@ class Run:
         self.judged += 1
         if rows := [record for record in judged.records if self._is_timely(record.timestamp_ms)]:
             yield self._of_judged(rows, judged.header, position)
-        self._state[names.POSITION], self._state[names.PREVIOUS] = judged.end, judged.last_offset
+        self._go_to(judged.end)
+        self._state[names.PREVIOUS] = judged.last_offset
         self._state[names.FLOOR] = max(floor, judged.last_offset + 1)
         self.is_finished = judged.last_offset + 1 >= self._request.to_offset
         return self.is_finished
@@ -276,8 +287,18 @@ class Run:
         end = self._source.end_of_damaged(position)
         if end is None:
             return True
-        self._state[names.POSITION] = end
+        self._go_to(end)
         return False
+
+    def _go_to(self, position: int) -> None:
+        """Go on at a position of the log."""
+        self._state[names.POSITION] = self._window.at(position)
+        self._forget_sections()
+
+    def _forget_sections(self) -> None:
+        """What was decompressed ahead is found by positions in the window, which may have become another one."""
+        self._state[[names.NEXT_SECTION, names.SECTIONS]] = 0
+        self._expander = None
 
 
 def _kept_columns(columns: Sequence[str]) -> frozenset[str]:
@@ -290,7 +311,8 @@ def _kept_columns(columns: Sequence[str]) -> frozenset[str]:
     return frozenset(kept)
 
 
-_PLACE: Final = (names.POSITION, names.PREVIOUS, names.FLOOR)
+_PLACE: Final = (names.PREVIOUS, names.FLOOR)
+assert names.POSITION == POSITION
 _WITHOUT_OUTPUT: Final = {
     names.MORE_ROWS: Run._more_rows,  # noqa: SLF001
     names.MORE_HEADERS: Run._more_headers,  # noqa: SLF001

@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pyarrow as pa
 
-from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.copied_run import run_of
 from seglog_format.columnar.pool import own_pool
-from seglog_format.columnar.ranges import next_range
+from seglog_format.columnar.ranges import Cuts
 from seglog_format.columnar.record_run import RecordRun
 from seglog_format.columnar.request import Start
 from seglog_format.errors import FormatError
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Executor
 
+    from seglog_format.byte_source import Window
     from seglog_format.columnar.request import Judged, Request, Source
     from seglog_format.columnar.run import Run
     from seglog_format.record_model import Message, Record
@@ -91,9 +90,21 @@ class _Guarded:
     lock: Lock
 
     @property
-    def data(self) -> memoryview:
+    def path(self) -> str:
+        return self.source.path
+
+    @property
+    def size(self) -> int:
         with self.lock:
-            return self.source.data
+            return self.source.size
+
+    def view(self, start: int, end: int) -> memoryview:
+        with self.lock:
+            return self.source.view(start, end)
+
+    def window(self, position: int, at_least: int = 0) -> Window:
+        with self.lock:
+            return self.source.window(position, at_least)
 
     @property
     def file(self) -> str:
@@ -184,15 +195,14 @@ def _ranges(sources: Iterable[tuple[Source, Start]], request: Request) -> Iterat
     """Each segment in ranges. What is not regular, and all behind it, is in the last one."""
     lock, floor = Lock(), request.from_offset
     for source, start in sources:
-        guarded, log = _Guarded(source, lock), readable(source.data)[: start.end]
-        lowest, highest = source.allowed_offsets
-        state = np.array([start.position, start.previous, lowest, highest], np.int64)
+        guarded = _Guarded(source, lock)
+        cuts = Cuts(guarded, source.allowed_offsets, start.position, start.previous, start.end)
         while True:
-            position, previous = int(state[0]), int(state[1])
-            has_more = next_range(log, state, RANGE_SIZE)
-            end = int(state[0]) if has_more else start.end
+            position, previous = cuts.position, cuts.previous
+            has_more = cuts.next(RANGE_SIZE)
+            end = cuts.position if has_more else start.end
             yield guarded, Start(position, previous, max(start.floor, floor), end)
-            floor = max(floor, int(state[1]) + 1)
+            floor = max(floor, cuts.previous + 1)
             if not has_more:
                 break
             if floor >= request.to_offset:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from numba import types
 
 from seglog_format.columnar import compiled
+from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +54,14 @@ def warm(processes: int | None = None) -> Iterator[tuple[str, bool]]:
 
     Yields:
         The name of each kernel, and whether it was compiled just now.
+
+    Raises:
+        UsageError: the directory that the code would be kept in is refused, as others can write to it.
     """
+    import_module(f"seglog_format.columnar.{modules()[-1]}")  # the smallest: where code is kept shows
+    if compiled.REFUSED:
+        msg = f"compiled code is not kept, since {compiled.REFUSED[0]}: set NUMBA_CACHE_DIR to a directory of your own"
+        raise UsageError(msg)
     with ProcessPoolExecutor(processes or os.cpu_count()) as pool:
         for done in pool.map(_warmed, modules()):
             yield from done

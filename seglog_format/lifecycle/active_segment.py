@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from contextlib import suppress
 from copy import copy
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.codec.framing import walk
+from seglog_format.errors import FormatError
 from seglog_format.lifecycle.retention import RetainedSegment
 from seglog_format.lifecycle.roll import ActiveState, RollReason
 from seglog_format.lifecycle.sparse_index import SparseIndex
@@ -145,11 +148,18 @@ class ActiveSegment:
         return self._directory / segment_file_name(self.base_offset, kind)
 
     def _new_log(self) -> FileHandle:
+        self._require_no_records()
         for kind in SEGMENT_KINDS:
             if self._files.exists(self.path(kind)):
                 self._files.remove(self.path(kind))
         size = self._config.segment_bytes if self._config.preallocate else 0
-        return self._files.create(self.path(FileKind.LOG), size)
+        return self._files.create_new(self.path(FileKind.LOG), size)
+
+    def _require_no_records(self) -> None:
+        """Refuse to replace a log that holds an entry: it is no leftover, another process wrote it."""
+        path = self.path(FileKind.LOG)
+        if self._files.exists(path) and _holds_entry(self._files.read(path)):
+            raise FileExistsError(errno.EEXIST, "a new segment does not replace records (SEG-ROL-009)", str(path))
 
     def _old_log(self) -> FileHandle:
         """The log as it is, without anything that is not a whole entry at its end (SEG-APP-013)."""
@@ -304,3 +314,10 @@ class ActiveSegment:
         for kind in SEGMENT_KINDS:
             if self._files.exists(self.path(kind)):
                 self._files.remove(self.path(kind))
+
+
+def _holds_entry(data: bytes) -> bool:
+    try:
+        return any(True for _ in walk(data))
+    except FormatError:
+        return True  # damaged, but something

@@ -11,7 +11,9 @@ from seglog_format.lifecycle.broker_scan_at_volume import broker_scan_with
 from seglog_format.lifecycle.recovery import Circumstances, RecoveryPlan, first_unflushed, reason_to_scan
 from seglog_format.lifecycle.segment_scan import Cut, Remark
 from seglog_format.lifecycle.segment_split import Split, broker_split_of
+from seglog_format.log.resolution import SWAP
 from seglog_format.model import Frame
+from seglog_format.schema.fixed_fields import ENTRY_PREFIX, RECORD_BATCH_MAGIC, batch_field_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 
 
 TAIL: Final = "bytes that are no whole entry"
+OFFSET_AND_SIZE: Final = 12
+LEAST_SIZE: Final = 14
+"""Sizes below this end a broker's walk with an error, whatever the magic."""
+DELTA_POSITION, DELTA_SIZE = batch_field_place("last_offset_delta")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +98,7 @@ class _Planner:
         failure = split = None
         end = self.circumstances.log_start_offset
         try:
+            self._measure_replacements()
             self._load()
             if not self.circumstances.has_clean_shutdown:
                 self._recover()
@@ -99,6 +106,12 @@ class _Planner:
         except _StopError as stop:
             failure, split = stop.failure, stop.split
         return BrokerPlan(self._plan(end, is_complete=not failure and not split), failure, split)
+
+    def _measure_replacements(self) -> None:
+        """A broker walks each finished replacement, to see which segments it covers."""
+        for segment in self.segments:
+            if segment.path.endswith(SWAP):
+                _trusted_end(segment)
 
     def _load(self) -> None:
         """Segments that lack an index are scanned before all others; whatever follows them stays."""
@@ -183,17 +196,35 @@ def _trusted_end(segment: LogSegment) -> int:
     Raises:
         _StopError: it meets damage there.
     """
-    index, end = segment.offset_index, segment.base_offset
+    index = segment.offset_index
     entries = index.entries if index is not None else ()
     start = entries[-1].position if entries else 0
     try:
         starts_there = isinstance(segment.frame_at(start), Frame)
     except FormatError:
         starts_there = False
-    try:
-        for frame in segment.frames(start if starts_there else 0):
-            end = frame.header.next_offset
-    except FormatError as error:
-        text = "brokers do not start: they walk to here for the log end offset"
-        raise _StopError(Remark(error.location, error.requirements, text)) from None
+    return _walked_end(segment, start if starts_there else 0)
+
+
+def _walked_end(segment: LogSegment, position: int) -> int:
+    """The first offset after the last entry, by the few fields that a broker looks at.
+
+    Raises:
+        _StopError: a size is none.
+    """
+    source, end = segment.source, segment.base_offset
+    while position < source.size - ENTRY_PREFIX.size:
+        first, data = source.window(position, DELTA_POSITION + DELTA_SIZE)
+        offset, size, _, magic = ENTRY_PREFIX.unpack_from(data, position - first)
+        if size < LEAST_SIZE:
+            text = "brokers do not start: they walk to here for the log end offset"
+            where = Location(segment.path, position, "size", 4)
+            raise _StopError(Remark(where, ("SEG-LOG-003",), text))
+        following = position + OFFSET_AND_SIZE + size
+        if following > source.size:
+            break
+        delta = data[position - first + DELTA_POSITION :][:DELTA_SIZE]
+        is_batch = magic >= RECORD_BATCH_MAGIC
+        end = offset + (int.from_bytes(delta, "big", signed=True) if is_batch else 0) + 1
+        position = following
     return end

@@ -31,7 +31,7 @@ class DirectoryLock:
     """
 
     def __init__(self, log_directory: Path) -> None:
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
         self._descriptor: int | None = os.open(log_directory / FileKind.LOCK.value, flags, 0o644)
         try:
             _lock(self._descriptor)

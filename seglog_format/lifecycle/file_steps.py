@@ -60,11 +60,18 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """A file gets another name, and takes the place of a file of that name."""
+    """A file gets another name, and takes the place of a file of that name unless the name has to be free.
+
+    Attributes:
+        path, target: before and after.
+        requirement: id of the rule.
+        replaces: a file that has the new name is replaced; if not, the step fails.
+    """
 
     path: Path
     target: Path
     requirement: str
+    replaces: bool = True
 
     @property
     def text(self) -> str:
@@ -73,7 +80,10 @@ class Rename:
 
     def apply(self, files: Files) -> None:
         """Do it."""
-        files.rename(self.path, self.target)
+        if self.replaces:
+            files.rename(self.path, self.target)
+        else:
+            files.publish(self.path, self.target)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,13 @@ full, or fails when it is told to.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Protocol
+
+from seglog_format.lifecycle.rename_to_new import rename_to_new
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,6 +72,13 @@ class Files(Protocol):
     def create(self, path: Path, size: int = 0) -> FileHandle:
         """A new file of so many zeros, open for writing; it replaces one of the same name."""
 
+    def create_new(self, path: Path, size: int = 0) -> FileHandle:
+        """A new file of so many zeros, open for writing.
+
+        Raises:
+            FileExistsError: something has that name, a symbolic link included.
+        """
+
     def open_append(self, path: Path) -> FileHandle:
         """An existing file, open for writing."""
 
@@ -80,6 +90,13 @@ class Files(Protocol):
 
     def rename(self, path: Path, target: Path) -> None:
         """Give a file or directory another name at once; a file of that name is replaced."""
+
+    def publish(self, path: Path, target: Path) -> None:
+        """Give a file a name that nothing has yet. After a crash it has the old name, the new one, or both.
+
+        Raises:
+            FileExistsError: something has that name; nothing has changed.
+        """
 
     def remove(self, path: Path) -> None:
         """Delete a file."""
@@ -179,13 +196,20 @@ def _write(descriptor: int, data: memoryview, position: int) -> int:
 
 
 class LocalFiles:
-    """The file system as it is."""
+    """The file system as it is. Nothing is written through a symbolic link, which may lead anywhere."""
 
     is_local: Final = True
 
     def create(self, path: Path, size: int = 0) -> LocalHandle:
         """A new file of so many zeros, open for writing; it replaces one of the same name."""
         handle = LocalHandle(_open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC), path)
+        if size:
+            handle.truncate(size)
+        return handle
+
+    def create_new(self, path: Path, size: int = 0) -> LocalHandle:
+        """A new file of so many zeros, open for writing; nothing has its name."""
+        handle = LocalHandle(_open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL), path)
         if size:
             handle.truncate(size)
         return handle
@@ -205,6 +229,10 @@ class LocalFiles:
     def rename(self, path: Path, target: Path) -> None:
         """Give a file or directory another name at once; a file of that name is replaced."""
         path.replace(target)
+
+    def publish(self, path: Path, target: Path) -> None:
+        """Give a file a name that nothing has yet, in one step where the file system can."""
+        rename_to_new(path, target)
 
     def remove(self, path: Path) -> None:
         """Delete a file."""
@@ -247,7 +275,13 @@ class LocalFiles:
 
 
 def _open(path: Path, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0), 0o644)
+    more = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        return os.open(path, flags | more, 0o644)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise OSError(errno.ELOOP, "a symbolic link, through which nothing is written", str(path)) from error
 
 
 LOCAL_FILES: Final = LocalFiles()

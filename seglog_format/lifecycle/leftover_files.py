@@ -15,6 +15,7 @@ from seglog_format.names import FileKind, segment_file_name
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from seglog_format.lifecycle.broker_files import BrokerFiles
     from seglog_format.lifecycle.file_steps import FileStep
     from seglog_format.log.listing import NamedFile, PartitionListing
 
@@ -23,17 +24,19 @@ TEMPORARY: Final = ".tmp"
 METADATA_SNAPSHOT_DELETED: Final = FileKind.METADATA_SNAPSHOT.value + DELETED
 
 
-def leftover_steps(listing: PartitionListing, *, removes_deleted: bool) -> tuple[FileStep, ...]:
+def leftover_steps(listing: PartitionListing, *, like: BrokerFiles | None = None) -> tuple[FileStep, ...]:
     """Finish or undo what was interrupted (SEG-RCV-020, SEG-RCV-021).
 
     Args:
         listing: of the partition directory.
-        removes_deleted: remove files that were renamed for removal, as brokers do when they start.
+        like: do what a broker does when it starts, where it sees these files: remove what was renamed for removal, and
+            create the index of a replacement that has none.
     """
     set_aside = {file.path for file in listing.set_aside}
     aside = [file for file in listing.files if file.path in set_aside]
     swaps = [file for file in listing.files if file.name.suffix == SWAP and file.path not in set_aside]
-    deleted = _deleted(listing) if removes_deleted else ()
+    deleted = _deleted(listing) if like else ()
+    created = like.index_steps() if like else ()
     # A `.cleaned` file is what shows that the `.swap` files above it are incomplete: it goes after them.
     unfinished = [file for file in aside if file.name.suffix == SWAP]
     cleaned = [file for file in aside if file.name.suffix in {CLEANED, TEMPORARY}]
@@ -42,8 +45,9 @@ def leftover_steps(listing: PartitionListing, *, removes_deleted: bool) -> tuple
         *deleted,
         *settled(_removals(unfinished, "SEG-RCV-021"), listing.path),
         *settled(_removals(cleaned, "SEG-RCV-020"), listing.path),
+        *settled(created, listing.path),
         *settled(_removals(replaced, "SEG-RCV-021"), listing.path),
-        *settled(_renames(swaps), listing.path),
+        *settled((*_renames(swaps), *_renamed(created)), listing.path),
     )
 
 
@@ -65,3 +69,7 @@ def _renames(swaps: Iterable[NamedFile]) -> list[FileStep]:
         Rename(file.path, file.path.with_name(segment_file_name(file.base_offset, file.name.kind)), "SEG-RCV-021")
         for file in ordered
     ]
+
+
+def _renamed(created: Iterable[FileStep]) -> list[FileStep]:
+    return [Rename(step.path, step.path.with_suffix(""), "SEG-RCV-021") for step in created]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from contextlib import contextmanager, suppress
@@ -10,8 +11,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import UsageError, write_errors
-from seglog_format.lifecycle.files import LOCAL_FILES, TEMPORARY_SUFFIX, Files
-from seglog_format.names import printable
+from seglog_format.lifecycle.files import LOCAL_FILES, TEMPORARY_SUFFIX, FileHandle, Files
+from seglog_format.lifecycle.rename_to_new import rename_to_new
+from seglog_format.names import MAX_NAME_SIZE, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -67,7 +69,7 @@ def _move_up(staging: Path) -> None:
     try:
         with write_errors("writing"):
             for path in sorted(staging.iterdir()):
-                path.rename(staging.parent / path.name)
+                rename_to_new(path, staging.parent / path.name)
                 moved.append(path)
     except BaseException:
         for path in moved:
@@ -118,12 +120,12 @@ def write_new_file(directory: Path, name: str, pieces: Iterable[Buffer], files: 
         msg = f"{printable(name)!r} is no path below a directory"
         raise UsageError(msg)
     path = directory.joinpath(*parts)
-    if files.exists(path):
-        msg = f"{path} is there already"
+    if max(len(os.fsencode(part)) for part in parts) > MAX_NAME_SIZE:
+        msg = f"{printable(name)!r}: a file name has at most {MAX_NAME_SIZE} bytes"
         raise UsageError(msg)
     with write_errors("writing"):
         files.make_directory(path.parent)
-        handle = files.create(path)
+        handle = _created(path, files)
     size = 0
     try:
         for piece in pieces:
@@ -135,3 +137,11 @@ def write_new_file(directory: Path, name: str, pieces: Iterable[Buffer], files: 
     finally:
         handle.close()
     return size
+
+
+def _created(path: Path, files: Files) -> FileHandle:
+    try:
+        return files.create_new(path)
+    except FileExistsError as error:
+        msg = f"{path} is there already"
+        raise UsageError(msg) from error

@@ -15,7 +15,7 @@ from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.recipe_override import apply_override
 from seglog_format.lifecycle.recipe_table import MAX_COUNT, Range, Table
 from seglog_format.model import INT32_MAX, CompressionCodec
-from seglog_format.names import MAX_PARTITION, is_legal_topic
+from seglog_format.names import MAX_PARTITION, require_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -227,9 +227,11 @@ def recipe_from(values: Mapping[str, Any]) -> Recipe:
 
 def _topic(table: Table) -> TopicRecipe:
     name = table.text("name", "generated")
-    if not is_legal_topic(name):
-        msg = f"{table.place}: {name!r} is no name of a topic (SEG-PDR-002)"
-        raise UsageError(msg)
+    try:
+        require_topic(name)
+    except UsageError as error:
+        msg = f"{table.place}: {error}"
+        raise UsageError(msg) from error
     try:
         config = LogConfig.from_properties(table.settings("settings"))
     except UsageError as error:

@@ -14,6 +14,7 @@ from seglog_format.errors import FormatError, Location
 from seglog_format.lifecycle.segment_scan import Cut, Remark, SegmentScan, scan_segment
 from seglog_format.log.directory import LogDirectory
 from seglog_format.log.listing import list_log_directory, list_partition
+from seglog_format.log.path_kind import require_log_directory, require_partition
 from seglog_format.log.segment import LogSegment
 from seglog_format.names import METADATA_TOPIC
 
@@ -195,8 +196,9 @@ def plan_for_directory(log_directory: str | os.PathLike[str]) -> tuple[Partition
     """Plan the recovery of every partition directory of a log directory, those marked for deletion aside.
 
     Raises:
-        UsageError: the path is not a directory, or cannot be read.
+        UsageError: the path is not a log directory (see `path_kind`), or cannot be read.
     """
+    require_log_directory(log_directory)
     directory = LogDirectory(list_log_directory(log_directory))
     return tuple(
         plan_for_partition(entry.path, directory)
@@ -216,8 +218,9 @@ def plan_for_partition(
         volume: passes over entries that stay.
 
     Raises:
-        UsageError: a path is not a directory, or cannot be read.
+        UsageError: the path is not a partition directory (see `path_kind`), or cannot be read.
     """
+    require_partition(path)
     listing = list_partition(path)
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
     found = circumstances_of(listing, directory)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import UsageError, WriteError, write_errors
+from seglog_format.lifecycle.broker_files import BrokerFiles
 from seglog_format.lifecycle.broker_recovery import BrokerPlan, plan_like_broker
 from seglog_format.lifecycle.clean_shutdown import opened_for_change
 from seglog_format.lifecycle.default_recovery import differences, plan_by_default
@@ -28,6 +29,7 @@ from seglog_format.lifecycle.recovery_files import RecoveryWork, naming_steps, r
 from seglog_format.lifecycle.segment_split import Split, has_overflow, split_of, split_steps
 from seglog_format.log.directory import LogDirectory
 from seglog_format.log.listing import list_log_directory, list_partition
+from seglog_format.log.path_kind import require_partition
 from seglog_format.log.segment import LogSegment
 from seglog_format.names import FileKind
 
@@ -117,8 +119,9 @@ def prepare_recovery(
         options: how to recover.
 
     Raises:
-        UsageError: a path is not a directory, or cannot be read.
+        UsageError: the path is not a partition directory (see `path_kind`), or cannot be read.
     """
+    require_partition(path)
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
     return _prepare(path, directory, options, copy=directory.is_locked)
 
@@ -133,9 +136,11 @@ def _prepare(
 ) -> PreparedRecovery:
     """Plan; with the settings of a round before there is no need to compare with a broker again."""
     listing = list_partition(path)
+    broker = BrokerFiles(listing, creates=settings is None) if options.like_broker else None
+    listing = broker.listed() if broker else listing
     circumstances = circumstances_of(listing, directory)
-    with opened_segments(listing, copy=copy) as segments:
-        found = _prepared(listing, segments, circumstances, options, settings or _settings(segments, options))
+    with opened_segments(listing, copy=copy, broker=broker) as segments:
+        found = _prepared(listing, segments, circumstances, options, settings or _settings(segments, options), broker)
         if settings is None and not options.like_broker:
             work = RecoveryWork(listing, segments, circumstances, found.plan, found.settings, volume=options.volume)
             found = replace(found, differences=differences(segments, found.plan, _imitated(work)))
@@ -143,12 +148,15 @@ def _prepare(
 
 
 @contextmanager
-def opened_segments(listing: PartitionListing, *, copy: bool = False) -> Iterator[list[LogSegment]]:
+def opened_segments(
+    listing: PartitionListing, *, copy: bool = False, broker: BrokerFiles | None = None
+) -> Iterator[list[LogSegment]]:
     """The segments of a partition, which are closed again afterwards."""
     bases = [*listing.base_offsets, None]
+    type_of = broker.segment_type if broker else lambda _: LogSegment
     with ExitStack() as stack:
         yield [
-            stack.enter_context(LogSegment(files, next_base_offset=following, copy=copy))
+            stack.enter_context(type_of(files)(files, next_base_offset=following, copy=copy))
             for files, (_, following) in zip(listing.segments, pairwise(bases), strict=True)
         ]
 
@@ -164,16 +172,20 @@ def _prepared(
     circumstances: Circumstances,
     options: RecoveryOptions,
     settings: IndexSettings,
+    broker_files: BrokerFiles | None,
 ) -> PreparedRecovery:
     plan = plan_by_default(segments, circumstances, is_full_scan=options.is_full_scan, volume=options.volume)
     work = RecoveryWork(listing, segments, circumstances, plan, settings, volume=options.volume)
-    if options.like_broker:
+    names: tuple[tuple[FileStep, ...], ...]
+    if broker_files is None:
+        names = leftover_steps(listing), naming_steps(listing)
+        found = _by_default(work)
+    else:
+        names = ((*leftover_steps(listing, like=broker_files), *broker_files.naming_steps(settings)),)
         broker = _imitated(work)
         found = _like_broker(replace(work, plan=broker.plan, like_broker=True), broker)
-    else:
-        found = _by_default(work)
-    leftovers = leftover_steps(listing, removes_deleted=options.like_broker), naming_steps(listing)
-    return replace(found, phases=() if found.failure else (*leftovers, *found.phases))
+        found = replace(found, failure=broker_files.failure() or found.failure)
+    return replace(found, phases=() if found.failure else (*names, *found.phases))
 
 
 def _imitated(work: RecoveryWork) -> BrokerPlan:
@@ -239,9 +251,11 @@ def recover_partition(
         start are none.
 
     Raises:
-        UsageError: a path is not a directory, or another process holds the lock of the log directory.
+        UsageError: the path is not a partition directory (see `path_kind`), or another process holds the lock of the
+            log directory.
         WriteError: a change did not work; what was done is safe, and recovering again goes on from there.
     """
+    require_partition(path)
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
     with nullcontext() if holds_lock else writing(directory):
         first = prepared = _prepare(path, directory, options)

@@ -87,7 +87,8 @@ def naming_steps(listing: PartitionListing) -> tuple[FileStep, ...]:
         used += [path for path in companions if path is not None]
     odd = [file for file in listing.files if file.path in used and not file.name.is_canonical and not file.name.suffix]
     targets = ((file.path, segment_file_name(file.base_offset, file.name.kind)) for file in odd)
-    return settled((Rename(path, path.with_name(name), "SEG-PDR-005") for path, name in targets), listing.path)
+    steps = (Rename(path, path.with_name(name), "SEG-PDR-005", replaces=False) for path, name in targets)
+    return settled(steps, listing.path)
 
 
 def recovery_steps(work: RecoveryWork) -> tuple[FileStep, ...]:
@@ -157,7 +158,7 @@ def _written(work: RecoveryWork) -> tuple[list[FileStep], list[EpochStart]]:
 
 
 def _rewrite(work: RecoveryWork, base_offset: int, kind: FileKind, path: Path | None, data: bytes) -> list[FileStep]:
-    if path is not None and path.stat().st_size == len(data) and path.read_bytes() == data:
+    if path is not None and path.exists() and path.stat().st_size == len(data) and path.read_bytes() == data:
         return []
     return [Replace(work.path_of(base_offset, kind), data, REBUILT)]
 
@@ -207,6 +208,8 @@ def _epoch_steps(work: RecoveryWork, found: Sequence[EpochStart]) -> Iterator[Fi
     for start in found:
         if start.epoch > max((entry.epoch for entry in epochs.entries), default=-1):
             epochs.assign(*start)
+    if work.like_broker:  # whose log may end before entries of an earlier segment
+        epochs.truncate_to(work.plan.log_end_offset + all_below)
     epochs.start_at(log_start_offset)
     if work.plan.restarts:
         epochs.clear()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checkpoints import decode_partition_metadata, encode_leader_epoch_checkpoint
 from seglog_format.errors import SeglogError, write_errors
-from seglog_format.lifecycle.files import LOCAL_FILES, write_file
+from seglog_format.lifecycle.files import LOCAL_FILES
 from seglog_format.lifecycle.index_settings import IndexSettings, infer_settings, row_of
 from seglog_format.lifecycle.leader_epochs import LeaderEpochs
 from seglog_format.lifecycle.recovery_apply import opened_segments
@@ -20,7 +20,7 @@ from seglog_format.model import INT32_MAX, Frame
 from seglog_format.names import FileKind, segment_file_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from seglog_format.lifecycle.config import BrokerGeneration
@@ -129,14 +129,7 @@ class _Writer:
 
     def _write(self, data: memoryview, part: SalvagedPart) -> None:
         path = self.target / segment_file_name(part.base_offset, FileKind.LOG)
-        self.unfinished.append(path)
-        handle = self.files.create(path)
-        try:
-            for start, end in part.ranges:
-                _write_range(handle, data[start:end])
-            handle.fsync()
-        finally:
-            handle.close()
+        self._write_pieces(path, (data[start:end] for start, end in part.ranges))
         with open_bytes(path) as log:
             self._write_side_files(log.data, part.base_offset)
 
@@ -154,9 +147,17 @@ class _Writer:
                 self.epochs.assign(*start)
 
     def _write_file(self, name: str, data: bytes) -> None:
-        path = self.target / name
+        self._write_pieces(self.target / name, (memoryview(data),))
+
+    def _write_pieces(self, path: Path, pieces: Iterable[memoryview]) -> None:
+        handle = self.files.create_new(path)
         self.unfinished.append(path)
-        write_file(self.files, path, data)
+        try:
+            for piece in pieces:
+                _write_range(handle, piece)
+            handle.fsync()
+        finally:
+            handle.close()
 
     def drop_unfinished(self) -> None:
         """Remove the files that are not known to be whole, and a directory that is empty then."""

@@ -63,6 +63,11 @@ class UnsyncedFiles(LocalFiles):
         self.check()
         return UnsyncedHandle(super().create(path, size), self)
 
+    def create_new(self, path: Path, size: int = 0) -> UnsyncedHandle:
+        """A new file of so many zeros, open for writing; nothing has its name."""
+        self.check()
+        return UnsyncedHandle(super().create_new(path, size), self)
+
     def open_append(self, path: Path) -> UnsyncedHandle:
         """An existing file, open for writing."""
         self.check()
@@ -72,6 +77,11 @@ class UnsyncedFiles(LocalFiles):
         """Give a file or directory another name at once."""
         self.check()
         super().rename(path, target)
+
+    def publish(self, path: Path, target: Path) -> None:
+        """Give a file a name that nothing has yet."""
+        self.check()
+        super().publish(path, target)
 
     def remove(self, path: Path) -> None:
         """Delete a file."""

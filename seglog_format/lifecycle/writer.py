@@ -19,7 +19,7 @@ from seglog_format.lifecycle.partition_log import Appended, PartitionLog
 from seglog_format.lifecycle.producer_state import Origin
 from seglog_format.lifecycle.root_files import CheckpointedState, RootFiles
 from seglog_format.lifecycle.shared_flush import SharedFlush
-from seglog_format.names import parse_partition_directory
+from seglog_format.names import require_written_directory
 
 if TYPE_CHECKING:
     import os
@@ -41,7 +41,7 @@ class PartitionWriter(Closing):
     closed cleanly is recovered first (chapter 71).
 
     Args:
-        path: of the partition directory, named ``<topic>-<partition>``.
+        path: of the partition directory, named ``<topic>-<partition>`` (SEG-PDR-001, SEG-PDR-002).
         config: settings of the log.
         leader_epoch: under which `append` writes; 0 or more.
         topic_id: 22 characters of base64url for `partition.metadata`; None writes none.
@@ -68,7 +68,7 @@ class PartitionWriter(Closing):
         self.config = config or LogConfig()
         self.leader_epoch = leader_epoch
         self.environment = environment or Environment()
-        self.key = parse_partition_directory(self.path.name).topic_partition
+        self.key = require_written_directory(self.path.name)
         self._guard = FailureGuard(self.path)
         self._lock = self.environment.make_condition()
         self._flushes = SharedFlush(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
-from seglog_format.errors import UsageError
+from seglog_format.errors import UnreadableError, UsageError
 from seglog_format.lines.logs import log_lines
 from seglog_format.lines.options import LineOptions
 from seglog_format.lines.side_files import SIDE_FILE_LINES, file_line
@@ -83,7 +83,7 @@ def lines_of_source(source: Source, options: LineOptions) -> Iterator[Line]:
     try:
         with open_bytes(source.path, copy=options.copy) as content:
             yield from _lines(source, content, options)
-    except (OSError, UsageError) as error:
+    except (OSError, UsageError, UnreadableError) as error:
         cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
         reason = getattr(cause, "strerror", None) or str(cause)
         yield {"type": "file", "file": source.name, "bytes": None, "sha256": None, "error": reason}

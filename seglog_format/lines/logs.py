@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from seglog_format.codec.decode import checksum_is_valid, verify_checksum
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, walk
 from seglog_format.codec.record_stream import stream_frame
-from seglog_format.errors import FormatError, Location, RefusedError
+from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
 from seglog_format.lines.records import RecordLines
 from seglog_format.model import CompressionCodec, TailKind
 
@@ -90,6 +90,8 @@ def _damaged(line: Line, frame: Frame, problem: FormatError) -> Line:
     """The line of a batch whose records cannot be read."""
     if isinstance(problem, RefusedError):
         return line | {"refused": str(problem)}
+    if isinstance(problem, UnreadableError):
+        return line | {"isValid": None, "invalid": str(problem)}
     damaged = line | {"isValid": checksum_is_valid(frame), "invalid": str(problem)}
     if frame.header.magic < 2:  # noqa: PLR2004 - magic numbers are what they are
         del damaged["baseOffset"]

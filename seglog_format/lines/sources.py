@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from pathlib import Path
@@ -99,13 +100,22 @@ def _below(root: Path, directory: Path, prefix: str, seen: set[tuple[int, int]])
         return  # a symbolic link that leads back
     seen.add((here.st_dev, here.st_ino))
     with os.scandir(directory) as entries:
-        for entry in sorted(entries, key=lambda entry: (entry.is_symlink(), entry.name)):
-            if entry.is_symlink() and not stays_inside(root, entry.path):
-                continue
-            if entry.is_dir():
-                yield from _below(root, Path(entry.path), f"{prefix}{entry.name}/", seen)
-            elif entry.is_file():
-                yield source_of(Path(entry.path), prefix + entry.name, entry.stat().st_size)
+        found = sorted(entries, key=lambda entry: (entry.is_symlink(), entry.name))
+    for entry in found:
+        path, name = Path(entry.path), prefix + entry.name
+        if entry.is_symlink() and not stays_inside(root, path):
+            continue
+        if entry.is_dir() and os.access(path, os.R_OK | os.X_OK):
+            yield from _below(root, path, f"{name}/", seen)
+        elif entry.is_dir() or entry.is_file():  # who reads a directory as a file is told why that does not work
+            yield source_of(path, name, _size_of(entry))
+
+
+def _size_of(entry: os.DirEntry[str]) -> int:
+    """Bytes of a file; 0 where nobody may know."""
+    with suppress(OSError):
+        return entry.stat().st_size
+    return 0
 
 
 def source_of(path: Path, name: str, size: int) -> Source:

@@ -12,6 +12,7 @@ from seglog_format.log.broker_lock import is_locked
 from seglog_format.log.listing import LogDirectoryListing, PartitionEntry, list_log_directory, list_partition
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
 from seglog_format.log.partition import Partition
+from seglog_format.log.path_kind import require_log_directory
 from seglog_format.log.scanning import DEFAULT_COLUMNS, engine
 from seglog_format.names import FileKind
 
@@ -246,7 +247,9 @@ def open_log_directory(path_or_paths: PathOrPaths) -> LogDirectories:
         path_or_paths: of a log directory, or of several.
 
     Raises:
-        UsageError: a path is not a directory, or cannot be read.
+        UsageError: a path is not a log directory (see `path_kind`), or cannot be read.
     """
     paths = [path_or_paths] if isinstance(path_or_paths, (str, os.PathLike)) else list(path_or_paths)
+    for path in paths:
+        require_log_directory(path)
     return LogDirectories(LogDirectory(list_log_directory(path)) for path in paths)

@@ -57,6 +57,9 @@ def noted_refusals() -> Iterator[list[UnreadableError]]:
         yield found
     finally:
         NOTED.reset(token)
+        outer = NOTED.get()
+        if outer is not None:
+            outer += found
 
 
 def unreadable(path: str, start: int, size: int, error: OSError | None) -> UnreadableError:

@@ -74,6 +74,14 @@ class SkippedEntry(NamedTuple):
     reason: str
 
 
+class DirectoryEntries(NamedTuple):
+    """What stands in a directory, each in name order: regular files, directories, and what is neither."""
+
+    files: list[str]
+    directories: list[str]
+    skipped: tuple[SkippedEntry, ...]
+
+
 class PartitionListing(NamedTuple):
     """The files of a partition directory.
 
@@ -162,7 +170,7 @@ def list_partition(path: str | os.PathLike[str]) -> PartitionListing:
         UsageError: the path is not a directory or cannot be read.
     """
     directory = Path(path)
-    names, inner, skipped = _scan(directory)
+    names, inner, skipped = scan_directory(directory)
     skipped += tuple(SkippedEntry(name, "a directory") for name in inner)
     files = resolve(names, lambda name: _next_offset(directory / name), directory=str(directory))
     return _grouped(directory, files, skipped)
@@ -236,7 +244,7 @@ def list_log_directory(path: str | os.PathLike[str]) -> LogDirectoryListing:
         UsageError: the path is not a directory or cannot be read.
     """
     directory = Path(path)
-    names, directories, skipped = _scan(directory)
+    names, directories, skipped = scan_directory(directory)
     partitions, misnamed = _partitions(directory, [name for name in directories if name != REMOTE_INDEX_CACHE])
     root_files, others = _root_files(directory, names)
     return LogDirectoryListing(
@@ -282,8 +290,12 @@ def _root_files(directory: Path, names: list[str]) -> tuple[dict[FileKind, Path]
     return known, tuple(others)
 
 
-def _scan(directory: Path) -> tuple[list[str], list[str], tuple[SkippedEntry, ...]]:
-    """Names of regular files, names of directories, and what is neither; each in name order."""
+def scan_directory(directory: Path) -> DirectoryEntries:
+    """List a directory; no file is opened.
+
+    Raises:
+        UsageError: the path is not a directory or cannot be read.
+    """
     files, directories, skipped = [], [], []
     try:
         with os.scandir(directory) as entries:
@@ -299,7 +311,8 @@ def _scan(directory: Path) -> tuple[list[str], list[str], tuple[SkippedEntry, ..
     except (OSError, ValueError) as error:
         msg = f"{printable(str(directory))}: {getattr(error, 'strerror', None) or error}"
         raise UsageError(msg) from error
-    return sorted(files), sorted(directories), tuple(sorted(skipped, key=lambda entry: entry.name))
+    by_name = tuple(sorted(skipped, key=lambda entry: entry.name))
+    return DirectoryEntries(sorted(files), sorted(directories), by_name)
 
 
 def stays_inside(directory: Path, link: str | os.PathLike[str]) -> bool:
@@ -309,41 +322,3 @@ def stays_inside(directory: Path, link: str | os.PathLike[str]) -> bool:
     except (OSError, RuntimeError):  # nowhere, or round in circles
         return False
     return directory.resolve() in target.parents
-
-
-def is_log_directory(path: str | os.PathLike[str]) -> bool:
-    """Whether a directory is a log directory rather than that of one partition.
-
-    A log directory has files in its root that stand nowhere else, or else sub-directories and no segment files.
-
-    Raises:
-        UsageError: the path is not a directory or cannot be read.
-    """
-    names, directories, _ = _scan(Path(path))
-    return _is_log_directory(names, directories)
-
-
-def _is_log_directory(names: list[str], directories: list[str]) -> bool:
-    if not LOG_DIRECTORY_KINDS.isdisjoint(map(FIXED_NAMES.get, names)):
-        return True
-    return bool(directories) and not any(name.endswith(SEGMENT_ENDINGS) for name in names)
-
-
-def partitions_in_use(path: str | os.PathLike[str]) -> list[PartitionDirectoryName] | None:
-    """Partitions of a log directory that are not renamed, in order of name; None where it is no log directory.
-
-    Raises:
-        UsageError: the path is not a directory or cannot be read.
-    """
-    names, directories, _ = _scan(Path(path))
-    if not _is_log_directory(names, directories):
-        return None
-    return [found for found in map(_name_in_use, directories) if found is not None]
-
-
-def _name_in_use(name: str) -> PartitionDirectoryName | None:
-    try:
-        found = parse_partition_directory(name)
-    except FormatError:
-        return None
-    return None if found.state else found

@@ -11,6 +11,9 @@ from seglog_format.log.file_bytes import read_whole
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from seglog_format.log.listing import PartitionListing
+    from seglog_format.names import FileKind
+
 
 def read_offset_checkpoint(path: Path) -> dict[tuple[str, int], int]:
     """Offsets by topic and partition; empty where the file is missing or cannot be read (SEG-CKP-011).
@@ -23,6 +26,19 @@ def read_offset_checkpoint(path: Path) -> dict[tuple[str, int], int]:
         return _offsets(data, path) if found is None else found
     except SeglogError:
         return {}
+
+
+def checkpointed_offset(partition: PartitionListing, kind: FileKind) -> int | None:
+    """The offset that a checkpoint of the log directory above holds for a partition; None where it holds none.
+
+    Args:
+        partition: listing of its directory.
+        kind: which checkpoint.
+    """
+    if partition.name is None:
+        return None
+    checkpoint = read_offset_checkpoint(partition.path.absolute().parent / kind.value)
+    return checkpoint.get(partition.name.topic_partition)
 
 
 def _offsets(data: bytes, path: Path) -> dict[tuple[str, int], int]:

@@ -13,8 +13,9 @@ from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.errors import OffsetOutOfRangeError, UsageError
 from seglog_format.log.broker_lock import is_locked
 from seglog_format.log.listing import PartitionListing, list_partition
-from seglog_format.log.offset_checkpoints import read_offset_checkpoint
+from seglog_format.log.offset_checkpoints import checkpointed_offset
 from seglog_format.log.open_segments import OpenSegments
+from seglog_format.log.path_kind import require_partition
 from seglog_format.log.reading import READ_UNCOMMITTED, Fetch, Isolation, LogReader, delivered, is_committed_only
 from seglog_format.log.scanning import Scannable
 from seglog_format.log.segment import LogSegment
@@ -324,20 +325,15 @@ def open_partition(
             log directory, since it may cut files short at any time.
 
     Raises:
-        UsageError: the path is not a directory, or cannot be read.
+        UsageError: the path is not a partition directory (see `path_kind`), or cannot be read.
     """
+    require_partition(path)
     listing = list_partition(path)
-    parent = Path(path).absolute().parent
-    offsets = {
-        kind: read_offset_checkpoint(parent / kind.value)
-        for kind in (FileKind.LOG_START_OFFSET_CHECKPOINT, FileKind.REPLICATION_OFFSET_CHECKPOINT)
-    }
-    key = listing.name.topic_partition if listing.name is not None else ("", -1)
     return Partition(
         listing,
-        log_start_checkpoint=offsets[FileKind.LOG_START_OFFSET_CHECKPOINT].get(key),
-        high_watermark=offsets[FileKind.REPLICATION_OFFSET_CHECKPOINT].get(key),
+        log_start_checkpoint=checkpointed_offset(listing, FileKind.LOG_START_OFFSET_CHECKPOINT),
+        high_watermark=checkpointed_offset(listing, FileKind.REPLICATION_OFFSET_CHECKPOINT),
         trust_indexes=trust_indexes,
         limit=limit,
-        copy=is_locked(parent) if copy is None else copy,
+        copy=is_locked(Path(path).absolute().parent) if copy is None else copy,
     )

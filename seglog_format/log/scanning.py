@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from seglog_format.byte_source import Window
     from seglog_format.log.reading import Isolation, LogReader
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
@@ -95,9 +96,22 @@ class SegmentSource(NamedTuple):
     transactions: Transactions | None
 
     @property
-    def data(self) -> memoryview:
-        """The bytes of the log."""
-        return self.segment.data
+    def path(self) -> str:
+        """The log."""
+        return self.segment.path
+
+    @property
+    def size(self) -> int:
+        """Bytes of the log."""
+        return self.segment.source.size
+
+    def view(self, start: int, end: int) -> memoryview:
+        """Bytes of the log; as `FileBytes.view`."""
+        return self.segment.source.view(start, end)
+
+    def window(self, position: int, at_least: int = 0) -> Window:
+        """A part of the log; as `FileBytes.window`."""
+        return self.segment.source.window(position, at_least)
 
     @property
     def file(self) -> str:
@@ -217,7 +231,7 @@ def place_of(reader: LogReader, offset: int) -> Place | None:
     if number is None or reader.trust_indexes:
         return None
     segment = reader.segments[number]
-    position = engine("ranges").position_of(segment.data, (segment.allowed.first, segment.allowed.last), offset)
+    position = engine("ranges").position_of(segment.source, (segment.allowed.first, segment.allowed.last), offset)
     return None if position is None else (number, position)
 
 

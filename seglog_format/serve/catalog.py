@@ -13,8 +13,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.errors import UsageError
-from seglog_format.log.listing import partitions_in_use
 from seglog_format.log.partition import open_partition
+from seglog_format.log.path_kind import partitions_in_use
 from seglog_format.names import parse_partition_directory
 from seglog_format.serve.fetched import Source
 from seglog_format.serve.served_partition import ServedPartition

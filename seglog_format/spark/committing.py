@@ -7,33 +7,42 @@ so they are set in place, and are the same however often that is done.
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import shutil
+import stat
 import struct
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, encode_leader_epoch_checkpoint
 from seglog_format.codec.framing import walk
 from seglog_format.errors import SeglogError, UsageError
 from seglog_format.lifecycle.directory_lock import DirectoryLock
+from seglog_format.lifecycle.files import LOCAL_FILES, replace_file
 from seglog_format.lifecycle.index_build import IndexedRow, build_indexes, encode_offset_index, encode_time_index
 from seglog_format.log.file_bytes import read_whole
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition
 from seglog_format.names import FileKind, partition_directory_name, segment_file_name
 from seglog_format.small_model import EpochStart
+from seglog_format.spark.manifest import (
+    MANIFEST,
+    STAGING,
+    SUFFIX,
+    Manifest,
+    Placement,
+    manifest_path,
+    read_manifest,
+    staging_path,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from seglog_format.spark.staging import Staged
 
-STAGING: Final = "_seglog_staging"
-MANIFEST: Final = "_seglog_commit."
 BASE_OFFSET: Final = struct.Struct(">q")
 LEADER_EPOCH: Final = struct.Struct(">i")
 EPOCH_POSITION: Final = 12
@@ -53,13 +62,14 @@ def commit(root: Path, job: str, staged: Sequence[Staged], *, keeps_offsets: boo
         How many segments were made.
 
     Raises:
-        UsageError: a broker or another writer holds the directory, or offsets are there already.
+        UsageError: a broker or another writer holds the directory, a name is not one that a partition may have, or
+            offsets are there already. Nothing has changed.
     """
     root.mkdir(parents=True, exist_ok=True)
     with closing(DirectoryLock(root)):
         _finish_all(root)
-        manifest = {"job": job, "interval": interval_bytes, "segments": _placed(root, staged, keeps_offsets)}
-        _write_at_once(root / f"{MANIFEST}{job}.json", json.dumps(manifest).encode())
+        manifest = Manifest(job, interval_bytes, tuple(_placed(root, staged, keeps_offsets)))
+        replace_file(LOCAL_FILES, manifest_path(root, job), manifest.encoded())
         _apply(root, manifest)
         _remove_manifest(root, job)
     return len(staged)
@@ -75,7 +85,7 @@ def finish_commits(path: str | os.PathLike[str]) -> int:
         How many writes were finished.
 
     Raises:
-        UsageError: a broker or another writer holds the directory.
+        UsageError: a broker or another writer holds the directory, or a manifest in it was not made by a writer.
     """
     root = Path(path)
     with closing(DirectoryLock(root)):
@@ -84,23 +94,23 @@ def finish_commits(path: str | os.PathLike[str]) -> int:
 
 def abort(root: Path, job: str) -> None:
     """Remove what a write has staged."""
-    shutil.rmtree(root / STAGING / job, ignore_errors=True)
+    shutil.rmtree(staging_path(root, job), ignore_errors=True)
     _remove_if_empty(root / STAGING)
 
 
 def _finish_all(root: Path) -> int:
-    found = sorted(root.glob(f"{MANIFEST}*.json"))
+    found = sorted(root.glob(f"{MANIFEST}*{SUFFIX}"))
     for path in found:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest = read_manifest(path)
         _apply(root, manifest)
-        _remove_manifest(root, manifest["job"])
+        _remove_manifest(root, manifest.job)
     return len(found)
 
 
 def _remove_manifest(root: Path, job: str) -> None:
     abort(root, job)
-    (root / f"{MANIFEST}{job}.json").unlink()
-    _sync_directory(root)
+    manifest_path(root, job).unlink()
+    LOCAL_FILES.fsync_directory(root)
 
 
 def _remove_if_empty(directory: Path) -> None:
@@ -108,14 +118,12 @@ def _remove_if_empty(directory: Path) -> None:
         directory.rmdir()
 
 
-def _placed(root: Path, staged: Iterable[Staged], keeps_offsets: bool) -> list[dict[str, Any]]:  # noqa: FBT001
-    """Where each file goes, and with which offsets and leader epoch."""
-    ends: dict[tuple[str, int], int] = {}
-    placed = []
+def _placed(root: Path, staged: Iterable[Staged], keeps_offsets: bool) -> Iterator[Placement]:  # noqa: FBT001
+    """Where each file goes, and with which offsets."""
+    ends: dict[Path, int] = {}
     for each in sorted(staged, key=lambda one: (one.topic, one.partition, one.first if keeps_offsets else 0)):
         directory = root / partition_directory_name(each.topic, each.partition)
-        key = each.topic, each.partition
-        end = ends[key] if key in ends else _log_end(directory)
+        end = ends[directory] if directory in ends else _log_end(directory)
         if keeps_offsets and each.first < end:
             msg = (
                 f"seglog: {directory.name} has offsets up to {end - 1}, and rows bring {each.first} again; rows of"
@@ -123,10 +131,19 @@ def _placed(root: Path, staged: Iterable[Staged], keeps_offsets: bool) -> list[d
             )
             raise UsageError(msg)
         base = each.first if keeps_offsets else end
-        ends[key] = base + each.last - each.first + 1
-        file = str(Path(each.path).relative_to(root))
-        placed.append({"directory": directory.name, "file": file, "base": base, "keeps": keeps_offsets})
-    return placed
+        _require_free(directory / segment_file_name(base, FileKind.LOG))
+        ends[directory] = base + each.last - each.first + 1
+        file = Path(each.path).relative_to(root).as_posix()
+        yield Placement(directory.name, file, base, keeps_offsets)
+
+
+def _require_free(path: Path) -> None:
+    """A segment takes a name that nothing has, or that of a log without a byte, as a new partition has one."""
+    with suppress(FileNotFoundError):
+        found = path.lstat()
+        if found.st_size or not stat.S_ISREG(found.st_mode):
+            msg = f"seglog: {path} is there already, and is not replaced: does the log need recovery?"
+            raise UsageError(msg)
 
 
 def _log_end(directory: Path) -> int:
@@ -136,23 +153,39 @@ def _log_end(directory: Path) -> int:
         return partition.log_end_offset
 
 
-def _apply(root: Path, manifest: dict[str, Any]) -> None:
+def _apply(root: Path, manifest: Manifest) -> None:
     """Do what a manifest says; what was done already stays as it is."""
-    for each in manifest["segments"]:
-        source, directory, base = root / each["file"], root / each["directory"], each["base"]
-        if not source.exists():
-            continue  # renamed before
-        directory.mkdir(exist_ok=True)
-        epoch = _leader_epoch(directory, base)
-        rows = _numbered(source, None if each["keeps"] else base, epoch)
-        built = build_indexes(rows, interval_bytes=manifest["interval"])
-        name = segment_file_name(base, FileKind.OFFSET_INDEX)
-        _write_at_once(directory / name, encode_offset_index(built.offset_entries, base))
-        name = segment_file_name(base, FileKind.TIME_INDEX)
-        _write_at_once(directory / name, encode_time_index(built.time_entries, base))
-        source.replace(directory / segment_file_name(base, FileKind.LOG))
-        _sync_directory(directory)
-    _sync_directory(root)
+    for each in manifest.segments:
+        source, directory = root / each.file, root / each.directory
+        if source.exists():  # else it was placed before
+            directory.mkdir(exist_ok=True)
+            _place(source, directory, each, manifest.interval)
+            LOCAL_FILES.fsync_directory(directory)
+    LOCAL_FILES.fsync_directory(root)
+
+
+def _place(source: Path, directory: Path, placement: Placement, interval_bytes: int) -> None:
+    """Make a staged file a segment; a file that has both names already loses the first."""
+    if not source.resolve().is_relative_to(directory.parent.resolve() / STAGING):
+        msg = f"seglog: {source} is a link that leads out of {STAGING}"
+        raise UsageError(msg)
+    base = placement.base
+    log = directory / segment_file_name(base, FileKind.LOG)
+    if log.exists() and log.samefile(source):
+        source.unlink()
+        return
+    _require_free(log)
+    epoch = _leader_epoch(directory, base)
+    rows = _numbered(source, None if placement.keeps else base, epoch)
+    built = build_indexes(rows, interval_bytes=interval_bytes)
+    indexes = {
+        FileKind.OFFSET_INDEX: encode_offset_index(built.offset_entries, base),
+        FileKind.TIME_INDEX: encode_time_index(built.time_entries, base),
+    }
+    for kind, data in indexes.items():
+        replace_file(LOCAL_FILES, directory / segment_file_name(base, kind), data)
+    log.unlink(missing_ok=True)  # without a byte
+    LOCAL_FILES.publish(source, log)
 
 
 def _leader_epoch(directory: Path, base: int) -> int:
@@ -164,7 +197,7 @@ def _leader_epoch(directory: Path, base: int) -> int:
         entries = ()
     if entries:
         return entries[-1].epoch
-    _write_at_once(path, encode_leader_epoch_checkpoint([EpochStart(0, base)]))
+    replace_file(LOCAL_FILES, path, encode_leader_epoch_checkpoint([EpochStart(0, base)]))
     return 0
 
 
@@ -185,23 +218,3 @@ def _numbered(path: Path, base: int | None, epoch: int) -> list[IndexedRow]:
         mapped.flush()
         os.fsync(file.fileno())
     return rows
-
-
-def _write_at_once(path: Path, data: bytes) -> None:
-    new = path.with_name(f"{path.name}.new")
-    with new.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-    _sync_directory(path.parent)
-
-
-def _sync_directory(path: Path) -> None:
-    if os.name == "nt":
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

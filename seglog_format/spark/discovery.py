@@ -20,6 +20,7 @@ from seglog_format.log.file_bytes import read_whole
 from seglog_format.log.listing import SEGMENT_ENDINGS, list_partition
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
 from seglog_format.log.partition import Partition
+from seglog_format.log.path_kind import path_kind
 from seglog_format.names import FileKind, parse_partition_directory
 
 if TYPE_CHECKING:
@@ -100,12 +101,15 @@ def find_replicas(paths: Iterable[str]) -> tuple[Replica, ...]:
     """Every partition directory in use at or below some paths, each once, in the order of paths and names.
 
     Raises:
-        UsageError: a path is not a directory, or cannot be read.
+        UsageError: a path is not a directory, holds nothing of Kafka's, or cannot be read.
     """
     found: dict[Path, Replica] = {}
     log_directories: dict[Path, LogRoot] = {}
     for path in paths:
-        for directory in _partition_directories(_local(path), 0):
+        directories = list(_partition_directories(_local(path), 0))
+        if not directories:
+            path_kind(_local(path))  # refuses what is none of Kafka's
+        for directory in directories:
             parent = directory.parent
             if parent not in log_directories:
                 log_directories[parent] = LogRoot(parent)

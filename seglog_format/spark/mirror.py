@@ -89,7 +89,8 @@ class Mirror(Closing):
         """
         self._store = Store(address, settings)
         self._room = tempfile.TemporaryDirectory(prefix="seglog-")
-        self.path = Path(self._room.name).resolve() / PurePosixPath(self._store.address).name
+        name = PurePosixPath(self._store.address).name
+        self.path = Path(self._room.name).resolve() / (name if name not in {"", "..", "."} else "mirror")
         self._files: dict[str, Mirrored] = {}
         self._filling = Lock()
         self.path.mkdir()

@@ -9,6 +9,7 @@ from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.log.scanning import SegmentSource
 
 if TYPE_CHECKING:
+    from seglog_format.byte_source import Window
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
     from seglog_format.spark.pieces import Piece
@@ -32,9 +33,22 @@ class PieceSource:
         self._judge = SegmentSource(segment, to_offset, transactions)
 
     @property
-    def data(self) -> memoryview:
-        """The bytes of the log; those outside the piece are not there where the log is in a store."""
-        return self._segment.source.part(self._piece.start, self._piece.end)
+    def path(self) -> str:
+        """Where the log is on this machine."""
+        return self._segment.path
+
+    @property
+    def size(self) -> int:
+        """Bytes of the log; those outside the piece are not there where the log is in a store."""
+        return self._segment.source.size
+
+    def view(self, start: int, end: int) -> memoryview:
+        """Bytes of the log."""
+        return self._segment.source.view(start, end)
+
+    def window(self, position: int, at_least: int = 0) -> Window:
+        """A part of the log."""
+        return self._segment.source.window(position, at_least)
 
     @property
     def file(self) -> str:

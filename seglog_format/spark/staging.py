@@ -14,6 +14,7 @@ from seglog_format.codec.compress import compress
 from seglog_format.codec.encode import codec_named
 from seglog_format.errors import UsageError
 from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX, NO_TIMESTAMP, RecordBatchHeader
+from seglog_format.names import partition_directory_name
 from seglog_format.record_model import Record
 from seglog_format.schema.fixed_fields import ATTRIBUTES_POSITION, RECORD_BATCH_HEADER
 
@@ -79,7 +80,8 @@ class Stager:
         """Take rows.
 
         Raises:
-            UsageError: a row without topic, or with an offset that is not above the one before it.
+            UsageError: a row without topic, with a topic or partition that no directory can have, or with an offset
+                that is not above the one before it.
         """
         self._has_offsets = "offset" in batch.schema.names
         for (topic, partition), offset, record in _rows(batch, self._options):
@@ -89,6 +91,8 @@ class Stager:
             self._add(topic, partition, record if offset is None else replace(record, offset=offset))
 
     def _add(self, topic: str, partition: int, record: Record) -> None:
+        if (topic, partition) not in self._open:
+            partition_directory_name(topic, partition)
         of = self._open[topic, partition]
         if not self._has_offsets:
             record = replace(record, offset=of.next_offset)

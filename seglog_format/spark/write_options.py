@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.errors import UsageError
 from seglog_format.lifecycle.index_build import INDEX_INTERVAL_BYTES
 from seglog_format.model import CompressionCodec
-from seglog_format.names import is_legal_topic
+from seglog_format.names import require_topic
 from seglog_format.spark.names import one_of, refuse
 from seglog_format.spark.options import parse_size, parsed
 
@@ -71,9 +71,8 @@ def parse_write_options(raw: Mapping[str, str]) -> WriteOptions:
     if not path:
         msg = "seglog: no path: give one to save(), of a log directory"
         raise UsageError(msg)
-    if topic is not None and not is_legal_topic(topic):
-        msg = f"seglog: {topic!r} is no name of a topic"
-        raise UsageError(msg)
+    if topic is not None:
+        require_topic(topic)
     labels = {codec.label: codec for codec in CompressionCodec}
     return WriteOptions(
         Path(path.removeprefix("file://")).absolute(),

@@ -49,12 +49,12 @@ class SeglogWriter(DataSourceArrowWriter):
         """Stage the rows of a task."""
         from pyspark import TaskContext  # noqa: PLC0415 - on executors
 
-        from seglog_format.spark.committing import STAGING  # noqa: PLC0415
+        from seglog_format.spark.manifest import staging_path  # noqa: PLC0415
         from seglog_format.spark.staging import Stager  # noqa: PLC0415
 
         context = TaskContext.get()
         task = "0" if context is None else f"{context.partitionId()}_{context.taskAttemptId()}"
-        stager = Stager(self.options.path / STAGING / self.job / f"task_{task}", self.options)
+        stager = Stager(staging_path(self.options.path, self.job) / f"task_{task}", self.options)
         for batch in iterator:
             stager.add(batch)
         return StagedMessage(stager.finish())

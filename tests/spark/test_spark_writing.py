@@ -20,10 +20,12 @@ from support import authentic
 from seglog_format import encode_batch, verify
 from seglog_format.errors import UsageError
 from seglog_format.lifecycle.directory_lock import DirectoryLock
+from seglog_format.lifecycle.files import LocalFiles
 from seglog_format.log.partition import open_partition
 from seglog_format.model import CompressionCodec
 from seglog_format.spark import committing, finish_commits
-from seglog_format.spark.committing import MANIFEST, STAGING, abort, commit
+from seglog_format.spark.committing import abort, commit
+from seglog_format.spark.manifest import MANIFEST, STAGING
 from seglog_format.spark.staging import Stager, encoded
 from seglog_format.spark.write_options import WriteOptions, check_written_schema, parse_write_options
 
@@ -141,12 +143,13 @@ def test_a_driver_that_dies_anywhere_leaves_what_can_be_finished(
         files = [staged(root, "j", str(task), batch("orders", task % 2, range(20))) for task in range(3)]
         steps = itertools.count(1)
 
-        def dying(path: Path, steps: Any = steps, n: int = n) -> None:
-            if next(steps) == n:
-                raise OSError(path)
+        class Dying(LocalFiles):
+            def fsync_directory(self, path: Path, steps: Any = steps, n: int = n) -> None:
+                if next(steps) == n:
+                    raise OSError(path)
 
         with monkeypatch.context() as patch:
-            patch.setattr(committing, "_sync_directory", dying)
+            patch.setattr(committing, "LOCAL_FILES", Dying())
             try:
                 committed(root, "j", *files)
                 died = False

@@ -59,6 +59,7 @@ def verified(family: Family) -> None:
     _streams(to)
     _side_files(to)
     _notes(to)
+    _gaps(to)
     request = {
         "files": {name: content.hex() for name, content in {**whole(FIRST), EPOCHS: b""}.items()},
         "options": {"sizes": {EPOCHS: str(LARGEST_SIZE + 1)}},
@@ -139,7 +140,7 @@ def _side_files(to: Verifying) -> None:
     good = whole(FIRST)
     for kind in (".index", ".timeindex"):
         file = name_of(99, kind)
-        to.finds(f"orphan{kind.replace('.', '-')}", "An index without a log.", "SEG-PDR-008", {**good, file: b""}, file, "warning")  # fmt: skip
+        to.finds(f"orphan{kind.replace('.', '-')}", "An index without a log.", "SEG-PDR-008", {**good, file: b""}, file, "error")  # fmt: skip
     shot = name_of(15, ".snapshot")
     to.finds("snapshot", "A snapshot with a wrong checksum.", "SEG-PSN-002", {**good, shot: snapshot((9, -1))[:-1] + b"\1"}, shot, "error")  # fmt: skip
     to.finds("epochs", "Epochs that go back.", "SEG-CKP-007", {**good, **epochs((3, 0), (2, 5))}, EPOCHS, "warning")
@@ -185,7 +186,6 @@ def _notes(to: Verifying) -> None:
     digits = "\u0660" * 20 + ".log"
     to.finds("digits", "A name with digits of another script.", "SEG-PDR-006", {**good, digits: b""}, digits, "warning")
     to.finds("empty", "There is no segment.", "SEG-PDR-016", {EPOCHS: b"0\n0\n"}, ".", "note")
-    to.finds("gap", "Offsets are missing between two segments.", "SEG-PDR-014", {**good, **whole(row(3, base=20), 20)}, log, "note")  # fmt: skip
     odd = whole([replace(FIRST[0], leader_epoch=-2), *FIRST[1:]])
     to.finds("leader-epoch", "A leader epoch below -1.", "SEG-BAT-021", odd, log, "warning")
     to.finds("time-of-another", "The time of an entry is not that of its log entry.", "SEG-TIX-005", {**good, times: time_entry(1043, 14)}, times, "warning")  # fmt: skip
@@ -197,3 +197,44 @@ def _notes(to: Verifying) -> None:
     placed = {f"topic-0/{name}": content for name, content in good.items()}
     ahead = {**placed, f"/{POINTS}": offsets(("topic", 0, 99))}
     to.finds("checkpoint-ahead", "A recovery point above the end of the log.", "SEG-CKP-012", ahead, POINTS, "warning")
+
+
+def _gaps(to: Verifying) -> None:
+    """Offsets that are missing: compaction may take them, and nothing else."""
+    good, log, index = whole(FIRST), name_of(0), name_of(0, ".index")
+    behind = {**good, **whole(row(3, base=20), 20)}
+    to.finds("gap", "Offsets are missing between two segments.", "SEG-PDR-014", behind, log, "warning")
+    to.finds("gap-behind-nothing", "The segment before the gap is empty.", "SEG-PDR-014", {log: b"", index: b"", name_of(0, ".timeindex"): b"", **whole(SECOND, 15)}, log, "warning")  # fmt: skip
+    inside = {**whole([FIRST[0], *FIRST[2:]]), **whole(row(3, base=20), 20)}
+    to.finds("gap-and-one-inside", "Offsets are missing inside a segment, too: it was compacted.", "SEG-PDR-014", inside, log, "note")  # fmt: skip
+    fewer = {
+        **whole([*FIRST[:-1], replace(FIRST[-1], recs=FIRST[-1].recs[:1], last_delta=2)]),
+        **whole(row(3, base=20), 20),
+    }
+    to.finds("gap-and-fewer-records", "An entry has lost records, too: it was compacted.", "SEG-PDR-014", fewer, log, "note", (log, "SEG-BAT-019", "note"))  # fmt: skip
+    for topic, severity in (
+        ("__consumer_offsets", "note"),
+        ("__transaction_state", "note"),
+        ("__share_group_state", "warning"),
+        ("__remote_log_metadata", "warning"),
+    ):
+        placed = {f"{topic}-0/{name}": content for name, content in behind.items()}
+        why = "A topic that brokers compact." if severity == "note" else "A topic that brokers do not compact."
+        to.finds(f"gap-in-{topic.strip('_').replace('_', '-')}", why, "SEG-PDR-014", placed, f"{topic}-0/{log}", severity)  # fmt: skip
+    for topic, severity in (("topic", "note"), ("other", "warning")):
+        cleaned = {f"topic-0/{name}": content for name, content in behind.items()} | {
+            "/cleaner-offset-checkpoint": offsets((topic, 0, 15))
+        }
+        why = "The cleaner's checkpoint names this partition." if severity == "note" else "It names another one."
+        to.finds(f"gap-with-cleaned-{topic}", why, "SEG-PDR-014", cleaned, f"topic-0/{log}", severity)
+    torn = {**behind, log: bytes_of(FIRST) + bytes_of(FIRST)[:40]}
+    to.finds("cut-inside-an-entry", "A segment ends inside an entry, and offsets are missing behind it.", "SEG-PDR-024", torn, log, "error", (log, "SEG-LOG-004", "warning"))  # fmt: skip
+    named = {**behind, index: (19).to_bytes(4, "big") + (5 * SIZE).to_bytes(4, "big")}
+    to.finds("cut-before-its-index", "An index names offsets that are missing.", "SEG-PDR-024", named, log, "error", (index, "SEG-IDX-003", "error"))  # fmt: skip
+    lost = {**behind, name_of(15, ".index"): b"", name_of(15, ".timeindex"): b""}
+    orphans = ((name_of(15, kind), "SEG-PDR-008", "error") for kind in (".index", ".timeindex"))
+    to.says("missing-log", "The log of a segment is gone, its indexes are there.", must("SEG-PDR-008"), lost, *orphans)
+    shot = name_of(15, ".snapshot")
+    to.finds("missing-segment", "A segment is gone, its snapshot is there.", "SEG-PDR-024", {**behind, shot: snapshot()}, shot, "error")  # fmt: skip
+    late = name_of(16, ".snapshot")
+    to.finds("snapshot-above-the-end", "A snapshot names an offset above the end of the log.", "SEG-PSN-008", {**good, late: snapshot()}, late, "warning")  # fmt: skip

@@ -188,7 +188,7 @@ def verify(request: Json) -> Json:
 def _put(top: Path, name: str, data: bytes) -> None:
     """A file below a directory, or a directory, whose name ends in a slash."""
     directory, _, plain = name.rpartition("/")
-    where = top / Path(directory).name
+    where = top / plain_name(directory) if directory else top
     where.mkdir(exist_ok=True)
     if plain:
         (where / plain_name(plain)).write_bytes(data)

@@ -88,6 +88,13 @@ class Disk(LocalFiles):
         self.changed(path)
         return handle
 
+    def create_new(self, path: Path, size: int = 0) -> DiskHandle:
+        """A new file, whose name nothing has."""
+        handle = DiskHandle(self, path, super().create_new(path, size))
+        self._rename(Naming(come=path, node=Node(b"", b"")))
+        self.changed(path)
+        return handle
+
     def open_append(self, path: Path) -> DiskHandle:
         """An existing file."""
         return DiskHandle(self, path, super().open_append(path))
@@ -95,6 +102,11 @@ class Disk(LocalFiles):
     def rename(self, path: Path, target: Path) -> None:
         """Give a file another name."""
         super().rename(path, target)
+        self._rename(Naming(path, target, self._names[path]))
+
+    def publish(self, path: Path, target: Path) -> None:
+        """Give a file a name that nothing has."""
+        super().publish(path, target)
         self._rename(Naming(path, target, self._names[path]))
 
     def remove(self, path: Path) -> None:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_conformance.reference.disk import Disk
 from seglog_format.codec.checkpoints import encode_offset_checkpoint
+from seglog_format.errors import UsageError
 from seglog_format.lifecycle.broker_settings import topic_settings
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.files import LOCAL_FILES
 from seglog_format.lifecycle.recovery_apply import recover_partition
 from seglog_format.log.partition import open_partition
-from seglog_format.names import FileKind
+from seglog_format.names import FileKind, partition_directory_name
 from seglog_format.small_model import CheckpointedOffset
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def written(request: Json) -> Iterator[Path]:
     """The partition directory of a request, with what its log directory says of it."""
     options = request.get("options", {})
     with tempfile.TemporaryDirectory(prefix="seglog-conform-") as root:
-        partition = Path(root) / f"{options.get('topic', TOPIC)}-0"
+        partition = Path(root) / partition_directory_name(options.get("topic", TOPIC), 0)
         partition.mkdir()
         for name, data in request["files"].items():
             (partition / plain_name(name)).write_bytes(bytes.fromhex(data))
@@ -60,8 +61,15 @@ def written(request: Json) -> Iterator[Path]:
 
 
 def plain_name(name: str) -> str:
-    """A name without a directory in it; ``.log`` alone is that of base offset 0."""
+    """A name without a directory in it; ``.log`` alone is that of base offset 0.
+
+    Raises:
+        UsageError: the name leads elsewhere.
+    """
     plain = Path(name).name
+    if plain in {"", ".."} or "\0" in plain:
+        msg = f"{name!r} is no name of a file"
+        raise UsageError(msg)
     return f"{0:020}{plain}" if plain in {".log", ".index", ".timeindex", ".txnindex", ".snapshot"} else plain
 
 

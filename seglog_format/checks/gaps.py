@@ -1,0 +1,185 @@
+"""Checks of chapters 10, 50 and 51 about offsets that are missing: between segments, and at the end of the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seglog_format.checks.finding import Finding, Problem, checks, findings_of
+from seglog_format.checks.partition_directory import Orphan
+from seglog_format.errors import Location
+from seglog_format.log.gaps import (
+    Gap,
+    GapKind,
+    SegmentEnd,
+    gap_at_end,
+    gap_before,
+    gap_behind,
+    is_known_compacted,
+    shows_compaction,
+    with_snapshot,
+)
+from seglog_format.log.listing import SegmentFiles
+from seglog_format.log.segment import LogSegment
+from seglog_format.model import MissingOffsets
+from seglog_format.names import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from seglog_format.checks.partition import Options
+    from seglog_format.checks.partition_directory import SegmentState
+    from seglog_format.log.listing import PartitionListing
+
+
+@dataclass(frozen=True, slots=True)
+class FoundGap:
+    """A gap between two segments, and whether compaction may have made it."""
+
+    gap: Gap
+    is_compacted: bool
+
+    def problem(self, expected: str, found: str, *, is_explained: bool = False) -> Problem:
+        """A problem with the offsets of the file that shows the gap."""
+        return Problem(Location(self.gap.path, field="offset"), expected, found, self.gap.missing, is_explained)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotAndEnd:
+    """A producer snapshot by the offset in its name, and the log end offset."""
+
+    path: str
+    offset: int
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedLog:
+    """A log that a `.swap` file replaces, the first offset after its last entry, and the log end offset."""
+
+    path: str
+    next_offset: int
+    log_end_offset: int
+
+
+@checks("SEG-PDR-014")
+def segments_join(found: FoundGap) -> Iterator[Problem]:
+    """Only compaction takes offsets from the end of a segment, or a whole one out of the middle."""
+    if found.gap.kind is GapKind.BETWEEN_SEGMENTS:
+        expected = f"the next segment to begin at {found.gap.first_offset}"
+        yield found.problem(expected, f"one that begins at {found.gap.next_offset}", is_explained=found.is_compacted)
+
+
+@checks("SEG-PDR-024")
+def side_files_know_no_more(found: FoundGap) -> Iterator[Problem]:
+    """Compaction writes whole entries, and the indexes of what it leaves."""
+    if found.gap.kind is GapKind.CUT_SEGMENT:
+        expected = f"offsets up to {found.gap.next_offset - 1}, where the next segment begins"
+        yield found.problem(expected, f"the end of the file after {found.gap.first_offset - 1}")
+    elif found.gap.kind is GapKind.MISSING_LOG:
+        yield found.problem("a segment with the offset in the name of this file", "none")
+
+
+@checks("SEG-PSN-008")
+def snapshot_is_in_log(subject: SnapshotAndEnd) -> Iterator[Problem]:
+    """A broker writes it when the log has come to the offset in its name."""
+    if subject.offset > subject.log_end_offset:
+        expected = f"at most {subject.log_end_offset}, the log end offset"
+        missing = MissingOffsets(subject.log_end_offset, subject.offset)
+        yield Problem(Location(subject.path, field="name"), expected, subject.offset, missing)
+
+
+@checks("SEG-PDR-025")
+def replacement_reaches_as_far(subject: ReplacedLog) -> Iterator[Problem]:
+    """Compaction leaves the last segment alone, and a split drops nothing."""
+    if subject.next_offset > subject.log_end_offset:
+        expected = f"a replacement with offsets up to {subject.next_offset - 1}"
+        missing = MissingOffsets(subject.log_end_offset, subject.next_offset)
+        yield Problem(
+            Location(subject.path, field="offset"), expected, f"a log end offset of {subject.log_end_offset}", missing
+        )
+
+
+class CheckedGaps:
+    """The offsets that are missing before, between and behind the segments of a partition.
+
+    Attributes:
+        log_end_offset: the first offset after the last segment, the log start offset without one; None where damage
+            hides it.
+    """
+
+    def __init__(
+        self,
+        listing: PartitionListing,
+        states: Sequence[SegmentState],
+        options: Options,
+        checkpointed: Mapping[FileKind, int],
+    ) -> None:
+        """Find gaps.
+
+        Args:
+            listing: of the directory.
+            states: of its segments.
+            options: how to verify.
+            checkpointed: what the checkpoints of the log directory say of the partition.
+        """
+        self._listing = listing
+        self._options = options
+        self._checkpointed = checkpointed
+        self._log_start_offset = checkpointed.get(FileKind.LOG_START_OFFSET_CHECKPOINT, 0)
+        self.log_end_offset = self._end(states)
+        self._gaps = [gap for gap in self._found(states) if gap is not None]
+        self._of_orphans = {gap.path: gap.missing for gap in self._gaps if gap.kind is GapKind.MISSING_LOG}
+
+    def _end(self, states: Sequence[SegmentState]) -> int | None:
+        if not states:
+            return self._log_start_offset
+        return states[-1].next_offset if states[-1].is_end_known else None
+
+    def _found(self, states: Sequence[SegmentState]) -> Iterator[Gap | None]:
+        yield gap_before(self._listing, self._log_start_offset)
+        ends = zip(self._listing.segments, states, strict=True)
+        for (files, state), following in zip(ends, states[1:], strict=False):
+            if state.is_end_known:
+                end = SegmentEnd(files, state.next_offset, has_tail=state.has_tail)
+                yield gap_behind(self._listing, end, following.base_offset, copy=self._options.copy)
+        if self.log_end_offset is not None:
+            yield gap_at_end(self._listing, self.log_end_offset, copy=self._options.copy)
+
+    @property
+    def orphans(self) -> tuple[Orphan, ...]:
+        """The index files without a log; the first of each gap tells which offsets are missing."""
+        paths = (str(file.path) for file in self._listing.orphans)
+        return tuple(Orphan(path, self._of_orphans.get(path)) for path in paths)
+
+    def findings(self) -> Iterator[Finding]:
+        """What is to be said about gaps that no index file without a log shows."""
+        gaps = [gap for gap in self._gaps if gap.path not in self._of_orphans]
+        is_compacted = any(gap.kind is GapKind.BETWEEN_SEGMENTS for gap in gaps) and self._is_compacted()
+        for gap in gaps:
+            found = gap if is_compacted else with_snapshot(self._listing, gap)
+            yield from findings_of(FoundGap(found, is_compacted))
+        if self.log_end_offset is not None:
+            yield from self._end_findings(self.log_end_offset)
+
+    def _is_compacted(self) -> bool:
+        """Whether the log is compacted, as far as it can be known (SEG-PDR-023)."""
+        cleaned_to = self._checkpointed.get(FileKind.CLEANER_OFFSET_CHECKPOINT)
+        is_known = self._options.is_compacted or is_known_compacted(self._listing.name, cleaned_to)
+        return is_known or shows_compaction(self._opened())
+
+    def _opened(self) -> Iterator[LogSegment]:
+        for files in self._listing.segments:
+            with LogSegment(files, copy=self._options.copy) as segment:
+                yield segment
+
+    def _end_findings(self, log_end_offset: int) -> Iterator[Finding]:
+        """What snapshots and replaced logs say of the end of the log; nothing that a checkpoint says already."""
+        told = max(self._checkpointed.values(), default=-1)
+        for snapshot in self._listing.snapshots:
+            if snapshot.base_offset > told:
+                yield from findings_of(SnapshotAndEnd(str(snapshot.path), snapshot.base_offset, log_end_offset))
+        for file in self._listing.set_aside:
+            if file.name.kind is FileKind.LOG and not file.name.suffix:
+                with LogSegment(SegmentFiles(file.base_offset, file.path), copy=self._options.copy) as segment:
+                    yield from findings_of(ReplacedLog(segment.path, segment.next_offset, log_end_offset))

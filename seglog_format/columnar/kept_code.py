@@ -1,0 +1,62 @@
+"""Which directories kept machine code is taken from: only those where nobody else can put code of theirs.
+
+numba keeps what it compiled as Python pickles. Loading one runs what is in it, so that whoever can write into the
+directory, or put another one in its place, can run code as this user.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PACKAGE: Final = Path(__file__).parent
+ENDINGS: Final = (".nbi", ".nbc")
+"""Of the files that numba keeps."""
+
+
+@cache
+def refusal(directory: str) -> str | None:
+    """Say why code may not be taken from a directory; None if it may.
+
+    Asked once in a process: nobody else can change the answer to None, and another answer stays right.
+
+    Args:
+        directory: that exists.
+
+    Returns:
+        A sentence that begins with the path that others can change.
+    """
+    if not hasattr(os, "getuid"):  # on Windows, where modes say nothing
+        return None
+    place = Path(directory).absolute()
+    trusted = {0, os.getuid(), PACKAGE.stat().st_uid}  # who owns the package could change that as well
+    found = (_danger(path, trusted) for path in (*_ways(place), *_kept_files(place)))
+    return next(filter(None, found), None)
+
+
+def _ways(place: Path) -> Iterator[Path]:
+    """The directory and all above it, by the given names and, behind symbolic links, by the real ones."""
+    real = place.resolve()
+    yield from (place, *place.parents)
+    yield from (real, *real.parents)
+
+
+def _kept_files(place: Path) -> Iterator[Path]:
+    with os.scandir(place) as entries:
+        yield from (Path(entry.path) for entry in entries if entry.name.endswith(ENDINGS))
+
+
+def _danger(path: Path, trusted: set[int]) -> str | None:
+    state = path.lstat()
+    if state.st_uid not in trusted:
+        return f"{path} belongs to another user"
+    is_shared = stat.S_ISDIR(state.st_mode) and state.st_mode & stat.S_ISVTX  # as /tmp: each removes only their own
+    if state.st_mode & stat.S_IWOTH and not is_shared and not stat.S_ISLNK(state.st_mode):
+        return f"{path} can be written by every user"
+    return None

@@ -1,0 +1,116 @@
+"""The part of a log that a kernel looks at: all of it where it is mapped, else a window that moves on with the kernel.
+
+Kernels know nothing of windows: they read an array, and stop at an entry that is not whole in it. Positions that they
+are told and that they tell count from the start of the array.
+"""
+
+from __future__ import annotations
+
+import struct
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from seglog_format.byte_source import source_of
+from seglog_format.columnar.arrays import readable
+from seglog_format.columnar.layout import MIN_SHOWN_SIZE, PREFIX_SIZE, SIZE
+from seglog_format.errors import UnreadableError
+
+if TYPE_CHECKING:
+    from seglog_format.byte_source import Readable
+    from seglog_format.columnar.arrays import Numbers, Table
+
+POSITION: Final = 0
+"""Where the state of every kernel that walks over entries has the position of the next."""
+WINDOW_SIZE: Final = 4 * 2**20
+"""Bytes in memory at once, unless one entry alone has more."""
+FIRST_SIZE: Final = 2**18
+"""The same at first: who looks for a record or two is not kept waiting."""
+MAX_ENTRY_SIZE: Final = 2**28
+"""A larger entry is left to the reference, which refuses it where it would have to be in memory whole."""
+NOTHING: Final = readable(b"")
+STORED_SIZE: Final = struct.Struct(">i")
+
+
+class Windows:
+    """What a kernel looks at, of the bytes of a log.
+
+    Args:
+        log: the bytes, or a source of them; asked for views only, so that several may share it.
+        position: of the first entry that is looked at.
+        end: nothing from there on is looked at; None for the end of the log.
+
+    Attributes:
+        data: what the kernel is to look at.
+        origin: position in the log of its first byte.
+    """
+
+    __slots__ = ("_end", "_next_size", "_source", "data", "origin")
+
+    def __init__(self, log: Readable, position: int = 0, end: int | None = None) -> None:
+        self._source = source = source_of(log)
+        self._end = source.size if end is None else min(end, source.size)
+        self._next_size = FIRST_SIZE
+        self.origin, self.data = position, NOTHING
+        if position < self._end and not self._has_all(position):
+            self._move_to(position, MIN_SHOWN_SIZE)
+
+    def _has_all(self, position: int) -> bool:
+        """Look at all of the log, if that is in memory or mapped."""
+        with suppress(UnreadableError):
+            if len(whole := self._source.window(position, 1).data) == self._source.size:
+                self.origin, self.data = 0, readable(whole[: self._end])
+        return len(self.data) > 0
+
+    def _move_to(self, position: int, at_least: int) -> bool:
+        """Look at what stands from a position on; whether it can be read: if not, the reference is to say so."""
+        size, self._next_size = self._next_size, min(2 * self._next_size, WINDOW_SIZE)
+        stop = min(position + max(size, at_least), self._end)
+        try:
+            data = self._some(position, at_least, stop)
+        except UnreadableError:
+            return False
+        self.origin, self.data = position, readable(data)
+        return True
+
+    def _some(self, position: int, at_least: int, stop: int) -> memoryview:
+        try:
+            return self._source.view(position, stop)
+        except UnreadableError:
+            start, data = self._source.window(position, at_least)
+            return data[position - start : stop - start]
+
+    def at(self, position: int) -> int:
+        """Where a position of the log stands in the array, which is moved there if it does not hold it."""
+        if not self.origin <= position <= self.origin + len(self.data):
+            self.origin, self.data = min(position, self._end), NOTHING
+            self._move_to(self.origin, MIN_SHOWN_SIZE)
+        return position - self.origin
+
+    def has_more(self, state: Numbers) -> bool:
+        """Whether a kernel has stopped only because the array ends; then it can go on, in another window.
+
+        Args:
+            state: of the kernel, with the position of the entry at which it has stopped.
+        """
+        at, known_end = int(state[POSITION]), self.origin + len(self.data)
+        if at < 0 or known_end >= self._end:
+            return False
+        needed = self._size_of(at)
+        if needed > MAX_ENTRY_SIZE or at + needed <= len(self.data) or not self._move_to(self.origin + at, needed):
+            return False
+        state[POSITION] = 0
+        return True
+
+    def _size_of(self, at: int) -> int:
+        """Bytes that an entry says it has; as many as tell its size, where these are not all there."""
+        if len(self.data) - at < MIN_SHOWN_SIZE:
+            return MIN_SHOWN_SIZE
+        size: int = STORED_SIZE.unpack_from(self.data.data, at + SIZE)[0]
+        return PREFIX_SIZE + size
+
+    def place(self, table: Table, column: int) -> None:
+        """Make positions in a table count from the start of the log."""
+        if self.origin:
+            np.add(table[:, column], self.origin, out=table[:, column])

@@ -1,0 +1,40 @@
+"""Decimal numbers in names and text files, as a broker's own parser takes them (chapter 00)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+MAX_DIGITS: Final = len(str(2**63 - 1))
+"""Digits of the greatest number that fits 64 bits."""
+
+_NUMBER = re.compile(r"[+-]?\d+")
+
+
+def is_decimal(text: str) -> bool:
+    """Whether the text is a decimal number as chapter 00 defines it, however large.
+
+    That is what a broker's own number parser takes: an optional sign, and decimal digits of any script in the Basic
+    Multilingual Plane.
+    """
+    return bool(_NUMBER.fullmatch(text)) and (text.isascii() or max(text) <= "\uffff")
+
+
+def parse_decimal(text: str, *, bits: int) -> int | None:
+    """The value of a decimal number; None where the text is no number, or does not fit the width.
+
+    Args:
+        text: any string, of any length.
+        bits: width of the signed integer: 32 or 64.
+    """
+    if len(text) <= MAX_DIGITS and text.isascii() and text.isdigit():  # nearly all are
+        return value if (value := int(text)) < 1 << bits - 1 else None
+    if not is_decimal(text):
+        return None
+    digits = "".join(str(unicodedata.decimal(each)) for each in text.lstrip("+-"))
+    significant = digits.lstrip("0") or "0"
+    if len(significant) > MAX_DIGITS:
+        return None
+    value = -int(significant) if text[0] == "-" else int(significant)
+    return value if -(1 << bits - 1) <= value < 1 << bits - 1 else None

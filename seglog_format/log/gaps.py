@@ -1,0 +1,219 @@
+"""Offsets that are missing where one segment ends and the next begins, and why (chapter 10).
+
+Offsets of a log follow each other without a gap, unless compaction has taken records out. So whoever finds a gap at
+the border of two segments asks here what it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.errors import FormatError
+from seglog_format.log.index_file import readable
+from seglog_format.log.offset_index import OffsetIndex
+from seglog_format.log.time_index import TimeIndex
+from seglog_format.model import CompressionCodec, MessageHeader, MissingOffsets
+from seglog_format.names import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from seglog_format.log.listing import NamedFile, PartitionListing, SegmentFiles
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.model import Frame
+    from seglog_format.names import PartitionDirectoryName
+
+INDEXES: Final[dict[FileKind, type[OffsetIndex | TimeIndex]]] = {
+    FileKind.OFFSET_INDEX: OffsetIndex,
+    FileKind.TIME_INDEX: TimeIndex,
+}
+
+COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+"""Brokers create these with ``cleanup.policy=compact``; they delete from all their other topics."""
+
+
+class GapKind(Enum):
+    """What explains a gap."""
+
+    BETWEEN_SEGMENTS = "between segments"
+    """Nothing: every file that is there is whole."""
+    MISSING_LOG = "missing log"
+    """The `.log` file of a segment is gone, while other files of it are there."""
+    CUT_SEGMENT = "cut segment"
+    """The segment before the gap was longer: its file ends inside an entry, or its indexes name what is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Offsets that should be in a log and are not.
+
+    Attributes:
+        first_offset: the first that is missing.
+        next_offset: the next that was found: the base offset of the next segment.
+        kind: what explains the gap.
+        path: of the file that shows it: the log before the gap, or a file whose log is missing.
+    """
+
+    first_offset: int
+    next_offset: int
+    kind: GapKind
+    path: str
+
+    @property
+    def missing(self) -> MissingOffsets:
+        """The offsets."""
+        return MissingOffsets(self.first_offset, self.next_offset)
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.missing} ({self.kind.value})"
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentEnd:
+    """Where the log of a segment ends.
+
+    Attributes:
+        files: of the segment.
+        next_offset: first offset after its last entry.
+        has_tail: bytes that are no whole entry follow the last one.
+    """
+
+    files: SegmentFiles
+    next_offset: int
+    has_tail: bool = False
+
+
+def gap_behind(listing: PartitionListing, end: SegmentEnd, following: int, *, copy: bool = False) -> Gap | None:
+    """The gap between the end of a segment and the base offset of the next one; None where there is none.
+
+    Args:
+        listing: of the partition directory.
+        end: of the segment.
+        following: base offset of the next segment.
+        copy: read indexes whole instead of mapping them.
+    """
+    if end.next_offset >= following:
+        return None
+    offsets = range(end.next_offset, following)
+    orphan = _first_in(offsets, listing.orphans)
+    if orphan is not None:
+        kind, path = GapKind.MISSING_LOG, orphan.path
+    elif end.has_tail or _last_indexed_offset(end.files, copy=copy) in offsets:
+        kind, path = GapKind.CUT_SEGMENT, end.files.log
+    else:
+        kind, path = GapKind.BETWEEN_SEGMENTS, end.files.log
+    return Gap(end.next_offset, following, kind, str(path))
+
+
+def gap_before(listing: PartitionListing, log_start_offset: int) -> Gap | None:
+    """The gap before the first segment that index files without a log show; None where there are none.
+
+    Args:
+        listing: of the partition directory.
+        log_start_offset: as checkpointed; what is below is not missed.
+    """
+    if not listing.segments:
+        return None
+    orphan = _first_in(range(log_start_offset, listing.base_offsets[0]), listing.orphans)
+    if orphan is None:
+        return None
+    return Gap(orphan.base_offset, listing.base_offsets[0], GapKind.MISSING_LOG, str(orphan.path))
+
+
+def gap_at_end(listing: PartitionListing, log_end_offset: int, *, copy: bool = False) -> Gap | None:
+    """The gap behind the last segment that index files without a log show; None where there are none.
+
+    How far the lost segments went is known only as far as their indexes name offsets.
+    """
+    orphans = [file for file in listing.orphans if file.base_offset >= log_end_offset]
+    if not orphans:
+        return None
+    files = ((file.name.kind, file.path, file.base_offset) for file in orphans)
+    reached = [offset + 1 for offset in _indexed_offsets(files, copy=copy)]
+    end = max(*reached, *(file.base_offset for file in orphans), log_end_offset)
+    return Gap(log_end_offset, end, GapKind.MISSING_LOG, str(orphans[0].path))
+
+
+def with_snapshot(listing: PartitionListing, gap: Gap) -> Gap:
+    """The same gap, explained by a producer snapshot in it, which stands beside the first offset of a segment.
+
+    Only for logs that are not compacted: brokers before 2.8 leave the snapshots of merged segments where they are.
+    """
+    snapshot = _first_in(range(*gap.missing), listing.snapshots)
+    if snapshot is None or gap.kind is not GapKind.BETWEEN_SEGMENTS:
+        return gap
+    return replace(gap, kind=GapKind.MISSING_LOG, path=str(snapshot.path))
+
+
+def _first_in(offsets: range, files: Sequence[NamedFile]) -> NamedFile | None:
+    return next((file for file in files if file.base_offset in offsets), None)
+
+
+def _last_indexed_offset(files: SegmentFiles, *, copy: bool) -> int:
+    indexes = ((FileKind.OFFSET_INDEX, files.offset_index), (FileKind.TIME_INDEX, files.time_index))
+    present = ((kind, path, files.base_offset) for kind, path in indexes if path is not None)
+    return max(_indexed_offsets(present, copy=copy), default=-1)
+
+
+def _indexed_offsets(indexes: Iterable[tuple[FileKind, Path, int]], *, copy: bool) -> Iterator[int]:
+    """The last offset that each of some offset and time indexes names."""
+    for kind, path, base_offset in indexes:
+        index: OffsetIndex | TimeIndex | None = None
+        if kind is FileKind.OFFSET_INDEX:
+            index = readable(partial(OffsetIndex.open, copy=copy), path, base_offset)
+        elif kind is FileKind.TIME_INDEX:
+            index = readable(partial(TimeIndex.open, copy=copy), path, base_offset)
+        if index is None:
+            continue
+        with index:
+            entries = index.raw_entries()
+            if entries:
+                yield entries[-1].offset
+
+
+def is_known_compacted(name: PartitionDirectoryName | None, cleaned_to: int | None) -> bool:
+    """Whether something outside of a log says that it is compacted (SEG-PDR-023).
+
+    Args:
+        name: of the partition directory; None where that is not the name of one.
+        cleaned_to: what ``cleaner-offset-checkpoint`` says of the partition; None where it does not name it.
+    """
+    return cleaned_to is not None or (name is not None and name.topic in COMPACTED_TOPICS)
+
+
+def shows_compaction(segments: Iterable[LogSegment]) -> bool:
+    """Whether offsets are missing inside of segments too, as only compaction leaves them (SEG-PDR-023).
+
+    Headers are walked up to the first missing offset; a compressed wrapper of magic 0 or 1 is decoded.
+    """
+    return any(map(_has_inner_gap, segments))
+
+
+def _has_inner_gap(segment: LogSegment) -> bool:
+    next_offset = segment.base_offset
+    try:
+        for frame in segment.frames():
+            if not _is_dense(segment, frame, next_offset):
+                return True
+            next_offset = frame.header.next_offset
+    except FormatError:
+        return False  # nothing can be told of what follows the damage
+    return False
+
+
+def _is_dense(segment: LogSegment, frame: Frame, next_offset: int) -> bool:
+    """Whether an entry begins at an offset and holds a record for each offset up to its last."""
+    header = frame.header
+    if not isinstance(header, MessageHeader):
+        return header.base_offset <= next_offset and header.records_count > header.last_offset_delta
+    if header.codec_id == CompressionCodec.NONE:
+        return header.last_offset <= next_offset
+    try:
+        offsets = [message.offset for message in segment.decode(frame).records]
+    except FormatError:
+        return True
+    return not offsets or (offsets[0] <= next_offset and len(offsets) > offsets[-1] - offsets[0])

@@ -1,0 +1,191 @@
+"""What a path is: a log directory, a partition directory, a file, or nothing of Kafka's (chapters 10 and 11).
+
+Every command and every function that takes a path asks here, so that all of them give the same answer. A directory
+that holds nothing of Kafka's is refused: an empty mount point must not pass as a healthy log, and a recovery must not
+write into it.
+"""
+
+from __future__ import annotations
+
+import stat
+from contextlib import suppress
+from enum import Enum
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.errors import FormatError, UsageError
+from seglog_format.log.listing import LOG_DIRECTORY_KINDS, scan_directory
+from seglog_format.names import FIXED_NAMES, FileKind, parse_file_name, parse_partition_directory, printable
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from seglog_format.log.listing import DirectoryEntries
+    from seglog_format.names import PartitionDirectoryName
+
+ROOT_KINDS: Final = (LOG_DIRECTORY_KINDS | {FileKind.BOOTSTRAP_SNAPSHOT}) - {FileKind.LOCK}
+"""Files that only a log directory has. Other programs, too, have files that are called ``.lock``."""
+
+MOST_LOOKED_AT: Final = 200
+"""Directories below one that is refused which are looked at to find what may have been meant."""
+
+MOST_NAMED: Final = 2
+
+
+class PathKind(Enum):
+    """What a path is."""
+
+    FILE = "a file"
+    PARTITION = "a partition directory"
+    LOG_DIRECTORY = "a log directory"
+
+
+def path_kind(path: str | os.PathLike[str]) -> PathKind:
+    """Tell what a path is; no file is opened.
+
+    A log directory has a file that only log directories have, or it holds a partition directory and no file of a
+    partition. A partition directory holds a file that is named as those of partitions are, or it is empty and its own
+    name is that of a partition.
+
+    Args:
+        path: of anything.
+
+    Raises:
+        UsageError: there is nothing, it is none of Kafka's, or it cannot be read.
+    """
+    given = Path(path)
+    mode = _mode(given)
+    if stat.S_ISREG(mode):
+        return PathKind.FILE
+    if not stat.S_ISDIR(mode):
+        msg = f"{printable(str(path))}: neither a file nor a directory"
+        raise UsageError(msg)
+    entries = scan_directory(given)
+    kind = kind_of_entries(given, entries)
+    if kind is None:
+        raise UsageError(_refusal(given, entries))
+    return kind
+
+
+def _mode(path: Path) -> int:
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        msg = f"{printable(str(path))}: no such file or directory"
+        raise UsageError(msg) from None
+    except OSError as error:
+        msg = f"{printable(str(path))}: {error.strerror}"
+        raise UsageError(msg) from error
+
+
+def kind_of_entries(directory: Path, entries: DirectoryEntries) -> PathKind | None:
+    """What a directory with these entries is; None for none of Kafka's."""
+    if any(FIXED_NAMES.get(name) in ROOT_KINDS for name in entries.files):
+        return PathKind.LOG_DIRECTORY
+    if _is_partition(directory, entries):
+        return PathKind.PARTITION
+    by_name = sorted(entries.directories, key=lambda name: partition_name(name) is None)  # most are found at once
+    return PathKind.LOG_DIRECTORY if any(_is_partition_at(directory / name) for name in by_name) else None
+
+
+def partition_name(name: str) -> PartitionDirectoryName | None:
+    """What the name of a directory says; None where it is not that of a partition directory."""
+    with suppress(FormatError):
+        return parse_partition_directory(name)
+    return None
+
+
+def _is_partition(directory: Path, entries: DirectoryEntries) -> bool:
+    names = [*entries.files, *entries.directories, *(entry.name for entry in entries.skipped)]
+    is_named = partition_name(directory.absolute().name) is not None
+    return (is_named and not names) or any(_is_of_partition(name, misnamed_counts=is_named) for name in names)
+
+
+def _is_of_partition(file_name: str, *, misnamed_counts: bool) -> bool:
+    """Whether a file is named as only files of partitions are."""
+    try:
+        parsed = parse_file_name(file_name)
+    except FormatError:  # nearly, at least: other programs, too, have files that end in .log or .index
+        return misnamed_counts
+    return parsed is not None and parsed.kind not in ROOT_KINDS and parsed.kind is not FileKind.LOCK
+
+
+def _is_partition_at(directory: Path) -> bool:
+    """Whether a directory is that of a partition; if it cannot be listed, its name has to do."""
+    try:
+        entries = scan_directory(directory)
+    except UsageError:
+        return partition_name(directory.name) is not None
+    return _is_partition(directory, entries) and not any(FIXED_NAMES.get(name) in ROOT_KINDS for name in entries.files)
+
+
+def require_partition(path: str | os.PathLike[str]) -> None:
+    """Refuse what is not a partition directory.
+
+    Raises:
+        UsageError: it is something else, or cannot be read.
+    """
+    _require(path, PathKind.PARTITION)
+
+
+def require_log_directory(path: str | os.PathLike[str]) -> None:
+    """Refuse what is not a log directory.
+
+    Raises:
+        UsageError: it is something else, or cannot be read.
+    """
+    _require(path, PathKind.LOG_DIRECTORY)
+
+
+def _require(path: str | os.PathLike[str], wanted: PathKind) -> None:
+    kind = path_kind(path)
+    if kind is not wanted:
+        msg = f"{printable(str(path))}: {kind.value}, not {wanted.value}"
+        raise UsageError(msg)
+
+
+def partitions_in_use(path: str | os.PathLike[str]) -> list[PartitionDirectoryName] | None:
+    """Partitions of a log directory that are not renamed, in order of name; None for a partition directory.
+
+    Raises:
+        UsageError: the path is neither, or cannot be read.
+    """
+    directory = Path(path)
+    if not directory.is_dir() or (kind := kind_of_entries(directory, entries := scan_directory(directory))) is None:
+        kind = path_kind(path)  # tells why not, unless it is a file
+        msg = f"{printable(str(path))}: {kind.value}, not a directory"
+        raise UsageError(msg)
+    if kind is PathKind.PARTITION:
+        return None
+    return [found for found in map(partition_name, entries.directories) if found is not None and not found.state]
+
+
+def _refusal(directory: Path, entries: DirectoryEntries) -> str:
+    """Why a directory is refused, and what may have been meant."""
+    shown = printable(str(directory))
+    if not (entries.files or entries.directories or entries.skipped):
+        return f"{shown}: an empty directory, nothing of Kafka's; is a disk not mounted?"
+    found = list(islice(_below(directory, entries), MOST_LOOKED_AT))
+    hint = ""
+    if found:
+        named = " or ".join(printable(str(path)) for path in found[:MOST_NAMED])
+        hint = f"; did you mean {named}{', or another below it' if len(found) > MOST_NAMED else ''}?"
+    return (
+        f"{shown}: neither a log directory nor a partition directory: no meta.properties or checkpoint, no"
+        f" <topic>-<partition> directory, no file of a segment{hint}"
+    )
+
+
+def _below(directory: Path, entries: DirectoryEntries) -> Iterator[Path]:
+    """Log directories and partition directories among the first directories below one, the nearest first."""
+    children = [directory / name for name in entries.directories[:MOST_LOOKED_AT]]
+    grandchildren: list[Path] = []
+    for path in chain(children, islice(grandchildren, MOST_LOOKED_AT)):
+        with suppress(UsageError):
+            inner = scan_directory(path)
+            if kind_of_entries(path, inner) is not None:
+                yield path
+            elif path.parent == directory:
+                grandchildren += [path / name for name in inner.directories[:MOST_LOOKED_AT]]

@@ -1,0 +1,135 @@
+"""Machine code is not taken from where others can put it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("numba")
+
+from seglog_format.columnar import kept_code
+from seglog_format.columnar.kept_code import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CHECKSUM = """\
+import numpy as np
+from seglog_format.columnar.checksum import checksum
+from seglog_format.columnar.cpu import checksum_path
+data = np.arange(256, dtype=np.uint8)
+data.flags.writeable = False
+print(checksum(True, checksum_path(), data, 0, 256))
+"""
+WARM = "import sys; from seglog_format.cli.main import run; sys.exit(run(['warm']))"
+needs_modes = pytest.mark.skipif(not hasattr(os, "getuid"), reason="modes say nothing on this system")
+pytestmark = needs_modes
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    """A directory of this user alone."""
+    directory = tmp_path / "own" / "cache"
+    directory.mkdir(parents=True, mode=0o755)
+    refusal.cache_clear()
+    yield directory
+    refusal.cache_clear()
+
+
+def python(code: str, cache: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+
+
+def kept(directory: Path) -> list[Path]:
+    return list(directory.rglob("*.nb[ic]"))
+
+
+def test_a_world_writable_directory_is_refused_by_warm(place: Path) -> None:
+    place.chmod(0o777)
+    done = python(WARM, place)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert f"{place} can be written by every user" in done.stderr
+    assert kept(place) == []
+
+
+def test_the_engine_keeps_nothing_there_and_says_so_once(place: Path) -> None:
+    place.chmod(0o777)
+    done = python(CHECKSUM, place)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == (
+        "seglog: compiling the columnar engine, in this process only: no compiled code is kept, "
+        f"since {place} can be written by every user\n"
+    )
+    assert kept(place) == []
+    place.chmod(0o755)
+    assert python(CHECKSUM, place).stdout == done.stdout
+    assert kept(place)
+
+
+def test_code_that_was_planted_is_not_loaded(place: Path) -> None:
+    """The pickle that numba would load is replaced by one that leaves a file behind."""
+    python(CHECKSUM, place)
+    mark = place.parent / "ran"
+    planted = f'cbuiltins\nexec\n(S\'open("{mark}", "w")\'\ntR.'.encode()
+    for path in kept(place):
+        path.write_bytes(planted)
+    place.chmod(0o777)
+    assert python(CHECKSUM, place).returncode == 0
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o757, 0o733])
+def test_a_directory_above_is_as_dangerous(mode: int, place: Path) -> None:
+    place.parent.chmod(mode)
+    assert refusal(str(place)) == f"{place.parent} can be written by every user"
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o755, 0o775, 0o1777])
+def test_directories_that_are_taken(mode: int, place: Path) -> None:
+    """Group members are trusted: many systems give each user a group of their own. Sticky directories are like /tmp."""
+    place.parent.chmod(mode)
+    assert refusal(str(place)) is None
+
+
+def test_a_file_that_everybody_can_write(place: Path) -> None:
+    path = place / "kernel-1.py311.1.nbc"
+    path.write_bytes(b"")
+    assert refusal(str(place)) is None
+    refusal.cache_clear()
+    path.chmod(0o666)
+    assert refusal(str(place)) == f"{path} can be written by every user"
+
+
+def test_a_link_leads_to_what_it_names(place: Path) -> None:
+    link = place.parent / "link"
+    link.symlink_to(place)
+    assert refusal(str(link)) is None
+    refusal.cache_clear()
+    place.chmod(0o777)
+    assert refusal(str(link)) == f"{place} can be written by every user"
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("name", ["", "kernel-1.py311.nbi", "link"])
+def test_what_belongs_to_another_user(name: str, place: Path) -> None:
+    path = place / name if name else place
+    asked = place
+    if name == "link":
+        path.symlink_to(place.parent)
+        asked = path
+    elif name:
+        path.write_bytes(b"")
+    os.chown(path, 4711, 4711, follow_symlinks=False)
+    assert refusal(str(asked)) == f"{path} belongs to another user"
+
+
+def test_the_owner_of_the_package_is_trusted(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_code, "PACKAGE", place)
+    assert refusal(str(place)) is None

@@ -1,0 +1,171 @@
+"""Names and replacements as brokers take them: what Kafka's loader (3.9.0, 4.1.1) made of the same files.
+
+`tools/kafka_loads.py` asks it anew, over many more directories.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from made_partitions import ONE, checkpoint, content, entry, log_sizes, make
+
+from seglog_format.lifecycle.recovery_apply import RecoveryOptions, recover_partition
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seglog_format.lifecycle.recovery_apply import PreparedRecovery
+
+pytestmark = pytest.mark.usefixtures("no_fsync")
+
+LIKE_BROKER = RecoveryOptions(like_broker=True)
+INDEX_SIZE = 10 * 1024 * 1024
+FIRST, SECOND = "00000000000000000000", "00000000000000000002"
+LOGS = {"0.log": entry(0) + entry(1), "0.index": b"", "0.timeindex": b"", "2.log": entry(2), "2.index": b"",
+        "2.timeindex": b""}  # fmt: skip
+TORN = entry(0) + entry(1)[:-3]
+
+
+def recovered(
+    tmp_path: Path, files: dict[str, bytes], *, recovery_point: int = 3, odd: dict[str, bytes] | None = None
+) -> tuple[Path, PreparedRecovery]:
+    """``files`` get names of 20 digits, ``odd`` keep theirs."""
+    directory = make(tmp_path, files)
+    for name, data in (odd or {}).items():
+        (directory / name).write_bytes(data)
+    checkpoint(directory, "recovery-point-offset-checkpoint", recovery_point)
+    return directory, recover_partition(directory, options=LIKE_BROKER)
+
+
+def index_sizes(directory: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_size for path in directory.glob("*index")}
+
+
+# Replacements
+
+
+@pytest.mark.req("SEG-PDR-010")
+def test_a_torn_replacement_below_the_recovery_point_is_kept_as_it_is(tmp_path: Path) -> None:
+    """A broker opens the index of the replacement first, which creates it: zeros. So nothing makes it scan the log."""
+    directory, done = recovered(tmp_path, LOGS | {"0.log.swap": TORN})
+    assert log_sizes(directory) == {0: len(TORN), 2: ONE}
+    assert done.plan.scanned == (2,)
+    assert not done.plan.cuts
+    assert done.plan.log_end_offset == 3
+    assert index_sizes(directory)[f"{FIRST}.index"] == INDEX_SIZE
+    assert not (directory / f"{FIRST}.index").read_bytes().strip(b"\0")
+    assert index_sizes(directory)[f"{FIRST}.timeindex"] == 0
+    assert not list(directory.glob("*.swap"))
+
+
+@pytest.mark.req("SEG-PDR-010")
+def test_a_torn_replacement_above_the_recovery_point_ends_the_log(tmp_path: Path) -> None:
+    directory, done = recovered(tmp_path, LOGS | {"0.log.swap": TORN}, recovery_point=0)
+    assert log_sizes(directory) == {0: ONE}
+    assert done.plan.log_end_offset == 1
+    assert index_sizes(directory)[f"{FIRST}.index"] == 0
+
+
+@pytest.mark.req("SEG-PDR-010")
+def test_an_empty_replacement_gets_an_index_of_zeros(tmp_path: Path) -> None:
+    directory, _ = recovered(tmp_path, LOGS | {"0.log.swap": b""})
+    assert log_sizes(directory) == {0: 0, 2: ONE}
+    assert index_sizes(directory)[f"{FIRST}.index"] == INDEX_SIZE
+
+
+@pytest.mark.req("SEG-PDR-010")
+def test_a_replacement_with_its_indexes_keeps_them(tmp_path: Path) -> None:
+    files = LOGS | {"0.log.swap": TORN, "0.index.swap": b"", "0.timeindex.swap": b""}
+    directory, _ = recovered(tmp_path, files)
+    assert log_sizes(directory) == {0: len(TORN), 2: ONE}
+    assert index_sizes(directory)[f"{FIRST}.index"] == 0
+
+
+@pytest.mark.req("SEG-PDR-010")
+@pytest.mark.parametrize("zeros", [18, 4096])
+def test_a_broker_does_not_start_with_a_replacement_that_it_cannot_walk(zeros: int, tmp_path: Path) -> None:
+    directory, done = recovered(tmp_path, LOGS | {"0.log.swap": entry(0) + bytes(zeros)})
+    assert done.failure is not None
+    assert (done.failure.location.position, done.failure.location.field) == (ONE, "size")
+    assert (directory / f"{FIRST}.log.swap").exists()
+
+
+@pytest.mark.req("SEG-PDR-010")
+def test_a_broker_walks_past_a_magic_that_it_does_not_know(tmp_path: Path) -> None:
+    swap = bytearray(entry(0) + entry(1))
+    swap[16] = 9
+    directory, done = recovered(tmp_path, LOGS | {"0.log.swap": bytes(swap)})
+    assert done.failure is None
+    assert log_sizes(directory) == {0: 2 * ONE, 2: ONE}
+
+
+# Names
+
+
+@pytest.mark.req("SEG-PDR-007")
+@pytest.mark.parametrize(
+    ("name", "opened"),
+    [
+        ("-0000000000000000001", "-00000000000000000001"),
+        ("-1", "-00000000000000000001"),
+        ("-9223372036854775808", "-09223372036854775808"),
+    ],
+)
+@pytest.mark.parametrize("recovery_point", [0, 3])
+def test_a_log_below_offset_0_gets_an_empty_one_beside_it(
+    name: str, opened: str, recovery_point: int, tmp_path: Path
+) -> None:
+    directory, done = recovered(tmp_path, LOGS, odd={f"{name}.log": entry(7)}, recovery_point=recovery_point)
+    assert done.failure is None
+    assert done.plan.log_end_offset == 3
+    found = content(directory)
+    assert found[f"{name}.log"] == entry(7)
+    assert [found[opened + ending] for ending in (".log", ".index", ".timeindex")] == [b"", b"", b""]
+    recover_partition(directory, options=LIKE_BROKER)
+    assert content(directory) == found
+
+
+@pytest.mark.req("SEG-PDR-007")
+def test_a_log_below_offset_0_by_the_name_that_a_broker_gives_it(tmp_path: Path) -> None:
+    """It is scanned, as it has no index."""
+    name = "-00000000000000000001"
+    directory, _ = recovered(tmp_path, LOGS, odd={f"{name}.log": entry(0) + entry(1)[:-3]})
+    assert (directory / f"{name}.log").stat().st_size == ONE
+    assert (directory / f"{name}.timeindex").read_bytes() == (1000).to_bytes(8, "big") + (1).to_bytes(4, "big")
+
+
+@pytest.mark.req("SEG-PDR-005")
+@pytest.mark.parametrize("name", ["5.5.log", "+5.log", "\u0665.log"])
+def test_a_log_by_another_name_is_overlooked(name: str, tmp_path: Path) -> None:
+    directory, done = recovered(tmp_path, LOGS, odd={name: entry(5)})
+    assert (directory / name).read_bytes() == entry(5)
+    assert (directory / "00000000000000000005.log").read_bytes() == b""
+    assert done.plan.log_end_offset == 5
+
+
+@pytest.mark.req("SEG-PDR-005")
+@pytest.mark.parametrize(
+    "name",
+    ["x.log", "x.timeindex", "x.snapshot", "x.swap", "x.log.cleaned", ".log", "5x.log", "9223372036854775808.log"],
+)
+def test_a_broker_does_not_start_without_a_number(name: str, tmp_path: Path) -> None:
+    directory, done = recovered(tmp_path, LOGS, odd={name: b""})
+    assert done.failure is not None
+    assert done.failure.location.path == str(directory / name)
+    assert (directory / name).exists()
+
+
+@pytest.mark.req("SEG-PDR-011")
+@pytest.mark.parametrize("name", ["x.tmp", "1.log.bak", "x", "x.checkpoint"])
+def test_names_that_a_broker_does_not_look_at(name: str, tmp_path: Path) -> None:
+    directory, done = recovered(tmp_path, LOGS, odd={name: b"a"})
+    assert done.failure is None
+    assert (directory / name).read_bytes() == b"a"
+
+
+@pytest.mark.req("SEG-PDR-008")
+@pytest.mark.parametrize("name", ["-1.index", "-00000000000000000001.timeindex", "-1.log.cleaned"])
+def test_files_below_offset_0_that_a_broker_removes(name: str, tmp_path: Path) -> None:
+    directory, _ = recovered(tmp_path, LOGS, odd={name: b"a"})
+    assert not (directory / name).exists()

@@ -1,0 +1,292 @@
+"""Offsets that are missing from a log: `verify` tells how many and which, and where that is right says so."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from made_partitions import checkpoint, entry, make, numbered
+from messages import message, wrapper
+from support import authentic, authentic_names, bundled
+
+from seglog_format.cli.main import run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+CLEANED = "cleaner-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+POINTS = "recovery-point-offset-checkpoint"
+STARTS = "log-start-offset-checkpoint"
+FINE, HOLE = 0, 1
+
+DENSE = {"0.log": entry(0, 5) + entry(5, 5), "10.log": entry(10, 5), "20.log": entry(20, 5)}
+"""Three segments; offsets 15 to 19 are missing."""
+
+
+def verified(path: Path, capsys: pytest.CaptureFixture[str], *options: str, status: int = HOLE) -> list[dict[str, Any]]:
+    """What ``seglog verify`` finds about offsets that are missing; it has to exit like this."""
+    assert run(["verify", str(path), "--json", *options]) == status
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [one for one in found if one["missing"]]
+
+
+def segments(tmp_path: Path) -> Path:
+    """Segments 0, 92, 184 and 274 up to offset 299, as a broker wrote them."""
+    return shutil.copytree(bundled("4.3.0/segs-fine") / "segs-fine-0", tmp_path / "segs-fine-0")
+
+
+def without(directory: Path, *names: str) -> Path:
+    for name in names:
+        for path in directory.glob(numbered(name) if "*" not in name else name):
+            path.unlink()
+    return directory
+
+
+def file(directory: Path, name: str) -> Path:
+    return directory / numbered(name)
+
+
+def missing(first: int, following: int) -> dict[str, int]:
+    return {"firstOffset": first, "nextOffset": following, "offsetCount": following - first}
+
+
+@pytest.mark.req("SEG-PDR-014")
+def test_a_segment_is_missing_with_all_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = without(segments(tmp_path), f"{92:020d}.*")
+    (found,) = verified(directory, capsys)
+    assert (found["severity"], found["requirement"]) == ("warning", "SEG-PDR-014")
+    assert found["missing"] == missing(92, 184)
+    assert run(["verify", str(directory)]) == 1
+    assert "92 offsets are missing, 92 to 183" in capsys.readouterr().out
+
+
+@pytest.mark.req("SEG-PDR-014")
+def test_the_caller_says_that_a_log_is_compacted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = without(segments(tmp_path), f"{92:020d}.*")
+    (found,) = verified(directory, capsys, "--compacted", status=FINE)
+    assert (found["severity"], found["missing"]) == ("note", missing(92, 184))
+
+
+@pytest.mark.req("SEG-PDR-008")
+@pytest.mark.parametrize("left", [".index", ".timeindex", ".snapshot"])
+@pytest.mark.parametrize("options", [(), ("--compacted",)])
+def test_the_log_of_a_segment_is_missing(
+    left: str, options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = segments(tmp_path)
+    without(directory, *(f"92{kind}" for kind in (".log", ".index", ".timeindex", ".snapshot") if kind != left))
+    is_right = left == ".snapshot" and bool(options)  # brokers before 2.8 leave it behind after compaction
+    (found,) = verified(directory, capsys, *options, status=FINE if is_right else HOLE)
+    expected = ("note", numbered("0.log")) if is_right else ("error", numbered(f"92{left}"))
+    assert (found["severity"], found["file"]) == expected
+    assert found["missing"] == missing(92, 184)
+
+
+@pytest.mark.req("SEG-PDR-008")
+def test_the_log_of_the_first_or_the_last_segment_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = without(segments(tmp_path / "a"), "0.log")
+    assert [one["missing"] for one in verified(first, capsys)] == [missing(0, 92)]
+    last = without(segments(tmp_path / "b"), "274.log", "300.snapshot")
+    found = verified(last, capsys)
+    assert ([one["missing"] for one in found]) == ([missing(274, 300)])
+
+
+def test_an_index_below_the_log_start_offset_tells_of_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = make(tmp_path, {"0.index": b"", "10.log": entry(10, 5)}, log_start=10)
+    assert verified(directory, capsys) == []
+
+
+@pytest.mark.req("SEG-PDR-024")
+@pytest.mark.parametrize("options", [(), ("--compacted",)])
+@pytest.mark.parametrize(("size", "first"), [(0, 92), (2000, 98), (19_890, 182)])
+def test_a_segment_in_the_middle_is_cut(
+    size: int, first: int, options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = segments(tmp_path)
+    log = file(directory, "92.log")
+    log.write_bytes(log.read_bytes()[:size])
+    found = verified(directory, capsys, *options)
+    (cut,) = (one for one in found if one["requirement"] == "SEG-PDR-024")
+    assert (cut["severity"], cut["file"]) == ("error", log.name)
+    assert cut["missing"] == missing(first, 184)
+
+
+@pytest.mark.req("SEG-PDR-024")
+def test_a_segment_in_the_middle_ends_in_zeros(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = make(tmp_path, {**DENSE, "10.log": entry(10, 5) + bytes(100)})
+    (found,) = verified(directory, capsys)
+    assert (found["severity"], found["missing"]) == ("error", missing(15, 20))
+
+
+@pytest.mark.req("SEG-PDR-014")
+def test_an_empty_segment_in_the_middle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = make(tmp_path, {**DENSE, "10.log": b""})
+    (found,) = verified(directory, capsys)
+    assert (found["severity"], found["missing"]) == ("warning", missing(10, 20))
+
+
+def test_a_refused_entry_hides_no_gap_behind_the_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its size and magic are right, so that the end of the segment is known."""
+    directory = make(tmp_path, {**DENSE, "0.log": entry(0, 5, attributes=7) + entry(5, 4)})
+    assert missing(9, 10) in [one["missing"] for one in verified(directory, capsys)]
+
+
+@pytest.mark.req("SEG-PDR-014", "SEG-PDR-025")
+def test_an_empty_replacement_of_a_full_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    middle = segments(tmp_path / "a")
+    file(middle, "92.log.swap").touch()
+    found = verified(middle, capsys)
+    assert missing(92, 184) in [one["missing"] for one in found]
+    last = make(tmp_path, {"0.log": entry(0, 5), "0.log.swap": b""})
+    (found,) = verified(last, capsys)
+    assert (found["severity"], found["missing"]) == ("warning", missing(0, 5))
+
+
+def test_a_whole_replacement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    split = {"0.log": entry(0, 5) + entry(5, 5), "0.log.swap": entry(0, 5), "5.log.swap": entry(5, 5)}
+    assert verified(make(tmp_path, split), capsys, status=FINE) == []
+
+
+@pytest.mark.req("SEG-CKP-012")
+@pytest.mark.parametrize("name", [HIGH_WATERMARKS, POINTS, STARTS, CLEANED])
+@pytest.mark.parametrize("given", ["partition", "log directory"])
+def test_the_log_ends_below_a_checkpoint(
+    name: str, given: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = make(tmp_path, {"0.log": entry(0, 5)})
+    path = directory if given == "partition" else directory.parent
+    checkpoint(directory, name, 5)
+    assert verified(path, capsys, status=FINE) == []
+    checkpoint(directory, name, 9)
+    (found,) = verified(path, capsys)
+    assert (found["severity"], found["missing"]) == ("warning", missing(5, 9))
+
+
+@pytest.mark.req("SEG-CKP-012")
+def test_a_partition_is_empty_and_a_checkpoint_knows_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = make(tmp_path, {}, log_start=3)
+    assert verified(directory.parent, capsys, status=FINE) == []
+    checkpoint(directory, HIGH_WATERMARKS, 9)
+    (found,) = verified(directory.parent, capsys)
+    assert (found["missing"]) == (missing(3, 9))
+
+
+def test_a_checkpoint_is_read_before_the_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker at work has appended and moved its checkpoint on when the log was read."""
+    from seglog_format.checks import log_directory, verify
+
+    directory = make(tmp_path, {"0.log": entry(0, 5)})
+    checkpoint(directory, HIGH_WATERMARKS, 5)
+    check = log_directory.partition_findings
+
+    def appending(path: Path, *given: Any) -> Any:  # noqa: ANN401 - the rest is only passed on
+        end = yield from check(path, *given)
+        checkpoint(directory, HIGH_WATERMARKS, 9)
+        return end
+
+    monkeypatch.setattr(log_directory, "partition_findings", appending)
+    assert [one for one in verify(directory.parent) if one.missing] == []
+
+
+@pytest.mark.req("SEG-PSN-008")
+def test_the_log_ends_below_a_snapshot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = without(segments(tmp_path), f"{274:020d}.*")
+    (found,) = verified(directory, capsys)
+    assert (found["severity"], found["missing"]) == ("warning", missing(274, 300))
+
+
+COMPACTED: Mapping[str, bytes] = {
+    "between two entries": entry(0, 5) + entry(6, 4),
+    "before the first entry": entry(1, 9),
+    "in an entry": entry(0, 9, last_offset_delta=9),
+    "between two messages": message(offset=0) + message(offset=2),
+    "in a wrapper": wrapper(message(offset=0), message(offset=2), offset=2),
+    "before a wrapper": wrapper(message(offset=1), message(offset=2), offset=2),
+}
+
+
+WHOLE = (
+    b"",
+    entry(0, 2),
+    message(offset=0) + message(offset=1),
+    wrapper(message(offset=0), message(offset=1), offset=1),
+)
+
+
+@pytest.mark.req("SEG-PDR-023")
+@pytest.mark.parametrize("where", COMPACTED)
+def test_offsets_are_missing_inside_of_segments_too(
+    where: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = make(tmp_path, {"0.log": COMPACTED[where], "20.log": entry(20)})
+    found = verified(directory, capsys, status=FINE)
+    assert {one["severity"] for one in found} == {"note"}
+
+
+@pytest.mark.req("SEG-PDR-023")
+@pytest.mark.parametrize("log", WHOLE)
+def test_offsets_are_missing_between_segments_only(
+    log: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = make(tmp_path, {"0.log": log, "20.log": entry(20)})
+    (found,) = verified(directory, capsys)
+    assert (found["severity"]) == ("warning")
+
+
+@pytest.mark.req("SEG-PDR-023")
+@pytest.mark.parametrize(
+    ("topic", "expected"),
+    [
+        ("__consumer_offsets", FINE),
+        ("__transaction_state", FINE),
+        ("__share_group_state", HOLE),
+        ("__remote_log_metadata", HOLE),
+        ("consumer_offsets", HOLE),
+    ],
+)
+@pytest.mark.parametrize("given", ["partition", "log directory"])
+def test_topics_that_brokers_compact(
+    topic: str, expected: int, given: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = make(tmp_path, DENSE)
+    directory = directory.rename(directory.with_name(f"{topic}-7"))
+    verified(directory if given == "partition" else directory.parent, capsys, status=expected)
+
+
+@pytest.mark.req("SEG-PDR-023")
+@pytest.mark.parametrize("given", ["partition", "log directory"])
+def test_partitions_that_the_cleaner_has_cleaned(
+    given: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = make(tmp_path, DENSE)
+    path = directory if given == "partition" else directory.parent
+    (directory.parent / CLEANED).write_text("0\n1\norders 1 10\n")
+    verified(path, capsys, status=HOLE)
+    (directory.parent / CLEANED).write_text("0\n1\norders 0 0\n")
+    verified(path, capsys, status=FINE)
+
+
+def test_nothing_is_missing_before_the_first_segment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert verified(make(tmp_path, {"20.log": entry(20, 5)}), capsys, status=FINE) == []
+
+
+def undamaged() -> list[tuple[str, str]]:
+    """What brokers left and cleaned up: names of cases, and the directory in them."""
+    odd = ("flip-early", "noindex")
+    left = [name for name in authentic_names() if not any(part in name for part in odd)]
+    return [(name, "after" if "crash" in name else "") for name in left]
+
+
+@pytest.mark.parametrize(("name", "below"), undamaged())
+def test_what_brokers_left_has_no_hole(name: str, below: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A broker leaves damage below its recovery point alone; that is in none of these."""
+    assert run(["verify", str(authentic(name) / below), "--severity", "error"]) == 0
+    capsys.readouterr()

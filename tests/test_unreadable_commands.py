@@ -1,0 +1,86 @@
+"""Commands where one file or directory cannot be read: the others are looked at, and the exit status is 3."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from support import bundled
+from test_cli import UNREADABLE, Seglog
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMES = ("aaa-0", "mmm-0", "zzz-0")
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Seglog:
+    return Seglog(capsys)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A log directory with three partitions, in the first and the last of which a batch is damaged."""
+    for name in NAMES:
+        shutil.copytree(bundled("2.8.2/crash-flip") / "before" / "crash-flip-0", tmp_path / "data" / name)
+    return tmp_path / "data"
+
+
+@pytest.fixture(params=["log", "directory"])
+def refused(request: pytest.FixtureRequest, data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A log or a partition directory that may not be read, whoever asks."""
+    path = data / "mmm-0"
+    path = path / f"{128:020}.log" if request.param == "log" else path
+    real_open, real_scan, real_access = os.open, os.scandir, os.access
+
+    def is_refused(asked: object) -> bool:
+        return not isinstance(asked, int) and str(asked) == str(path)
+
+    def opening(asked: object, *args: int, **options: int) -> int:
+        if is_refused(asked):
+            raise PermissionError(13, "Permission denied", str(asked))
+        return real_open(asked, *args, **options)
+
+    def scanning(asked: object) -> object:
+        if is_refused(asked):
+            raise PermissionError(13, "Permission denied", str(asked))
+        return real_scan(asked)
+
+    monkeypatch.setattr(os, "open", opening)
+    monkeypatch.setattr(os, "scandir", scanning)
+    monkeypatch.setattr(os, "access", lambda asked, *args: not is_refused(asked) and real_access(asked, *args))
+    return path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["ls", "--long", "{}"],
+        ["dump", "{}"],
+        ["dump", "--no-records", "{}"],
+        ["recover", "{}"],
+        ["recover", "--write", "{}"],
+        ["index", "{}"],
+        ["index", "--rebuild", "--write", "{}"],
+        ["retain", "{}"],
+        ["salvage", "{}", "-o", "out"],
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_read_is_passed_over(
+    command: list[str], cli: Seglog, data: Path, refused: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(data.parent)
+    before = {path: path.read_bytes() for path in (data / "mmm-0").iterdir()} if refused.suffix else {}
+    out, err = cli.both(*(part.format(data) for part in command), status=UNREADABLE)
+    told = out + err
+    assert "Permission denied" in told
+    assert refused.name in told
+    assert "Traceback" not in told
+    for name in ("aaa-0", "zzz-0") if command[0] != "index" else ():
+        assert name in told
+    if refused.suffix and command[0] == "recover":
+        assert {path: before[path] if path == refused else path.read_bytes() for path in before} == before

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from seglog_format.lines import Source
+
     Line = dict[str, Any]
 
 LOG = "00000000000000000000.log"
@@ -442,14 +444,14 @@ def test_file_that_cannot_be_opened_is_told_and_passed_over(
     other = written(b"0\n0\n", "leader-epoch-checkpoint")
     import seglog_format.lines
 
-    real = seglog_format.lines.open_bytes
+    real = seglog_format.lines.opened
 
-    def refuse(name: Path, **options: object) -> object:
-        if name == path:
-            raise PermissionError(13, "Permission denied", str(name))
-        return real(name, **options)
+    def refuse(source: Source, *, copy: bool) -> object:
+        if source.path == path:
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(source, copy=copy)
 
-    monkeypatch.setattr(seglog_format.lines, "open_bytes", refuse)
+    monkeypatch.setattr(seglog_format.lines, "opened", refuse)
     first, *rest = lines_of(other.parent)
     assert first == {"type": "file", "file": LOG, "bytes": None, "sha256": None, "error": "Permission denied"}
     assert [line["type"] for line in rest] == ["file", "text"]

@@ -165,7 +165,7 @@ def segment_summary(files: SegmentFiles, *, copy: bool, tables: TableParts | Non
 
     Args:
         files: of it.
-        copy: read files whole instead of mapping them.
+        copy: read files through windows instead of mapping them.
         tables: walks over regular entries by compiled code; the result is the same with it and without.
 
     Raises:
@@ -174,7 +174,7 @@ def segment_summary(files: SegmentFiles, *, copy: bool, tables: TableParts | Non
     with LogSegment(files, copy=copy) as segment:
         contents = Contents()
         next_offset, end, state, tail_size = segment.base_offset, 0, "", 0
-        for table in tables(segment.data, checksums=False) if tables is not None else ():
+        for table in tables(segment.source, checksums=False) if tables is not None else ():
             contents.add_many(table)
             next_offset, end = int(table.column("last_offset")[-1]) + 1, table.end
         frames = segment.frames(end)

@@ -13,7 +13,7 @@ from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Final, cast, overload
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
-from seglog_format.codec.decode import check_header, decode_frame, verify_checksum
+from seglog_format.codec.decode import check_header, decode_frame, refuse_large, verify_checksum
 from seglog_format.codec.quick import FieldReading, IrregularError, RecordReading
 from seglog_format.codec.record import decode_record, require_end, require_more
 from seglog_format.model import CompressionCodec, RecordBatchHeader
@@ -84,7 +84,8 @@ def stream_frame(
 def _opened(frame: Frame, header: RecordBatchHeader, at: Location, limit: int) -> Iterator[Record]:
     verify_checksum(frame, at)
     check_header(header, at)
-    section = at.at("records", RECORD_BATCH_HEADER_SIZE, len(frame.data) - RECORD_BATCH_HEADER_SIZE)
+    refuse_large(frame, at, limit)
+    section = at.at("records", RECORD_BATCH_HEADER_SIZE, header.size_in_bytes - RECORD_BATCH_HEADER_SIZE)
     stored = frame.data[RECORD_BATCH_HEADER_SIZE:]
     if header.codec_id == CompressionCodec.NONE or not (header.records_count or stored):
         return stream_records(bytes(stored), header, section)

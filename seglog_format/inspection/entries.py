@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from construct import Array, Struct
 
+from seglog_format.byte_source import source_of
 from seglog_format.codec.compression import decompress
 from seglog_format.codec.decode import computed_crc, decode_frame
 from seglog_format.codec.framing import walk
@@ -27,11 +28,15 @@ from seglog_format.schema.tracing import Trace, trace
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seglog_format.byte_source import ByteSource, Readable
     from seglog_format.model import BatchHeader, Tail
 
 DECLARATIONS: Final = {0: MESSAGES[0], 1: MESSAGES[1], 2: RecordBatchHeaderSchema}
 MAX_PREFIX_SIZE: Final = 1 << 20
 """Bytes to look at where an entry is not whole or cannot be one."""
+
+MAX_REST_SIZE: Final = 1 << 20
+"""Bytes that are shown of what is no entry; a preallocated or damaged log may end in gigabytes of it."""
 
 MAX_SHOWN_SIZE: Final = 1 << 20
 """Bytes of records that are shown field by field; of a larger batch its header is shown, and its size."""
@@ -41,7 +46,7 @@ TOO_LARGE: Final = f"more than {MAX_SHOWN_SIZE:,} bytes, not shown here"
 RECORDS: Final = Doc("The records, one after the other.", "SEG-BAT-008")
 
 
-def entry_blocks(data: memoryview, *, name: str, start: int, count: int | None) -> tuple[list[Block], int]:
+def entry_blocks(data: Readable, *, name: str, start: int, count: int | None) -> tuple[list[Block], int]:
     """Entries of a log as blocks.
 
     Args:
@@ -54,9 +59,10 @@ def entry_blocks(data: memoryview, *, name: str, start: int, count: int | None) 
         A block with the entries, one with the content of each compressed entry, and the position after the last
         entry shown.
     """
-    block = Block("", data[start:], start)
+    source = source_of(data)
+    block = Block("", memoryview(b""), start)
     derived: list[Block] = []
-    frames = walk(data, start, path=name)
+    frames = walk(source, start, path=name)
     shown = 0
     try:
         for frame in islice(frames, count):
@@ -64,23 +70,24 @@ def entry_blocks(data: memoryview, *, name: str, start: int, count: int | None) 
             frames.position = frame.end
             shown += 1
     except FormatError as problem:
-        _add_unreadable(block, frames.position - start, str(problem))
-        frames.position = len(data)
+        _add_unreadable(block, source, frames.position, str(problem))
+        end, rest_size = source.size, source.size - frames.position
     else:
+        end, rest_size = frames.position, 0
         if (count is None or shown < count) and frames.tail.size:
-            _add_tail(block, frames.tail)
-            frames.position = len(data)
-    block.data = data[start : frames.position]
-    block.title = f"bytes {start} to {frames.position} of {name}"
+            _add_tail(block, source, frames.tail)
+            end, rest_size = source.size, frames.tail.size
+    block.data = source.view(start, frames.position + min(rest_size, MAX_REST_SIZE))
+    block.title = f"bytes {start} to {end} of {name}"
     mark_groups(block.fields)
-    return [block, *derived], frames.position
+    return [block, *derived], end
 
 
 def _add_entry(block: Block, frame: Frame, name: str) -> list[Block]:
     """Put one entry's fields into the block; answers the blocks of what it holds compressed."""
     at = frame.position - block.position
     kind = "batch" if isinstance(frame.header, RecordBatchHeader) else "message"
-    block.fields.append(Field(f"{kind} @{frame.position}", at, at + len(frame.data), note=_offsets(frame)))
+    block.fields.append(Field(f"{kind} @{frame.position}", at, at + frame.header.size_in_bytes, note=_offsets(frame)))
     problem = _problem(frame, name)
     if problem:
         block.problems.append(problem)
@@ -122,7 +129,7 @@ def _add_content(block: Block, frame: Frame, traced: Trace) -> list[Block]:
     if not isinstance(header, RecordBatchHeader):
         return _wrapped(frame, traced) if header.codec_id else []
     stored = frame.data[RECORD_BATCH_HEADER_SIZE:]
-    start, end = at + RECORD_BATCH_HEADER_SIZE, at + len(frame.data)
+    start, end = at + RECORD_BATCH_HEADER_SIZE, at + header.size_in_bytes
     if header.codec_id == 0 and len(stored) <= MAX_SHOWN_SIZE:
         block.fields += _records(stored, header, shift=start, depth=1)
         return []
@@ -196,26 +203,25 @@ def _inner(data: memoryview) -> Iterator[tuple[int, int, int]]:
         start = end
 
 
-def _add_unreadable(block: Block, at: int, problem: str) -> None:
+def _add_unreadable(block: Block, source: ByteSource, position: int, problem: str) -> None:
     """What stands where an entry cannot be found: its prefix, as far as that can be read."""
-    rest = block.data[at:]
+    at, end = position - block.position, source.size - block.position
     block.problems.append(problem)
-    block.fields.append(Field("unreadable", at, at + len(rest), note="no entry can be found from here on", failed=True))
-    _add_prefix(block, at, rest)
+    block.fields.append(Field("unreadable", at, end, note="no entry can be found from here on", failed=True))
+    _add_prefix(block, at, source.view(position, position + MAX_PREFIX_SIZE))
 
 
 def _add_prefix(block: Block, at: int, rest: memoryview) -> None:
     magic = rest[MAGIC_POSITION] if len(rest) > MAGIC_POSITION else 2
-    traced = trace(DECLARATIONS.get(magic, RecordBatchHeaderSchema), rest[:MAX_PREFIX_SIZE])
+    traced = trace(DECLARATIONS.get(magic, RecordBatchHeaderSchema), rest)
     block.fields += fields_of(traced.spans, shift=at, depth=1, note=time_note)
 
 
-def _add_tail(block: Block, tail: Tail) -> None:
+def _add_tail(block: Block, source: ByteSource, tail: Tail) -> None:
     """What stands after the last whole entry."""
     at = tail.position - block.position
     words = {TailKind.PARTIAL: "an entry that is cut short", TailKind.ZEROS: "zeros, as preallocation leaves them"}
     remark = words.get(tail.kind, "trailing bytes that no reader looks at")
-    rest = block.data[at : at + tail.size]
     block.fields.append(Field("tail", at, at + tail.size, note=remark, value=""))
     if tail.kind is TailKind.PARTIAL:
-        _add_prefix(block, at, rest)
+        _add_prefix(block, at, source.view(tail.position, tail.position + min(tail.size, MAX_PREFIX_SIZE)))

@@ -12,13 +12,14 @@ from seglog_format.inspection.fields import Block, Inspection
 from seglog_format.inspection.pasted import pasted_bytes
 from seglog_format.inspection.search import runs_of_entries
 from seglog_format.inspection.side_files import SLOTS, slots_block, snapshot_block, text_block
+from seglog_format.lines.opening import opened, whole
 from seglog_format.lines.sources import SourceKind, sources_of
-from seglog_format.log.file_bytes import open_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.lines.sources import Source
+    from seglog_format.log.file_bytes import FileBytes
 
 MAX_TEXT_SIZE: Final = 1 << 20
 USUAL_ENTRIES: Final = 1
@@ -54,7 +55,7 @@ def inspect_file(path: Path, selection: Selection, *, copy: bool = False) -> Ins
     Args:
         path: of a file.
         selection: the part wanted.
-        copy: read the file whole instead of mapping it, because a broker may be writing.
+        copy: read the file through windows instead of mapping it, because a broker may be writing.
 
     Raises:
         UsageError: there is no such file, it is a directory, or the part wanted does not exist.
@@ -65,24 +66,24 @@ def inspect_file(path: Path, selection: Selection, *, copy: bool = False) -> Ins
         msg = f"{path}: a directory; name one of its files{f', such as {first}' if first else ''}"
         raise UsageError(msg)
     (source,) = sources_of(path)
-    with open_bytes(path, copy=copy) as content:
-        return _inspect(source, content.data[:], selection)  # a view of its own, which outlives the file
+    with opened(source, copy=copy) as content:
+        return _inspect(source, content, selection)
 
 
-def _inspect(source: Source, data: memoryview, selection: Selection) -> Inspection:
+def _inspect(source: Source, content: FileBytes, selection: Selection) -> Inspection:
     if source.kind in SLOTS:
-        return _inspect_slots(source, data, selection)
+        return _inspect_slots(source, whole(content, source.name), selection)
     if source.kind is SourceKind.PRODUCER_SNAPSHOT:
-        return Inspection(source.name, [snapshot_block(data)])
-    if source.kind is SourceKind.OTHER and _is_text(data):
-        return Inspection(source.name, [text_block(data)])
-    start = _start(data, source.name, selection)
-    blocks, end = entry_blocks(data, name=source.name, start=start, count=selection.limit(USUAL_ENTRIES))
-    return Inspection(source.name, blocks, _remark(len(data) - end))
+        return Inspection(source.name, [snapshot_block(whole(content, source.name))])
+    if source.kind is SourceKind.OTHER and _is_text(content):
+        return Inspection(source.name, [text_block(whole(content, source.name))])
+    start = _start(content, source.name, selection)
+    blocks, end = entry_blocks(content, name=source.name, start=start, count=selection.limit(USUAL_ENTRIES))
+    return Inspection(source.name, blocks, _remark(content.size - end))
 
 
-def _is_text(data: memoryview) -> bool:
-    return len(data) <= MAX_TEXT_SIZE and b"\0" not in bytes(data)
+def _is_text(content: FileBytes) -> bool:
+    return content.size <= MAX_TEXT_SIZE and b"\0" not in bytes(content.view(0, content.size))
 
 
 def _remark(left: int) -> str:
@@ -106,16 +107,16 @@ def _inspect_slots(source: Source, data: memoryview, selection: Selection) -> In
     return Inspection(source.name, [block], _remark(len(data) - end))
 
 
-def _start(data: memoryview, name: str, selection: Selection) -> int:
+def _start(content: FileBytes, name: str, selection: Selection) -> int:
     """The position of the first entry wanted."""
     if selection.position is not None:
-        if not 0 <= selection.position < max(len(data), 1):
-            msg = f"{name}: no position {selection.position}; there are {len(data)} bytes"
+        if not 0 <= selection.position < max(content.size, 1):
+            msg = f"{name}: no position {selection.position}; there are {content.size} bytes"
             raise UsageError(msg)
         return selection.position
     if selection.offset is None and selection.batch is None:
         return 0
-    for index, frame in enumerate(walk(data, path=name)):
+    for index, frame in enumerate(walk(content, path=name)):
         if index == selection.batch or (selection.offset is not None and frame.header.last_offset >= selection.offset):
             return frame.position
     wanted = f"offset {selection.offset}" if selection.batch is None else f"batch {selection.batch}"

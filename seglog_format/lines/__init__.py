@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
-from seglog_format.errors import UnreadableError, UsageError
+from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines.logs import log_lines
+from seglog_format.lines.opening import opened
 from seglog_format.lines.options import LineOptions
 from seglog_format.lines.side_files import SIDE_FILE_LINES, file_line
 from seglog_format.lines.sources import Source, SourceKind, source_of, sources_of
-from seglog_format.log.file_bytes import open_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
         from_offset: with this or ``to_offset``, only the batches and records of logs are given, from this offset on.
         to_offset: the first offset that is not given any more.
         limit: bytes that one batch may decompress to; beyond, it is ``refused``, which says nothing about its bytes.
-        copy: read files whole instead of mapping them, because a broker may be writing.
+        copy: read files through windows instead of mapping them, because a broker may be writing.
 
     Yields:
         Dictionaries with ``type`` and ``file``. Damage shows in them (``isValid``, ``invalid``, ``error``) and never
@@ -81,9 +81,9 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
 def lines_of_source(source: Source, options: LineOptions) -> Iterator[Line]:
     """The lines of one file."""
     try:
-        with open_bytes(source.path, copy=options.copy) as content:
+        with opened(source, copy=options.copy) as content:
             yield from _lines(source, content, options)
-    except (OSError, UsageError, UnreadableError) as error:
+    except (OSError, UsageError, FormatError) as error:
         cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
         reason = getattr(cause, "strerror", None) or str(cause)
         yield {"type": "file", "file": source.name, "bytes": None, "sha256": None, "error": reason}
@@ -91,8 +91,8 @@ def lines_of_source(source: Source, options: LineOptions) -> Iterator[Line]:
 
 def _lines(source: Source, content: FileBytes, options: LineOptions) -> Iterator[Line]:
     if not options.is_window:
-        yield file_line(source, content.data)
+        yield file_line(source, content)
     if source.kind is SourceKind.LOG:
-        yield from log_lines(source, content.data, options)
+        yield from log_lines(source, content, options)
     else:
-        yield from SIDE_FILE_LINES[source.kind](source, content.data, options.long_over)
+        yield from SIDE_FILE_LINES[source.kind](source, content, options.long_over)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seglog_format.byte_source import source_of
 from seglog_format.codec.decode import checksum_is_valid, verify_checksum
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, walk
 from seglog_format.codec.record_stream import stream_frame
@@ -14,15 +15,17 @@ from seglog_format.model import CompressionCodec, TailKind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seglog_format.byte_source import Readable
     from seglog_format.codec.record_stream import StreamedBatch
     from seglog_format.lines.options import Line, LineOptions
     from seglog_format.lines.sources import Source
     from seglog_format.model import BatchHeader, Frame, Tail
 
 
-def log_lines(source: Source, data: memoryview, options: LineOptions) -> Iterator[Line]:
+def log_lines(source: Source, data: Readable, options: LineOptions) -> Iterator[Line]:
     """Batches with their records, and a last line that says where and why the walk ended."""
-    frames = walk(data, path=source.name)
+    stored = source_of(data)
+    frames = walk(stored, path=source.name)
     record_lines = RecordLines(source, options)
     batches = records = 0
     error: str | None = None
@@ -43,7 +46,7 @@ def log_lines(source: Source, data: memoryview, options: LineOptions) -> Iterato
         "batches": batches,
         "records": records if options.records and not options.is_window else None,
         "scannedBytes": frames.position,
-        "fileBytes": len(data),
+        "fileBytes": stored.size,
         "error": error,
     }
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format.errors import FormatError
+from seglog_format.byte_source import source_of
+from seglog_format.errors import FormatError, UnreadableError
 from seglog_format.lines.long import list_of
+from seglog_format.lines.opening import whole
 from seglog_format.lines.sources import SourceKind
 from seglog_format.log.file_bytes import MAX_WHOLE_SIZE, refuse_beyond
 from seglog_format.log.offset_index import OffsetIndex
@@ -17,6 +19,7 @@ from seglog_format.log.transaction_index import TransactionIndex
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from seglog_format.byte_source import Readable
     from seglog_format.lines.options import Line
     from seglog_format.lines.sources import Source
     from seglog_format.model import AbortedTxn
@@ -26,25 +29,29 @@ MAX_TEXT_SIZE: Final = 1 << 20
 """Bytes; a larger file of unknown kind is named, but not shown."""
 
 
-def file_line(source: Source, data: memoryview) -> Line:
-    """Size and SHA-256 of a file."""
-    return {
-        "type": "file",
-        "file": source.name,
-        "bytes": len(data),
-        "sha256": hashlib.sha256(data).hexdigest(),
-    }
+def file_line(source: Source, data: Readable) -> Line:
+    """Size and SHA-256 of a file; and why it has none, where the disk refuses some of its bytes."""
+    stored, position, digest = source_of(data), 0, hashlib.sha256()
+    line: Line = {"type": "file", "file": source.name, "bytes": stored.size, "sha256": None}
+    while position < stored.size:
+        try:
+            start, known = stored.window(position)
+        except UnreadableError as problem:
+            return line | {"error": str(problem)}
+        digest.update(known[position - start :])
+        position = start + len(known)
+    return line | {"sha256": digest.hexdigest()}
 
 
-def offset_index_lines(source: Source, data: memoryview, long_over: int | None = None) -> Iterator[Line]:
+def offset_index_lines(source: Source, data: Readable, long_over: int | None = None) -> Iterator[Line]:
     """All entries before the zeros at the end, whether or not a reader would use them."""
-    index = OffsetIndex.from_bytes(data, source.base_offset, source.name)
+    index = OffsetIndex(source_of(data, source.name), source.base_offset)
     yield _index_line("offsetIndex", source, index, long_over, lambda entry: [entry.offset, entry.position])
 
 
-def time_index_lines(source: Source, data: memoryview, long_over: int | None = None) -> Iterator[Line]:
+def time_index_lines(source: Source, data: Readable, long_over: int | None = None) -> Iterator[Line]:
     """All entries before the zeros at the end, whether or not a reader would use them."""
-    index = TimeIndex.from_bytes(data, source.base_offset, source.name)
+    index = TimeIndex(source_of(data, source.name), source.base_offset)
     yield _index_line("timeIndex", source, index, long_over, lambda entry: [entry.timestamp_ms, entry.offset])
 
 
@@ -70,11 +77,11 @@ def _index_line(
     return line | {"entries": list_of(lambda: map(numbers, entries), len(entries), long_over)}
 
 
-def transaction_index_lines(source: Source, data: memoryview, _long_over: int | None = None) -> Iterator[Line]:
+def transaction_index_lines(source: Source, data: Readable, _long_over: int | None = None) -> Iterator[Line]:
     """Aborted transactions, or the error of a file that cannot be read."""
     line: Line = {"type": "transactionIndex", "file": source.name}
     try:
-        index = TransactionIndex.from_bytes(data, source.base_offset, source.name)
+        index = TransactionIndex.from_bytes(whole(data, source.name), source.base_offset, source.name)
     except FormatError as problem:
         yield line | {"aborted": [], "error": str(problem)}
     else:
@@ -91,11 +98,11 @@ def _aborted(entry: AbortedTxn) -> Line:
     }
 
 
-def producer_snapshot_lines(source: Source, data: memoryview, _long_over: int | None = None) -> Iterator[Line]:
+def producer_snapshot_lines(source: Source, data: Readable, _long_over: int | None = None) -> Iterator[Line]:
     """Producers in stored order, or the error of a file that cannot be read."""
     line: Line = {"type": "producerSnapshot", "file": source.name}
     try:
-        snapshot = ProducerSnapshot.from_bytes(data, path=source.name)
+        snapshot = ProducerSnapshot.from_bytes(whole(data, source.name), path=source.name)
     except FormatError as problem:
         yield line | {"error": str(problem)}
     else:
@@ -122,19 +129,20 @@ def _last_batch(entry: ProducerStateEntry) -> Line:
     }
 
 
-def text_lines(source: Source, data: memoryview, _long_over: int | None = None) -> Iterator[Line]:
+def text_lines(source: Source, data: Readable, _long_over: int | None = None) -> Iterator[Line]:
     """The content of a small file that is UTF-8 text; nothing for others."""
-    if len(data) > MAX_TEXT_SIZE:
+    stored = source_of(data)
+    if stored.size > MAX_TEXT_SIZE:
         return
     try:
-        text = bytes(data).decode()
+        text = bytes(stored.view(0, stored.size)).decode()
     except UnicodeDecodeError:
         return
     if "\0" not in text:
         yield {"type": "text", "file": source.name, "text": text}
 
 
-SIDE_FILE_LINES: Final[dict[SourceKind, Callable[[Source, memoryview, int | None], Iterator[Line]]]] = {
+SIDE_FILE_LINES: Final[dict[SourceKind, Callable[[Source, Readable, int | None], Iterator[Line]]]] = {
     SourceKind.OFFSET_INDEX: offset_index_lines,
     SourceKind.TIME_INDEX: time_index_lines,
     SourceKind.TRANSACTION_INDEX: transaction_index_lines,

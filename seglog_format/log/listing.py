@@ -228,8 +228,8 @@ def _partition_name(directory: Path) -> PartitionDirectoryName | None:
 def _next_offset(path: Path) -> int:
     """First offset after the last whole entry; damage ends the log there. An empty one reaches nowhere."""
     reached = 0
-    with open_bytes(path) as file, suppress(FormatError):
-        for frame in walk(file.data, path=str(path)):
+    with open_bytes(path, copy=True) as file, suppress(FormatError):
+        for frame in walk(file, path=str(path)):
             reached = max(reached, frame.header.next_offset)
     return reached
 

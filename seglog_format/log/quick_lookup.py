@@ -10,12 +10,13 @@ from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import frame_at
 from seglog_format.codec.quick import place_of_record, quick_batch, quick_record
 from seglog_format.errors import FormatError, SeglogError
-from seglog_format.log.file_bytes import open_bytes
+from seglog_format.log.file_bytes import open_index
 from seglog_format.log.trusted_lookup import starts_at
 from seglog_format.model import CompressionCodec, Frame, RecordBatchHeader
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
 
 if TYPE_CHECKING:
+    from seglog_format.byte_source import ByteSource
     from seglog_format.log.segment import LogSegment
     from seglog_format.record_model import Message, Record, RecordBatch
 
@@ -107,9 +108,8 @@ def record_at(segment: LogSegment, offset: int) -> Record | None:
     Raises:
         UsageError: the log is gone, or may not be read.
     """
-    data = segment.data
     try:
-        frame = _entry_with(data, _floor(segment, offset), offset)
+        frame = _entry_with(segment.source, _floor(segment, offset), offset)
     except FormatError:
         return None
     header = None if frame is None else frame.header
@@ -131,19 +131,22 @@ def _floor(segment: LogSegment, offset: int) -> int:
         return 0
     relative = offset - segment.base_offset
     try:
-        with open_bytes(path, copy=segment.copy) as index:
-            read, data = OFFSET_INDEX_ENTRY.unpack_from, index.data
-            count = bisect_right(range(len(data) // size), relative, key=lambda slot: read(data, slot * size)[0])
-            return int(read(data, (count - 1) * size)[1]) if count else 0
+        with open_index(path, copy=segment.copy) as index:
+
+            def slot(number: int) -> tuple[int, ...]:
+                return OFFSET_INDEX_ENTRY.unpack_from(index.view(number * size, (number + 1) * size), 0)
+
+            count = bisect_right(range(index.size // size), relative, key=lambda number: slot(number)[0])
+            return slot(count - 1)[1] if count else 0
     except SeglogError:
         return 0
 
 
-def _entry_with(data: memoryview, position: int, offset: int) -> Frame | None:
+def _entry_with(source: ByteSource, position: int, offset: int) -> Frame | None:
     """The entry that holds an offset, by a short walk from an intact one; None on any doubt."""
     is_first = position > 0
     for _ in range(MAX_STEPS):
-        frame = frame_at(data, position, len(data)) if 0 <= position < len(data) else None
+        frame = frame_at(source, position, source.size) if 0 <= position < source.size else None
         if not isinstance(frame, Frame) or starts_at(frame) > offset:
             return None
         holds = frame.header.last_offset >= offset

@@ -193,9 +193,9 @@ class ServedPartition:
             table = segment.entries
             number = table.find(offset)
             start = table.position if number is None else table.positions[number]
-            rest = len(segment.data) - start
+            rest = segment.source.size - start
             if segment.allowed.last >= offset and rest:
-                first = rest if number is None else len(segment.entry(number).data)
+                first = rest if number is None else segment.entry(number).header.size_in_bytes
                 size = min(rest, max(max_bytes, first if is_first else 0))
                 return Fetched(log, self._taken(segment, start, size) if size else None, aborted)
         return Fetched(log, None, aborted)
@@ -253,7 +253,7 @@ class ServedPartition:
         start, end = partition.log_start_offset, partition.log_end_offset
         if self.source.is_raw:
             last = partition.segments[-1] if partition.segments else None
-            end += last is not None and len(last.data) > last.entries.position
+            end += last is not None and last.source.size > last.entries.position
             return LogRange(start, end, end)
         if self.source.end is not None:
             end = max(start, min(end, self.source.end()))

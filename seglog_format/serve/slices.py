@@ -108,5 +108,5 @@ def close_all(chunks: Iterable[Chunk]) -> None:
 def taken(segment: LogSegment, position: int, size: int) -> Chunk:
     """Bytes of a log: a few are copied, many stay in their file."""
     if size < MIN_SLICE_SIZE:
-        return bytes(segment.data[position : position + size])
+        return bytes(segment.source.view(position, position + size))
     return FileSlice(segment.path, position, size)

@@ -75,11 +75,12 @@ class ServedTransactions:
 
 def _transactional(segment: LogSegment, from_offset: int) -> Iterator[Frame]:
     """The entries from an offset on that belong to transactions, undecoded."""
-    table, data = segment.entries, segment.data
+    table, source = segment.entries, segment.source
     for number in range(bisect_left(table.last_offsets, from_offset), len(table.positions)):
         position = table.positions[number]
-        attributes = data[position + ATTRIBUTES_LOW_PLACE]
-        if data[position + MAGIC_POSITION] == RECORD_BATCH_MAGIC and attributes & TRANSACTIONAL_OR_CONTROL:
+        start, data = source.window(position, ATTRIBUTES_LOW_PLACE + 1)
+        attributes, magic = data[position - start + ATTRIBUTES_LOW_PLACE], data[position - start + MAGIC_POSITION]
+        if magic == RECORD_BATCH_MAGIC and attributes & TRANSACTIONAL_OR_CONTROL:
             yield segment.entry(number)
         segment.forget_behind(position)
     segment.forget()

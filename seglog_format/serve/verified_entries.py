@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checksum import crc32c
 from seglog_format.errors import FormatError
@@ -18,11 +18,15 @@ from seglog_format.schema.fixed_fields import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from seglog_format.byte_source import Window
     from seglog_format.log.segment import LogSegment
     from seglog_format.serve.touched_pages import TouchedPages
 
 RIGHT, RIGHT_AND_ZSTD = 1, 2
 """Marks of entries; 0 where nothing is known."""
+
+MAX_BATCH_SIZE: Final = 2**20
+"""Of a larger entry no more than a part is in memory, unless its file is mapped."""
 
 BATCH_LENGTH, MAGIC, CRC, ATTRIBUTES = (
     list(BATCH_FIELDS).index(name) for name in ("batch_length", "magic", "crc", "attributes")
@@ -85,7 +89,9 @@ class VerifiedEntries:
         table = segment.entries
         start = table.positions[number]
         end = table.positions[number + 1] if number + 1 < len(table.positions) else table.position
-        marks[number] = _mark_of_batch(segment.data, start, end) or _mark(segment.verify_entry(number).header.codec_id)
+        is_short = end - start <= MAX_BATCH_SIZE
+        mark = _mark_of_batch(segment.source.window(start, end - start), start, end) if is_short else 0
+        marks[number] = mark or _mark(segment.verify_entry(number).header.codec_id)
         self._pages.touch(segment, end - start)
 
     def _marks(self, segment: LogSegment) -> bytearray:
@@ -101,8 +107,9 @@ def _mark(codec_id: int) -> int:
     return RIGHT_AND_ZSTD if codec_id == CompressionCodec.ZSTD else RIGHT
 
 
-def _mark_of_batch(data: memoryview, start: int, end: int) -> int:
+def _mark_of_batch(window: Window, start: int, end: int) -> int:
     """The mark of a record batch that is right, of which no object is made; 0 for whatever has to be looked into."""
+    data, start, end = window.data, start - window.start, end - window.start
     if end - start < RECORD_BATCH_HEADER_SIZE or end > len(data):
         return 0
     header = RECORD_BATCH_HEADER.unpack_from(data, start)

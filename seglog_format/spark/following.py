@@ -187,7 +187,7 @@ def _written_in(segment: LogSegment) -> int | None:
         reached: int | None = None
         try:
             for frame in segment.ordered_frames(position):
-                if frame.end == segment.data.nbytes and not checksum_is_valid(frame):
+                if frame.end == segment.source.size and not checksum_is_valid(frame):
                     break
                 reached = frame.header.next_offset
         except FormatError:

@@ -151,7 +151,7 @@ def pieces_of(
                 to_offset=end,
                 topic_id=replica.topic_id,
                 is_last=is_last,
-                copy=is_last and replica.log_directory.is_in_use,
+                copy=replica.log_directory.is_in_use,
                 limit=options.limit,
             )
             pieces.append(_bounded(whole, segment, narrowed))

@@ -116,6 +116,11 @@ def authentic(name: str) -> Path:
     return _unpacked(AUTHENTIC / f"{name}.tar.gz", name)
 
 
+def states(case: Path) -> list[Path]:
+    """The log directories of a case: one, or those before and after a broker's recovery."""
+    return sorted(case / name for name in ("before", "after") if (case / name).is_dir()) or [case]
+
+
 def authentic_expected(name: str) -> list[dict[str, Any]]:
     """What Kafka's own classes read from that case."""
     if bundled_directory(name).is_dir():

@@ -409,13 +409,21 @@ def test_inspect_writes_a_page(cli: Seglog, log: Path, tmp_path: Path) -> None:
 
 
 def test_verify_of_a_sound_directory(cli: Seglog, segments: Path) -> None:
-    assert cli("verify", segments) == "nothing found: everything is as the specification says\n"
+    assert cli("verify", segments) == "no problems found (38 files, 75 batches checked)\n"
     assert cli("verify", "--json", segments) == ""
 
 
 def test_verify_takes_several_paths(cli: Seglog, segments: Path, crashed: Path) -> None:
-    assert cli("verify", segments, crashed, segments, status=FINDINGS) == cli("verify", crashed, status=FINDINGS)
-    assert cli("verify", *sorted(segments.glob("*.*index"))).startswith("nothing found")
+    several, one = cli("verify", segments, crashed, segments, status=FINDINGS), cli("verify", crashed, status=FINDINGS)
+    assert several.splitlines()[:-1] == one.splitlines()[:-1]
+    assert several.splitlines()[-1] == "1 error, 2 notes (95 files, 244 batches checked)"
+    indexes = sorted(segments.glob("*.*index"))
+    assert cli("verify", *indexes) == f"no problems found ({len(indexes)} files, 0 batches checked)\n"
+
+
+def test_an_empty_directory_is_not_verified(cli: Seglog, tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    assert cli("verify", tmp_path / "orders-0", status=FINDINGS).endswith("nothing was checked: there is no file\n")
 
 
 def test_verify_names_file_position_and_requirement(cli: Seglog, crashed: Path) -> None:
@@ -426,7 +434,7 @@ def test_verify_names_file_position_and_requirement(cli: Seglog, crashed: Path) 
     assert error.keys() >= {"position", "expected", "found", "message"}
     *findings, summary = cli("verify", crashed, status=FINDINGS).splitlines()
     assert findings[0].startswith(f"error: {error['file']}:{error['position']}: crc: expected")
-    assert summary == "1 error, 2 notes"
+    assert summary == "1 error, 2 notes (19 files, 94 batches checked)"
 
 
 def test_verify_severity_hides_but_counts(cli: Seglog, crashed: Path) -> None:
@@ -434,7 +442,7 @@ def test_verify_severity_hides_but_counts(cli: Seglog, crashed: Path) -> None:
         "error"
     }
     *findings, summary = cli("verify", crashed, "--severity", "error", status=FINDINGS).splitlines()
-    assert (len(findings), summary) == (1, "1 error, 2 notes")
+    assert (len(findings), summary) == (1, "1 error, 2 notes (19 files, 94 batches checked)")
 
 
 def test_warnings_and_notes_are_no_reason_to_fail(cli: Seglog, log: Path) -> None:

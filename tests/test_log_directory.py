@@ -166,6 +166,8 @@ def test_which_directories_are_log_directories(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     assert path_kind(tmp_path) is PathKind.PARTITION
     (tmp_path / "meta.properties").write_bytes(b"")
+    assert path_kind(tmp_path) is PathKind.PARTITION
+    (tmp_path / "orders-0").mkdir()
     assert path_kind(tmp_path) is PathKind.LOG_DIRECTORY
 
 

@@ -175,7 +175,7 @@ def test_a_file_of_the_root_makes_a_log_directory(name: str, tmp_path: Path) -> 
     (tmp_path / name).write_bytes(b"")
     assert path_kind(tmp_path) is PathKind.LOG_DIRECTORY
     (tmp_path / LOG).write_bytes(b"")
-    assert path_kind(tmp_path) is PathKind.LOG_DIRECTORY
+    assert path_kind(tmp_path) is PathKind.PARTITION
 
 
 def test_a_node_that_was_just_formatted_is_kafkas(cli: Seglog, tmp_path: Path) -> None:

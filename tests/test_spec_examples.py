@@ -170,6 +170,7 @@ def laid_out(example: Example, root: Path) -> Path:
     """A partition directory, or a log directory where the bytes are a root file or a directory's name."""
     if example.kind == "directory-name":
         (root / text_of(example)).mkdir()
+        (root / "recovery-point-offset-checkpoint").write_text("0\n0\n", encoding="utf-8")
         return root
     partition = root / "topic-0"
     partition.mkdir()

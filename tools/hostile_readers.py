@@ -10,7 +10,7 @@ import os
 import shutil
 import struct
 from collections import Counter
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from io import BytesIO, TextIOWrapper
@@ -33,7 +33,7 @@ from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.decode import checksum_is_valid, decode_frame
 from seglog_format.codec.framing import walk
 from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
-from seglog_format.errors import FormatError, Location, RefusedError
+from seglog_format.errors import FormatError, Location, RefusedError, UsageError
 from seglog_format.inspection import Selection, inspect_file, inspect_pasted
 from seglog_format.lifecycle.recovery import plan_for_directory, plan_recovery
 from seglog_format.lines import lines_of
@@ -398,8 +398,10 @@ def read_names(reading: Reading, data: bytes, kind: str, root: Path) -> None:
     for name in filter(is_possible, names):
         (parent / name).mkdir(exist_ok=True) if kind == "directory-names" else (parent / name).touch()
     if kind == "file-names":
-        read_partition(reading, parent)
-    read_root(reading, root)
+        with suppress(UsageError):  # among these names is none of Kafka's
+            read_partition(reading, parent)
+    with suppress(UsageError):
+        read_root(reading, root)
 
 
 def is_possible(name: str) -> bool:

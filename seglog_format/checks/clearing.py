@@ -20,6 +20,10 @@ class ClearedEntries(Protocol):
         """Position after the last one."""
 
     @property
+    def entry_count(self) -> int:
+        """How many they are."""
+
+    @property
     def odd_headers(self) -> Sequence[tuple[int, int]]:
         """Numbers and positions of those whose records are regular, but whose headers the checks have to look at."""
 

@@ -69,6 +69,7 @@ def log_directory_findings(path: Path, options: Options) -> Iterator[Finding]:
     """Everything that is to be said about a log directory."""
     listing = list_log_directory(path)
     checkpoints = Checkpoints.beside(path)
+    options.extent.files += len(listing.root_files)
     for error in listing.misnamed:
         yield Finding.of_error(error)
     for kind, root_file in listing.root_files.items():

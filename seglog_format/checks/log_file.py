@@ -52,6 +52,11 @@ class LogSummary:
         """Every entry was intact, and the walk reached the end."""
         return self.damaged is None
 
+    @property
+    def entry_count(self) -> int:
+        """Intact entries."""
+        return sum(1 if isinstance(each, LogRow) else each.entry_count for each in self._intact)
+
     def add(self, row: LogRow) -> None:
         """Note the next intact entry."""
         self._intact.append(row)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from seglog_format.checks import offset_index, producer_snapshot, time_index, transaction_index  # noqa: F401 - register
+from seglog_format.checks.extent import Extent
 from seglog_format.checks.finding import Finding, findings_of
 from seglog_format.checks.gaps import CheckedGaps
 from seglog_format.checks.log_file import LogSummary, LogVerification
@@ -45,6 +46,7 @@ class Options:
         advance: called with the bytes of entries that were looked at.
         clearer: passes over entries at volume; without one each is looked at.
         is_compacted: gaps between segments are known to come from compaction.
+        extent: counts what was looked at.
     """
 
     limit: int
@@ -52,6 +54,7 @@ class Options:
     advance: Callable[[int], None] | None = None
     clearer: Clearer | None = None
     is_compacted: bool = False
+    extent: Extent = field(default_factory=Extent)
 
 
 def partition_findings(
@@ -68,6 +71,7 @@ def partition_findings(
         Its log end offset, where that is known.
     """
     listing = list_partition(path)
+    options.extent.files += len(listing.files)
     yield from name_findings(listing)
     states = []
     for segment in listing.segments:
@@ -125,6 +129,7 @@ def log_findings(path: Path, base_offset: int, options: Options) -> Generator[Fi
             source.data, source.path, base_offset, options.limit, options.advance, options.clearer
         )
         yield from verification
+        options.extent.batches += verification.summary.entry_count
         return verification.summary
 
 

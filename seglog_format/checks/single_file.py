@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.checks.extent import Extent
 from seglog_format.checks.finding import Finding, findings_of
 from seglog_format.checks.log_file import LogSummary
 from seglog_format.checks.partition import (
@@ -34,6 +36,7 @@ def single_file_findings(path: Path, options: Options) -> Iterator[Finding]:
     Raises:
         UsageError: the name does not say what the file is.
     """
+    options.extent.files += 1
     try:
         name = parse_file_name(path.name)
     except FormatError as error:
@@ -76,7 +79,7 @@ def _summary_beside(path: Path, name: FileName, options: Options) -> LogSummary:
     log = path.with_name(segment_file_name(name.base_offset, FileKind.LOG))
     if not log.is_file():
         return LogSummary(damaged=0)
-    findings = log_findings(log, name.base_offset, options)
+    findings = log_findings(log, name.base_offset, replace(options, extent=Extent()))  # only to compare with
     while True:
         try:
             next(findings)

@@ -7,6 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seglog_format.checks.extent import Extent
 from seglog_format.checks.log_directory import log_directory_findings, lone_partition_findings
 from seglog_format.checks.log_file import LogVerification
 from seglog_format.checks.partition import Options
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from seglog_format.model import Buffer
 
 
-def verify(
+def verify(  # noqa: PLR0913 - how to verify
     path: str | os.PathLike[str],
     *,
     limit: int = DEFAULT_OUTPUT_LIMIT,
@@ -32,6 +33,7 @@ def verify(
     advance: Callable[[int], None] | None = None,
     clearer: Clearer | None = None,
     compacted: bool = False,
+    extent: Extent | None = None,
 ) -> Iterator[Finding]:
     """Check everything that a path names against the specification.
 
@@ -44,6 +46,7 @@ def verify(
             `seglog_format.columnar.clear.Clearing` does; findings are the same with it and without.
         compacted: every log is compacted, so that gaps between its segments are no warning; without it only a log is
             taken for compacted that shows it (SEG-PDR-023).
+        extent: counts what is looked at, while it goes on.
 
     Yields:
         Findings, file by file; locations name files below the path given. A note is told once for a file.
@@ -52,7 +55,9 @@ def verify(
         UsageError: there is nothing at the path, or nothing of Kafka's; see `path_kind`.
     """
     root = Path(path)
-    options = Options(limit, copy=copy, advance=advance, clearer=clearer, is_compacted=compacted)
+    options = Options(
+        limit, copy=copy, advance=advance, clearer=clearer, is_compacted=compacted, extent=extent or Extent()
+    )
     for finding in notes_once(_findings(root, options)):
         yield _below(root, finding)
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seglog_format.checks import Finding
+    from seglog_format.checks.extent import Extent
 
 COLOURS: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -21,7 +22,10 @@ def finding_text(finding: Finding) -> str:
     return f"{styled(severity, COLOURS[severity])}: {printable(str(finding))}"
 
 
-def summary(counts: Mapping[str, int]) -> str:
-    """How many findings there were."""
+def summary(counts: Mapping[str, int], extent: Extent) -> str:
+    """How many findings there were, in how much."""
+    if not extent.files:
+        return "nothing was checked: there is no file"
     found = [count_text(counts[severity], severity) for severity in COLOURS if counts.get(severity)]
-    return ", ".join(found) or "nothing found: everything is as the specification says"
+    checked = f"{count_text(extent.files, 'file')}, {count_text(extent.batches, 'batch')} checked"
+    return f"{', '.join(found) or 'no problems found'} ({checked})"

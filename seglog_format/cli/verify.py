@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from seglog_format.cli.exit_status import FINDINGS
+from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import PATH, engine_option, json_option, limit_option
 from seglog_format.cli.output import is_busy, progress, write_json, write_text
 
@@ -48,16 +48,18 @@ def command(paths: tuple[Path, ...], *, as_json: bool, severity: str, compacted:
     """Check the files at each PATH against the numbered requirements of the specification.
 
     A broken MUST is an error, a broken SHOULD a warning; a note tells of something legal that is worth knowing. The
-    exit status is 1 where there is an error, or a warning that tells of offsets missing from a log. Compaction leaves
-    such gaps: a log counts as compacted if the cleaner's checkpoint beside it names it, if Kafka compacts the topic by
-    itself, if offsets are missing inside its segments too, or with --compacted. 'seglog explain' prints a requirement.
+    exit status is 1 where there is an error, a warning that tells of offsets missing from a log, or no file at all.
+    Compaction leaves such gaps: a log counts as compacted if the cleaner's checkpoint beside it names it, if Kafka
+    compacts the topic by itself, if offsets are missing inside its segments too, or with --compacted. 'seglog explain'
+    prints a requirement.
     """
     from seglog_format.checks import verify
+    from seglog_format.checks.extent import Extent
     from seglog_format.cli.engine import clearer_for, size_of_logs
     from seglog_format.log.path_kind import path_kind
 
     counts: Counter[str] = Counter()
-    status = 0
+    status, extent = DONE, Extent()
     for path in paths:
         path_kind(path)
     shown = SEVERITIES[: SEVERITIES.index(severity) + 1]
@@ -66,7 +68,7 @@ def command(paths: tuple[Path, ...], *, as_json: bool, severity: str, compacted:
     with progress("Verifying", size) as advance:
         add = _total(advance)
         for path in paths:
-            for finding in check(path, copy=is_busy(path), advance=add):
+            for finding in check(path, copy=is_busy(path), advance=add, extent=extent):
                 counts[finding.severity.value] += 1
                 status = FINDINGS if finding.is_failure else status
                 if finding.severity.value in shown:
@@ -74,8 +76,8 @@ def command(paths: tuple[Path, ...], *, as_json: bool, severity: str, compacted:
     if not as_json:
         from seglog_format.cli.render_findings import summary
 
-        write_text(summary(counts))
-    return status
+        write_text(summary(counts, extent))
+    return status if extent.files else max(status, FINDINGS)
 
 
 def _total(advance: Callable[[int], None]) -> Callable[[int], None]:

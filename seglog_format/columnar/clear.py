@@ -66,6 +66,11 @@ class ClearedEntries:
     end: int
 
     @property
+    def entry_count(self) -> int:
+        """How many they are."""
+        return len(self.table)
+
+    @property
     def odd_headers(self) -> list[tuple[int, int]]:
         """Numbers and positions of those whose records are cleared, while the header has to be looked at."""
         numbers = np.flatnonzero(self._column("flags") & HEADER)

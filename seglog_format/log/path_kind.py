@@ -82,12 +82,28 @@ def _mode(path: Path) -> int:
 
 def kind_of_entries(directory: Path, entries: DirectoryEntries) -> PathKind | None:
     """What a directory with these entries is; None for none of Kafka's."""
-    if any(FIXED_NAMES.get(name) in ROOT_KINDS for name in entries.files):
-        return PathKind.LOG_DIRECTORY
+    if _has_root_file(entries):
+        # A stray checkpoint must not hide the segments beside it.
+        is_partition = _has_log(entries) and not any(map(partition_name, entries.directories))
+        return PathKind.PARTITION if is_partition else PathKind.LOG_DIRECTORY
     if _is_partition(directory, entries):
         return PathKind.PARTITION
     by_name = sorted(entries.directories, key=lambda name: partition_name(name) is None)  # most are found at once
     return PathKind.LOG_DIRECTORY if any(_is_partition_at(directory / name) for name in by_name) else None
+
+
+def _has_root_file(entries: DirectoryEntries) -> bool:
+    return any(FIXED_NAMES.get(name) in ROOT_KINDS for name in entries.files)
+
+
+def _has_log(entries: DirectoryEntries) -> bool:
+    """Whether there is a file with the name of a log."""
+    for name in entries.files:
+        with suppress(FormatError):
+            parsed = parse_file_name(name)
+            if parsed is not None and parsed.kind is FileKind.LOG:
+                return True
+    return False
 
 
 def partition_name(name: str) -> PartitionDirectoryName | None:
@@ -118,7 +134,7 @@ def _is_partition_at(directory: Path) -> bool:
         entries = scan_directory(directory)
     except UsageError:
         return partition_name(directory.name) is not None
-    return _is_partition(directory, entries) and not any(FIXED_NAMES.get(name) in ROOT_KINDS for name in entries.files)
+    return _is_partition(directory, entries) and (_has_log(entries) or not _has_root_file(entries))
 
 
 def require_partition(path: str | os.PathLike[str]) -> None:

@@ -83,7 +83,7 @@ def open_writer(
     *,
     files: Files = LOCAL_FILES,
     random: float = 0.0,
-    leader_epoch: int = 0,
+    leader_epoch: int | None = None,
     **settings: object,
 ) -> PartitionWriter:
     """A writer of the partition directory ``topic-0`` under a path."""

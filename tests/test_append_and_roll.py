@@ -120,12 +120,12 @@ def test_leader_epochs(tmp_path: Path) -> None:
         writer.append_as_follower(patched(produced(*range(1000, 1010)), 12, "i", -1, seal=False))
         assert checkpoint.read_bytes() == b""
         for epoch in (3, 3, 5):
-            writer.leader_epoch = epoch
+            writer.become_leader(epoch)
             writer.append(example("produced"))
         assert checkpoint.read_bytes() == example("epochs")
         writer.become_leader(7)
         assert checkpoint.read_bytes().endswith(b"7 19\n")
-        writer.leader_epoch = 8
+        writer.become_leader(8)
         writer.append(produced())
         assert checkpoint.read_bytes() == b"0\n3\n3 10\n5 16\n8 19\n"
         writer.append(message())

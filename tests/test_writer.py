@@ -107,7 +107,8 @@ def send_again(writer: PartitionWriter, frames: list[Frame], case: str, clock: C
     for request in requests(frames, case):
         clock.now_ms = max(clock.now_ms, *(frame.header.max_timestamp_ms for frame in request))
         header = request[0].header
-        writer.leader_epoch = header.partition_leader_epoch
+        if header.magic == 2 and header.partition_leader_epoch != writer.leader_epoch:
+            writer.become_leader(header.partition_leader_epoch)
         # Coordinators write markers, and offsets as parts of transactions; test data has both.
         origin = Origin.COORDINATOR if header.is_transactional else Origin.CLIENT
         writer.append(b"".join(map(as_sent, request)), origin=origin)

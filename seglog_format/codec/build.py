@@ -61,7 +61,7 @@ def new_record(
     key: bytes | None = None,
     *,
     timestamp_ms: int = NO_TIMESTAMP,
-    headers: Sequence[tuple[bytes, bytes | None]] = (),
+    headers: Sequence[RecordHeader | tuple[bytes, bytes | None]] = (),
 ) -> Record:
     """A record that has no offset yet.
 
@@ -69,9 +69,13 @@ def new_record(
         value: bytes, or None for null.
         key: the same.
         timestamp_ms: milliseconds since 1970, or -1.
-        headers: keys and values, in order.
+        headers: in order; each a `RecordHeader`, or a pair of key and value.
     """
-    return Record(-1, timestamp_ms, key, value, tuple(RecordHeader(*header) for header in headers))
+    return Record(-1, timestamp_ms, key, value, tuple(map(_header, headers)))
+
+
+def _header(header: RecordHeader | tuple[bytes, bytes | None]) -> RecordHeader:
+    return header if isinstance(header, RecordHeader) else RecordHeader(*header)
 
 
 def build_batch(  # noqa: PLR0913 - each is a field of the header

@@ -6,6 +6,7 @@ import os
 import struct
 import sys
 from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
 
 from seglog_format.errors import UsageError
 from seglog_format.names import FileKind
@@ -39,12 +40,26 @@ class DirectoryLock:
             self.close()
             msg = f"{log_directory} is in use: a broker or another writer holds its lock file"
             raise UsageError(msg) from error
+        _HELD.add(self)
 
     def close(self) -> None:
         """Let others have it; the file stays."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
+
+
+_HELD: Final[WeakSet[DirectoryLock]] = WeakSet()
+
+
+def _let_go_of_all() -> None:
+    """A forked process does not hold the locks of its parent, not even when it lives longer."""
+    for lock in list(_HELD):
+        lock.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go_of_all)
 
 
 def _lock(descriptor: int) -> None:

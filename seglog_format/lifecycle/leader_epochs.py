@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seglog_format.errors import UsageError
+from seglog_format.model import INT32_MAX, NO_PARTITION_LEADER_EPOCH, RecordBatchHeader
 from seglog_format.small_model import EpochStart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
+
+    from seglog_format.model import BatchHeader
 
 
 class LeaderEpochs:
@@ -54,3 +59,35 @@ class LeaderEpochs:
             return False
         self._entries = [EpochStart(before[-1].epoch, offset), *self._entries[len(before) :]]
         return True
+
+
+class EpochRises:
+    """Where leader epochs rise in a row of entries.
+
+    Attributes:
+        starts: each epoch above all before it, with the first offset of its batch.
+        has_entries: there was an entry, of any magic.
+    """
+
+    def __init__(self) -> None:
+        self.starts: list[EpochStart] = []
+        self.has_entries = False
+
+    def add(self, header: BatchHeader) -> None:
+        """Look at the next entry."""
+        self.has_entries = True
+        if isinstance(header, RecordBatchHeader):
+            epoch = header.partition_leader_epoch
+            if epoch > (self.starts[-1].epoch if self.starts else NO_PARTITION_LEADER_EPOCH):
+                self.starts.append(EpochStart(epoch, header.base_offset))
+
+
+def require_newest(leader_epoch: int, newest: int, path: Path) -> None:
+    """Refuse to lead under an epoch that is older than one the log knows (SEG-APP-017).
+
+    Raises:
+        UsageError: it is older, negative, or does not fit 32 bits.
+    """
+    if not max(newest, 0) <= leader_epoch <= INT32_MAX:
+        msg = f"{path}: leader epoch {leader_epoch}: the log knows {newest}, and none may be older (SEG-APP-017)"
+        raise UsageError(msg)

@@ -11,10 +11,10 @@ from seglog_format.codec.index_entries import usable_offset_slots, usable_time_s
 from seglog_format.codec.producer_snapshot import decode_producer_snapshot
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.lifecycle.active_segment import SegmentStart
-from seglog_format.lifecycle.leader_epochs import LeaderEpochs
+from seglog_format.lifecycle.leader_epochs import EpochRises, LeaderEpochs
 from seglog_format.lifecycle.producer import producer_from
 from seglog_format.lifecycle.producer_state import Origin, ProducerStates, end_marker_of
-from seglog_format.model import NO_TIMESTAMP, RecordBatchHeader, TimestampOffset
+from seglog_format.model import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, RecordBatchHeader, TimestampOffset
 from seglog_format.names import FileKind, parse_file_name, segment_file_name
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from seglog_format.lifecycle.files import Files
     from seglog_format.model import Frame
     from seglog_format.packing import Packer
+    from seglog_format.small_model import EpochStart
 
 LEFTOVERS: Final = frozenset({".deleted", ".cleaned", ".tmp"})
 """Endings of files that every start of a broker removes."""
@@ -40,6 +41,8 @@ class LoadedLog:
         end_offset: log end offset.
         producers: what it knows of its producers.
         epochs: its leader epochs.
+        newest_epoch: the newest leader epoch that the checkpoint or a batch names; -1 where there is none.
+        has_more_epochs: a batch names one that the checkpoint lacks.
     """
 
     base_offsets: tuple[int, ...]
@@ -47,6 +50,8 @@ class LoadedLog:
     end_offset: int
     producers: ProducerStates
     epochs: LeaderEpochs
+    newest_epoch: int = NO_PARTITION_LEADER_EPOCH
+    has_more_epochs: bool = False
 
 
 class LogLoader:
@@ -93,13 +98,22 @@ class LogLoader:
         base_offsets = self.base_offsets()
         if not base_offsets:
             return None
-        start, end_offset = self._last_segment(base_offsets[-1])
+        start, end_offset, epoch_starts = self._last_segment(base_offsets[-1])
+        if not start.size:
+            epoch_starts = self._last_epoch_starts(base_offsets[:-1])
         if not has_producer_state:
             return LoadedLog(base_offsets, start, end_offset, ProducerStates(), LeaderEpochs())
         self._remove_stray_snapshots(base_offsets, end_offset)
         producers = self.producers(base_offsets, end_offset)
-        epochs = self._epochs(max(log_start_offset, base_offsets[0]), end_offset)
-        return LoadedLog(base_offsets, start, end_offset, producers, epochs)
+        epochs = self._epochs()
+        known = max((entry.epoch for entry in epochs.entries), default=NO_PARTITION_LEADER_EPOCH)
+        newer = [rise for rise in epoch_starts if rise.epoch > known]
+        for rise in newer:
+            epochs.assign(*rise)
+        epochs.truncate_to(end_offset)
+        epochs.start_at(max(log_start_offset, base_offsets[0]))
+        newest_epoch = newer[-1].epoch if newer else known
+        return LoadedLog(base_offsets, start, end_offset, producers, epochs, newest_epoch, bool(newer))
 
     def _frames(self, base_offset: int) -> Iterator[Frame]:
         path = self._path(base_offset, FileKind.LOG)
@@ -108,8 +122,9 @@ class LogLoader:
     def _path(self, base_offset: int, kind: FileKind) -> Path:
         return self._directory / segment_file_name(base_offset, kind)
 
-    def _last_segment(self, base_offset: int) -> tuple[SegmentStart, int]:
-        start, end_offset = SegmentStart(), base_offset
+    def _last_segment(self, base_offset: int) -> tuple[SegmentStart, int, list[EpochStart]]:
+        """What is in it, the log end offset, and where leader epochs rise."""
+        start, end_offset, rises = SegmentStart(), base_offset, EpochRises()
         for frame in self._frames(base_offset):
             header = frame.header
             if not start.size:
@@ -118,7 +133,8 @@ class LogLoader:
                 largest = TimestampOffset(header.max_timestamp_ms, header.last_offset)
                 start = replace(start, largest=largest)
             start, end_offset = replace(start, size=frame.end), header.next_offset
-        return self._with_indexes(start, base_offset), end_offset
+            rises.add(header)
+        return self._with_indexes(start, base_offset), end_offset, rises.starts
 
     def _with_indexes(self, start: SegmentStart, base_offset: int) -> SegmentStart:
         """A largest timestamp in the time index is more than a guess: its offset follows that broker's rule."""
@@ -206,10 +222,17 @@ class LogLoader:
             marker = end_marker_of(frame.data, header, Location(path, frame.position))
             states.apply(states.changes([(header, marker)], Origin.REPLICATION), header.next_offset)
 
-    def _epochs(self, log_start_offset: int, end_offset: int) -> LeaderEpochs:
+    def _epochs(self) -> LeaderEpochs:
         path = self._directory / FileKind.LEADER_EPOCH_CHECKPOINT.value
         data = self._files.read(path) if self._files.exists(path) else b""
-        epochs = LeaderEpochs(decode_leader_epoch_checkpoint(data, Location(str(path))).entries)
-        epochs.truncate_to(end_offset)
-        epochs.start_at(log_start_offset)
-        return epochs
+        return LeaderEpochs(decode_leader_epoch_checkpoint(data, Location(str(path))).entries)
+
+    def _last_epoch_starts(self, base_offsets: Sequence[int]) -> list[EpochStart]:
+        """Where leader epochs rise in the last of these segments that has an entry."""
+        rises = EpochRises()
+        for base_offset in reversed(base_offsets):
+            for frame in self._frames(base_offset):
+                rises.add(frame.header)
+            if rises.has_entries:
+                break
+        return rises.starts

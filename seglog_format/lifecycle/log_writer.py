@@ -72,7 +72,7 @@ class LogWriter(Closing):
         partition: int,
         config: LogConfig | None = None,
         *,
-        leader_epoch: int = 0,
+        leader_epoch: int | None = None,
         topic_id: str | None = None,
     ) -> PartitionWriter:
         """The writer of a partition; it is closed with this object.
@@ -81,13 +81,15 @@ class LogWriter(Closing):
             topic: name of the topic.
             partition: 0 or more.
             config: settings of the log, where they are not the common ones.
-            leader_epoch: under which it appends.
+            leader_epoch: under which it appends; by default the newest that the log knows (SEG-APP-017).
             topic_id: for `partition.metadata` of a new partition.
 
         Raises:
-            UsageError: it is open already, or has to be recovered first.
+            UsageError: it is open already, has to be recovered first, or knows a newer leader epoch; the topic or the
+                partition cannot be (SEG-PDR-001, SEG-PDR-002); or this process was forked since.
             WriteError: a file could not be made.
         """
+        self._root.require_own_process()
         with self._lock:
             if self._is_closed or (topic, partition) in self._writers:
                 msg = f"{topic}-{partition} is open already" if not self._is_closed else f"{self.path} is closed"
@@ -109,6 +111,7 @@ class LogWriter(Closing):
         Raises:
             WriteError: a checkpoint could not be written; the one before stands.
         """
+        self._root.require_own_process()
         with self._lock:
             try:
                 self._root.write_checkpoints(writer.checkpointed_state for writer in self.writers)
@@ -159,7 +162,7 @@ class LogWriter(Closing):
         """Close every log, then write the checkpoints, and at last the clean-shutdown file (SEG-FLS-004).
 
         The clean-shutdown file is left out where a log has failed, or where one was neither known to be whole nor
-        opened (SEG-FLS-007). Closing again does nothing.
+        opened (SEG-FLS-007). Closing again does nothing. In a forked process the files are only let go.
 
         Raises:
             WriteError: the first thing that went wrong; the other logs are closed all the same.
@@ -167,22 +170,20 @@ class LogWriter(Closing):
         if self._is_closed:
             return
         self._is_closed = True
-        if self._scheduler is not None:
+        if self._scheduler is not None and self._root.is_own_process:
             self._scheduler.stop()
         failures = [error for error in map(_closed, self.writers) if error is not None]
         try:
-            self._close_root(is_whole=not failures and not any(writer.has_failed for writer in self.writers))
+            if self._root.is_own_process:
+                is_whole = not failures and not any(writer.has_failed for writer in self.writers)
+                states = (writer.checkpointed_state for writer in self.writers)
+                self._root.finish(states, self._writers, is_whole=is_whole)
         except OSError as error:
             failures.append(_write_error(self.path, error))
         finally:
             self._root.close()
         if failures:
             raise failures[0]
-
-    def _close_root(self, *, is_whole: bool) -> None:
-        self._root.write_checkpoints(writer.checkpointed_state for writer in self.writers)
-        if is_whole and self._root.may_be_clean(self._writers):
-            self._root.mark_clean()
 
 
 def _closed(writer: PartitionWriter) -> WriteError | None:

@@ -19,8 +19,8 @@ from seglog_format.lifecycle.producer_state import Origin, ProducerStates
 from seglog_format.lifecycle.recovery_apply import RecoveryOptions, recover_partition
 from seglog_format.lifecycle.retention import plan_retention
 from seglog_format.lifecycle.roll import RollReason, jitter_ms, new_base_offset, roll_reason
-from seglog_format.model import RecordBatchHeader
-from seglog_format.names import FileKind, parse_file_name, segment_file_name
+from seglog_format.model import NO_PARTITION_LEADER_EPOCH, RecordBatchHeader
+from seglog_format.names import FileKind, parse_file_name, parse_partition_directory, segment_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from seglog_format.lifecycle.config import LogConfig
     from seglog_format.lifecycle.environment import Environment
     from seglog_format.lifecycle.retention import RetentionPlan
+    from seglog_format.lifecycle.root_files import RootFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class PartitionLog:
         active: the segment that is appended to.
         retired: segments that are no longer, and whose files are still open.
         is_new: there was no such directory.
+        newest_epoch: the newest leader epoch that the checkpoint or a batch names; -1 where there is none.
 
     Raises:
         UsageError: files are left of a replacement that did not end.
@@ -94,6 +96,9 @@ class PartitionLog:
             self._begin(log_start_offset)
         else:
             self._producers, self._epochs = loaded.producers, loaded.epochs
+            self.newest_epoch = loaded.newest_epoch
+            if loaded.has_more_epochs:
+                self._write_epochs()
             self.first_base_offset, self.end_offset = loaded.base_offsets[0], loaded.end_offset
             self._closed = ClosedSegments(self._files, path, loaded.base_offsets)
             self.active = self._segment(loaded.base_offsets[-1], loaded.start)
@@ -123,6 +128,7 @@ class PartitionLog:
     def _begin(self, start: int) -> None:
         """A log without segments begins at its log start offset."""
         self._producers, self._epochs = ProducerStates(end_offset=start), LeaderEpochs()
+        self.newest_epoch = NO_PARTITION_LEADER_EPOCH
         self.first_base_offset = self.end_offset = start
         self._closed = ClosedSegments(self._files, self.path, ())
         if self.config.generation.has_producer_state:
@@ -187,6 +193,7 @@ class PartitionLog:
 
     def begin_epoch(self, leader_epoch: int) -> None:
         """Note that a leader epoch begins at the end of the log (SEG-APP-016)."""
+        self.newest_epoch = max(self.newest_epoch, leader_epoch)
         if self._epochs.assign(leader_epoch, self.end_offset):
             self._write_epochs()
 
@@ -195,6 +202,7 @@ class PartitionLog:
         for entry in entries:
             header = entry.header
             if isinstance(header, RecordBatchHeader):
+                self.newest_epoch = max(self.newest_epoch, header.partition_leader_epoch)
                 changed |= self._epochs.assign(header.partition_leader_epoch, header.base_offset)
             else:
                 changed |= self._epochs.clear()
@@ -307,3 +315,26 @@ class PartitionLog:
         """Let all files go as they are."""
         self.close_retired()
         self.active.close()
+
+
+def open_log(
+    path: Path, config: LogConfig, environment: Environment, root: RootFiles, topic_id: str | None
+) -> PartitionLog:
+    """Open the log of a partition for writing, where the files of its log directory say.
+
+    Args:
+        path: of the partition directory, made if it is not there.
+        config: settings of the log.
+        environment: files, time, chance.
+        root: the log directory's files.
+        topic_id: for `partition.metadata` of a new partition; None writes none.
+
+    Raises:
+        UsageError: files are left of a replacement that did not end.
+        OSError: an operation on files failed.
+    """
+    start_offset = root.log_start_offsets.get(parse_partition_directory(path.name).topic_partition, 0)
+    log = PartitionLog(path, config, environment, log_start_offset=start_offset, was_clean=root.was_clean)
+    if topic_id is not None and log.is_new:
+        log.name_topic(topic_id)
+    return log

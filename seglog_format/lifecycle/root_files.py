@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from seglog_format.codec.checkpoints import decode_offset_checkpoint, encode_offset_checkpoint
 from seglog_format.codec.properties import encode_clean_shutdown
-from seglog_format.errors import FormatError
+from seglog_format.errors import FormatError, UsageError
 from seglog_format.lifecycle.directory_lock import DirectoryLock
 from seglog_format.lifecycle.files import replace_file, write_file
 from seglog_format.names import FileKind, parse_partition_directory
@@ -65,6 +66,7 @@ class RootFiles:
 
     def __init__(self, path: Path, environment: Environment) -> None:
         self.path = path
+        self._process_id = os.getpid()
         self._files = environment.files
         self._checkpointing = environment.make_condition()
         self._make_directory(path)
@@ -78,6 +80,21 @@ class RootFiles:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def is_own_process(self) -> bool:
+        """Whether this is the process that opened the directory, and not one that it has forked."""
+        return os.getpid() == self._process_id
+
+    def require_own_process(self) -> None:
+        """Refuse to write in a forked process, which knows nothing of what its parent writes meanwhile.
+
+        Raises:
+            UsageError: this process was forked since the directory was opened.
+        """
+        if not self.is_own_process:
+            msg = f"{self.path} was opened before a fork: only process {self._process_id} writes to it (SEG-FLS-011)"
+            raise UsageError(msg)
 
     def _take_over(self) -> None:
         """Names are synced in any case: a process that died may have made or removed some, and not waited for it."""
@@ -109,7 +126,9 @@ class RootFiles:
 
         Raises:
             OSError: it did not work; the old files stand.
+            UsageError: this process was forked since the directory was opened.
         """
+        self.require_own_process()
         with self._checkpointing:
             for state in states:
                 self._note(state)
@@ -154,6 +173,21 @@ class RootFiles:
         """
         write_file(self._files, self._path(FileKind.CLEAN_SHUTDOWN), encode_clean_shutdown(CleanShutdown()))
         self._files.fsync_directory(self.path)
+
+    def finish(self, states: Iterable[CheckpointedState], closed: Iterable[TopicPartition], *, is_whole: bool) -> None:
+        """Write the checkpoints when everything else is closed, and the clean-shutdown file where all logs are whole.
+
+        Args:
+            states: of the logs that were open.
+            closed: logs that were opened and closed.
+            is_whole: none of them has failed.
+
+        Raises:
+            OSError: it did not work.
+        """
+        self.write_checkpoints(states)
+        if is_whole and self.may_be_clean(closed):
+            self.mark_clean()
 
     def close(self) -> None:
         """Let others write here."""

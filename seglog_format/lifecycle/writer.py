@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from seglog_format.closing import Closing
+from seglog_format.errors import UsageError
 from seglog_format.lifecycle.append import Assignment, as_follower, as_leader, encoded
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.environment import Environment
 from seglog_format.lifecycle.failure_guard import FailureGuard
-from seglog_format.lifecycle.partition_log import Appended, PartitionLog
+from seglog_format.lifecycle.leader_epochs import require_newest
+from seglog_format.lifecycle.partition_log import Appended, open_log
 from seglog_format.lifecycle.producer_state import Origin
 from seglog_format.lifecycle.root_files import CheckpointedState, RootFiles
 from seglog_format.lifecycle.shared_flush import SharedFlush
+from seglog_format.model import NO_PARTITION_LEADER_EPOCH
 from seglog_format.names import require_written_directory
 
 if TYPE_CHECKING:
@@ -43,14 +46,14 @@ class PartitionWriter(Closing):
     Args:
         path: of the partition directory, named ``<topic>-<partition>`` (SEG-PDR-001, SEG-PDR-002).
         config: settings of the log.
-        leader_epoch: under which `append` writes; 0 or more.
+        leader_epoch: under which `append` writes; by default the newest that the log knows (SEG-APP-017).
         topic_id: 22 characters of base64url for `partition.metadata`; None writes none.
         environment: files, time, chance and threads.
         root: the log directory's files, if somebody else takes care of them.
 
     Raises:
-        UsageError: the name is no partition directory's, somebody else writes here, or files are left of a
-            replacement that did not end.
+        UsageError: the name is no partition directory's, somebody else writes here, files are left of a
+            replacement that did not end, or the log knows a newer leader epoch.
         WriteError: a file could not be made.
     """
 
@@ -59,16 +62,17 @@ class PartitionWriter(Closing):
         path: str | os.PathLike[str],
         config: LogConfig | None = None,
         *,
-        leader_epoch: int = 0,
+        leader_epoch: int | None = None,
         topic_id: str | None = None,
         environment: Environment | None = None,
         root: RootFiles | None = None,
     ) -> None:
         self.path = Path(path)
         self.config = config or LogConfig()
-        self.leader_epoch = leader_epoch
+        self._leader_epoch = leader_epoch
         self.environment = environment or Environment()
         self.key = require_written_directory(self.path.name)
+        require_newest(leader_epoch or 0, NO_PARTITION_LEADER_EPOCH, self.path)
         self._guard = FailureGuard(self.path)
         self._lock = self.environment.make_condition()
         self._flushes = SharedFlush(
@@ -82,26 +86,24 @@ class PartitionWriter(Closing):
             self._root = root or RootFiles(self.path.parent, self.environment)
         self._own_root = self._root if root is None else None
         try:
-            self._log = self._opened(self._root, topic_id)
+            with self._guard.failing():
+                self._log = open_log(self.path, self.config, self.environment, self._root, topic_id)
         except BaseException:
             if self._own_root is not None:
                 self._own_root.close()
             raise
-
-    def _opened(self, root: RootFiles, topic_id: str | None) -> PartitionLog:
-        with self._guard.failing():
-            log = PartitionLog(
-                self.path,
-                self.config,
-                self.environment,
-                log_start_offset=root.log_start_offsets.get(self.key, 0),
-                was_clean=root.was_clean,
-            )
-            if topic_id is not None and log.is_new:
-                log.name_topic(topic_id)
-        return log
+        try:
+            require_newest(self.leader_epoch, self._log.newest_epoch, self.path)
+        except UsageError:
+            self.close()
+            raise
 
     # State
+
+    @property
+    def leader_epoch(self) -> int:
+        """Under which `append` writes."""
+        return max(self._log.newest_epoch, 0) if self._leader_epoch is None else self._leader_epoch
 
     @property
     def log_start_offset(self) -> int:
@@ -130,8 +132,8 @@ class PartitionWriter(Closing):
 
     @property
     def is_open(self) -> bool:
-        """Neither closed nor failed."""
-        return not self._guard.is_closed and not self.has_failed
+        """Neither closed nor failed, and opened by this process."""
+        return self._root.is_own_process and not self._guard.is_closed and not self.has_failed
 
     @property
     def checkpointed_state(self) -> CheckpointedState:
@@ -142,6 +144,7 @@ class PartitionWriter(Closing):
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """One thread at a time, unless the log is closed or has failed; an operation that fails is the last."""
+        self._root.require_own_process()  # before the lock, which another thread may have held at the fork
         with self._lock:
             self._guard.check_open()
             with self._guard.failing():
@@ -174,6 +177,7 @@ class PartitionWriter(Closing):
         """
         data = encoded(records)
         with self._writing():
+            require_newest(self.leader_epoch, self._log.newest_epoch, self.path)
             given = Assignment(self._log.end_offset, self.leader_epoch, self.environment.clock(), origin)
             entries = as_leader(data, self.config, given)
             appended = self._log.duplicate_of(entries[0], origin) or self._log.append(entries, origin)
@@ -211,13 +215,15 @@ class PartitionWriter(Closing):
         Brokers do so when they are elected, before anything is appended.
 
         Args:
-            leader_epoch: 0 or more.
+            leader_epoch: not below any that the log knows.
 
         Raises:
+            UsageError: it is below one (SEG-APP-017).
             WriteError: writing failed, now or before.
         """
         with self._writing():
-            self.leader_epoch = leader_epoch
+            require_newest(leader_epoch, self._log.newest_epoch, self.path)
+            self._leader_epoch = leader_epoch
             self._log.begin_epoch(leader_epoch)
 
     # Roll, and old segments
@@ -248,10 +254,7 @@ class PartitionWriter(Closing):
             WriteError: writing failed, now or before.
         """
         with self._writing():
-            return self._log.retain(self._checkpoint)
-
-    def _checkpoint(self) -> None:
-        self._root.write_checkpoints([self.checkpointed_state])
+            return self._log.retain(lambda: self._root.write_checkpoints([self.checkpointed_state]))
 
     def remove_deleted(self) -> None:
         """Delete files that were renamed for removal, where `file.delete.delay.ms` is over (SEG-RET-009).
@@ -273,8 +276,10 @@ class PartitionWriter(Closing):
             The recovery point: everything below is on the disk.
 
         Raises:
+            UsageError: this process was forked since the log was opened.
             WriteError: writing failed, now or before.
         """
+        self._root.require_own_process()
         self._flushes.wait_for(self._log.end_offset)
         return self._log.synced_offset
 
@@ -310,7 +315,7 @@ class PartitionWriter(Closing):
     def close(self) -> None:
         """Flush, store the producers, trim the files, and say that all is well (SEG-FLS-004).
 
-        After a failure the files are only let go. Closing again does nothing.
+        After a failure, and in a forked process, the files are only let go. Closing again does nothing.
 
         Raises:
             WriteError: something of that failed; the log is then as if the process had ended.
@@ -318,21 +323,19 @@ class PartitionWriter(Closing):
         if self._guard.is_closed:
             return
         try:
-            if not self.has_failed:
+            if self.is_open:
                 self.flush()
                 with self._lock, self._guard.failing():
                     self._log.seal()
         finally:
-            self._guard.is_closed = True
-            self._close_root()
+            is_whole, self._guard.is_closed = self.is_open, True
+            self._close_root(is_whole=is_whole)
 
-    def _close_root(self) -> None:
+    def _close_root(self, *, is_whole: bool) -> None:
         try:
-            if self._own_root is not None and not self.has_failed:
+            if self._own_root is not None and is_whole:
                 with self._guard.failing():
-                    self._own_root.write_checkpoints([self.checkpointed_state])
-                    if self._own_root.may_be_clean([self.key]):
-                        self._own_root.mark_clean()
+                    self._own_root.finish([self.checkpointed_state], [self.key], is_whole=True)
         finally:
             self._release()
 

@@ -10,7 +10,6 @@ from seglog_format.errors import SeglogError, UsageError
 from seglog_format.lifecycle.config import UNLIMITED, LogConfig
 from seglog_format.lifecycle.log_writer import LogWriter
 from seglog_format.names import partition_directory_name
-from seglog_format.serve.side_files import leader_epochs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,7 +60,7 @@ class Writers(Closing):
         parent = path.absolute().parent
         if parent not in self._roots:
             self._roots[parent] = LogWriter(parent, self._config)
-        return self._roots[parent].open(topic, number, leader_epoch=_leader_epoch(path))
+        return self._roots[parent].open(topic, number)
 
     def end_of(self, topic: str, number: int) -> Callable[[], int]:
         """What tells how far a partition may be read."""
@@ -109,8 +108,3 @@ class Writers(Closing):
         self._roots.clear()
         if failures:
             raise failures[0]
-
-
-def _leader_epoch(path: Path) -> int:
-    """The newest that the directory knows: what is appended may not seem older."""
-    return max((each.epoch for each in leader_epochs(path)), default=0)

@@ -94,7 +94,8 @@ class _Life:
         """As a leader, or as a follower."""
         data, acks = bytes.fromhex(step["records"]), _acks(step)
         if step.get("as", LEADER) == LEADER:
-            writer.leader_epoch = step.get("leaderEpoch", 0)
+            if step.get("leaderEpoch", writer.leader_epoch) != writer.leader_epoch:
+                writer.become_leader(step["leaderEpoch"])
             done = writer.append(data, origin=Origin(step.get("origin", "client")), acks=acks)
         else:
             found = writer.append_as_follower(data, leader_epoch=step.get("leaderEpoch"), acks=acks)

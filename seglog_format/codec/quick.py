@@ -9,7 +9,7 @@ from typing import Final
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
 from seglog_format.codec.decode import checksum_is_valid
-from seglog_format.errors import FormatError, Location
+from seglog_format.errors import FormatError, Location, RefusedError
 from seglog_format.model import (
     INT32_MAX,
     INT64_MAX,
@@ -32,18 +32,26 @@ class IrregularError(Exception):
     """Something is not as it mostly is."""
 
 
-def quick_batch(frame: Frame, *, limit: int = DEFAULT_OUTPUT_LIMIT) -> RecordBatch | None:
+def quick_batch(
+    frame: Frame, *, limit: int = DEFAULT_OUTPUT_LIMIT, max_parts: int | None = None
+) -> RecordBatch | None:
     """Decode a batch of magic 2, its checksum verified; None where anything is irregular.
 
     Args:
         frame: any entry.
         limit: bytes that decompression may produce at most.
+        max_parts: records and record headers that the batch may have together; None for any number.
+
+    Raises:
+        RefusedError: it has more of them.
     """
     found = _section(frame, limit)
     if found is None:
         return None
     header, section = found
     reading = RecordReading(section, header)
+    if max_parts is not None:
+        reading.allow(max_parts)
     try:
         records = tuple(reading.record() for _ in range(reading.count))
     except (IrregularError, IndexError):
@@ -176,7 +184,7 @@ class RecordReading(FieldReading):
         position: of the first.
     """
 
-    __slots__ = ("append_time", "base_offset", "base_sequence", "base_time", "count")
+    __slots__ = ("append_time", "base_offset", "base_sequence", "base_time", "count", "parts_left")
 
     def __init__(self, data: bytes, header: RecordBatchHeader, position: int = 0) -> None:
         super().__init__(data, position)
@@ -186,6 +194,22 @@ class RecordReading(FieldReading):
         self.base_sequence = header.base_sequence
         is_append_time = header.timestamp_type is TimestampType.LOG_APPEND_TIME
         self.append_time = header.max_timestamp_ms if is_append_time else None
+        self.parts_left = INT64_MAX
+
+    def allow(self, max_parts: int) -> None:
+        """Read no more records and headers than that.
+
+        Raises:
+            RefusedError: there are more records.
+        """
+        self.parts_left = max_parts
+        self._spend(self.count)
+
+    def _spend(self, parts: int) -> None:
+        self.parts_left -= parts
+        if self.parts_left < 0:
+            expected = "no more records and headers than the caller allows"
+            raise RefusedError(Location(), "SEG-COD-016", expected=expected, found=f"{-self.parts_left} more")
 
     def record(self) -> Record:
         """The next record.
@@ -221,4 +245,5 @@ class RecordReading(FieldReading):
     def _headers(self, count: int, stop: int) -> tuple[RecordHeader, ...]:
         if not 0 <= count <= stop - self.position:
             raise IrregularError
+        self._spend(count)
         return tuple([self.header(stop) for _ in range(count)])

@@ -1,33 +1,31 @@
-"""What may be appended to a log, and what becomes of it on the way in (chapter 70).
+"""What becomes of entries on their way into a log (chapter 70).
 
-A leader checks a batch as a whole and record by record, gives it the next offsets, and stamps it; a follower takes
-what its leader wrote. Everything here is decided before a byte is written.
+A leader gives what it has checked the next offsets, and stamps it; a follower takes what its leader wrote. Everything
+here is decided before a byte is written.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from seglog_format.codec.build import (
     MAGIC_2,
-    build_batch,
     build_message_entry,
     new_record,
     with_offset,
     with_timestamps,
 )
-from seglog_format.codec.decode import check_header, decode_frame, verify_checksum
+from seglog_format.codec.decode import check_header, verify_checksum
 from seglog_format.codec.encode import codec_named, encode_batch
 from seglog_format.codec.framing import walk
 from seglog_format.errors import Location, UsageError
+from seglog_format.lifecycle.checking import PLACE, entries_of
 from seglog_format.lifecycle.config import BrokerGeneration, LogConfig, TimeIndexOffset
-from seglog_format.lifecycle.producer_state import EndMarker, Origin, end_marker_of
+from seglog_format.lifecycle.producer_state import EndMarker, end_marker_of
 from seglog_format.lifecycle.roll import Incoming
 from seglog_format.model import (
     INT64_MAX,
-    NO_PRODUCER_ID,
-    NO_TIMESTAMP,
     BatchHeader,
     Buffer,
     CompressionCodec,
@@ -36,14 +34,12 @@ from seglog_format.model import (
     TimestampOffset,
     TimestampType,
 )
-from seglog_format.record_model import Message, Record, RecordBatch
+from seglog_format.record_model import Message, RecordBatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MAX_DELTA: Final = 2**31 - 1
-PLACE: Final = "append"
-"""How errors call the bytes that are appended."""
+    from seglog_format.lifecycle.checking import CheckedEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +74,11 @@ class Assignment:
         next_offset: log end offset.
         leader_epoch: of the leader, 0 or more.
         now_ms: the clock.
-        origin: who appends.
     """
 
     next_offset: int
     leader_epoch: int
     now_ms: int
-    origin: Origin = Origin.CLIENT
 
 
 def incoming(entries: Sequence[Entry]) -> Incoming:
@@ -98,11 +92,11 @@ def incoming(entries: Sequence[Entry]) -> Incoming:
     )
 
 
-def as_leader(data: Buffer, config: LogConfig, given: Assignment) -> tuple[Entry, ...]:
-    """Check what a producer or coordinator sends, and give it its offsets.
+def as_leader(checked: Sequence[CheckedEntry], config: LogConfig, given: Assignment) -> tuple[Entry, ...]:
+    """Give what was checked its offsets.
 
     Args:
-        data: one record batch, or messages of magic 0 or 1; what follows the last whole entry is left out.
+        checked: what to append.
         config: of the log.
         given: what the leader gives.
 
@@ -110,15 +104,14 @@ def as_leader(data: Buffer, config: LogConfig, given: Assignment) -> tuple[Entry
         The entries to write, offsets dense from `given.next_offset` on.
 
     Raises:
-        FormatError: the bytes are damaged.
-        UsageError: they may not be appended; the text names the requirement.
+        UsageError: there is no room, or there are no offsets left; the text names the requirement.
     """
-    frames = _frames(data)
-    _check_form(frames, config, given.origin)
     entries = []
     next_offset = given.next_offset
-    for frame in frames:
-        entry = _accepted(frame, config, replace(given, next_offset=next_offset))
+    for frame, batch in checked:
+        placed = replace(given, next_offset=next_offset)
+        _check_end(next_offset, len(batch.records))
+        entry = _entry(_assigned(frame, batch, config, placed), batch, config, placed)
         entries.append(entry)
         next_offset = entry.last_offset + 1
     _check_total(entries, config)
@@ -141,21 +134,13 @@ def as_follower(
         FormatError: the bytes are damaged.
         UsageError: offsets do not increase from the log end offset on (SEG-APP-002).
     """
-    frames = _until_epoch(_frames(data), leader_epoch)
+    frames = _until_epoch(entries_of(data), leader_epoch)
     for frame in frames:
         verify_checksum(frame, Location(PLACE, frame.position))
     _check_order(frames, next_offset)
     entries = [_taken_over(frame) for frame in frames]
     _check_total(entries, config)
     return tuple(entries)
-
-
-def _frames(data: Buffer) -> list[Frame]:
-    frames = list(walk(data, path=PLACE))
-    if not frames:
-        msg = "there is no whole entry to append (SEG-APP-005)"
-        raise UsageError(msg)
-    return frames
 
 
 def _until_epoch(frames: list[Frame], leader_epoch: int | None) -> list[Frame]:
@@ -186,75 +171,6 @@ def _taken_over(frame: Frame) -> Entry:
     first = header.last_offset if header.base_offset is None else header.base_offset
     largest = TimestampOffset(header.max_timestamp_ms, header.last_offset)
     return Entry(bytes(frame.data), header, first, largest, marker)
-
-
-def _check_form(frames: Sequence[Frame], config: LogConfig, origin: Origin) -> None:
-    """What can be said without decoding: number, magic, size and place of the entries."""
-    first = frames[0].header
-    if origin is Origin.CLIENT and first.magic == MAGIC_2 and len(frames) > 1:
-        msg = f"a producer appends one batch at a time, not {len(frames)} (SEG-APP-004)"
-        raise UsageError(msg)
-    if any(frame.header.magic != first.magic for frame in frames):
-        msg = "entries of different magic cannot be appended at once (SEG-APP-004)"
-        raise UsageError(msg)
-    for frame in frames:
-        size = len(frame.data)
-        if size > config.max_message_bytes:
-            msg = f"an entry of {size} bytes is larger than max.message.bytes, {config.max_message_bytes} (SEG-APP-006)"
-            raise UsageError(msg)
-
-
-def _accepted(frame: Frame, config: LogConfig, given: Assignment) -> Entry:
-    batch = decode_frame(frame, at=Location(PLACE, frame.position))
-    header = batch.header
-    if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
-        msg = "it is for the broker to set LogAppendTime (SEG-APP-011)"
-        raise UsageError(msg)
-    if isinstance(header, RecordBatchHeader):
-        _check_batch(batch, header, given.origin)
-    _check_records(batch, config, given.now_ms)
-    _check_end(given.next_offset, len(batch.records))
-    data = _assigned(frame, batch, config, given)
-    return _entry(data, batch, config, given)
-
-
-def _check_batch(batch: RecordBatch, header: RecordBatchHeader, origin: Origin) -> None:
-    count, span = len(batch.records), header.last_offset_delta + 1
-    deltas = [record.offset_delta for record in batch.records if isinstance(record, Record)]
-    if not count or count != span or deltas != list(range(span)):
-        msg = f"{count} records for {span} offsets: a new batch has one for each (SEG-APP-004)"
-        raise UsageError(msg)
-    if origin is not Origin.CLIENT:
-        return
-    if header.base_offset:
-        msg = f"base offset {header.base_offset} of a new batch: it begins at 0 (SEG-APP-004)"
-        raise UsageError(msg)
-    if header.is_control:
-        msg = "producers do not write control batches (SEG-APP-004)"
-        raise UsageError(msg)
-    if header.producer_id > NO_PRODUCER_ID and header.base_sequence < 0:
-        msg = f"base sequence {header.base_sequence} of producer {header.producer_id} (SEG-APP-007)"
-        raise UsageError(msg)
-
-
-def _check_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> None:
-    if any(isinstance(record, Message) and not record.is_valid for record in batch.records):
-        msg = "a message in a wrapper has a wrong checksum (SEG-MSG-010)"
-        raise UsageError(msg)
-    if config.is_compacted and any(record.key is None for record in batch.records):
-        msg = "a record of a compacted topic has a key (SEG-APP-012)"
-        raise UsageError(msg)
-    if config.message_timestamp_type is TimestampType.CREATE_TIME:
-        _check_timestamps([record.timestamp_ms for record in batch.records], config, now_ms)
-
-
-def _check_timestamps(timestamps: Sequence[int], config: LogConfig, now_ms: int) -> None:
-    earliest = now_ms - config.message_timestamp_before_max_ms
-    latest = now_ms + config.message_timestamp_after_max_ms
-    for timestamp_ms in timestamps:
-        if timestamp_ms != NO_TIMESTAMP and not earliest <= timestamp_ms <= latest:
-            msg = f"timestamp {timestamp_ms} is not from {earliest} to {latest} (SEG-APP-011)"
-            raise UsageError(msg)
 
 
 def _check_end(next_offset: int, count: int) -> None:
@@ -316,10 +232,3 @@ def _offset_of_largest(batch: RecordBatch, header: BatchHeader, generation: Brok
         return header.last_offset
     timestamps = [record.timestamp_ms for record in batch.records]
     return base_offset + timestamps.index(max(timestamps))
-
-
-def encoded(records: Buffer | RecordBatch | Sequence[Record]) -> Buffer:
-    """The bytes of what is to be appended; of records, those of a batch."""
-    if isinstance(records, bytes | bytearray | memoryview):
-        return records
-    return encode_batch(records if isinstance(records, RecordBatch) else build_batch(records))

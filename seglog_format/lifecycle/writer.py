@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from seglog_format.closing import Closing
 from seglog_format.errors import UsageError
-from seglog_format.lifecycle.append import Assignment, as_follower, as_leader, encoded
+from seglog_format.lifecycle.append import Assignment, as_follower, as_leader
+from seglog_format.lifecycle.checking import Checked, check_as_leader, encoded
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.environment import Environment
 from seglog_format.lifecycle.failure_guard import FailureGuard
@@ -155,7 +156,7 @@ class PartitionWriter(Closing):
 
     def append(
         self,
-        records: Buffer | RecordBatch | Sequence[Record],
+        records: Buffer | RecordBatch | Sequence[Record] | Checked,
         *,
         origin: Origin = Origin.CLIENT,
         acks: Acks = "written",
@@ -163,7 +164,8 @@ class PartitionWriter(Closing):
         """Append as a leader: check, give offsets, write (SEG-APP-001).
 
         Args:
-            records: a batch of magic 2 with base offset 0, messages of magic 0 or 1, or records to make a batch of.
+            records: a batch of magic 2 with base offset 0, messages of magic 0 or 1, or records to make a batch of;
+                or what `check_as_leader` has checked with the settings of this log.
             origin: a producer, or the broker itself.
             acks: when to return. Threads that wait for the disk at the same time share a flush (SEG-FLS-003).
 
@@ -175,12 +177,15 @@ class PartitionWriter(Closing):
             UsageError: they may not be appended; the text names the requirement.
             WriteError: writing failed, now or before.
         """
-        data = encoded(records)
+        self._guard.check_open()
+        now_ms = self.environment.clock()
+        if not isinstance(records, Checked):
+            records = check_as_leader(encoded(records), self.config, now_ms=now_ms, origin=origin)
         with self._writing():
             require_newest(self.leader_epoch, self._log.newest_epoch, self.path)
-            given = Assignment(self._log.end_offset, self.leader_epoch, self.environment.clock(), origin)
-            entries = as_leader(data, self.config, given)
-            appended = self._log.duplicate_of(entries[0], origin) or self._log.append(entries, origin)
+            given = Assignment(self._log.end_offset, self.leader_epoch, now_ms)
+            entries = as_leader(records.entries, self.config, given)
+            appended = self._log.duplicate_of(entries[0], records.origin) or self._log.append(entries, records.origin)
         self._flush_if_asked(appended, acks)
         return appended
 

@@ -142,6 +142,11 @@ class LogSegment(Closing):
         self._grow(INT64_MAX)
         return self._table
 
+    @property
+    def is_walked(self) -> bool:
+        """Whether entries were looked for already, so that knowing them all again costs little."""
+        return self._table.is_complete or bool(self._table.positions)
+
     def _grow(self, target: int) -> None:
         if self._table.has_to_grow(target):
             self._table.grow(self.source, self.path, target, self.forget_behind)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 BACKLOG: Final = 128
 POLL_SECONDS: Final = 0.2
+STOP_SECONDS: Final = 1.0
 PAUSE_SECONDS: Final = 0.05
 """After a connection that could not be taken, for want of file descriptors say."""
 
@@ -31,6 +32,7 @@ class Acceptor:
         address: where.
         accepted_count: connections that were taken, ever.
         refused_count: connections that were one too many.
+        displaced_count: connections that were closed to make room for another.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -46,9 +48,10 @@ class Acceptor:
         self._settings = settings
         self._lock = Lock()
         self._count = 0
-        self.accepted_count = self.refused_count = 0
+        self.accepted_count = self.refused_count = self.displaced_count = 0
         self._is_stopped = False
         self._thread: Thread | None = None
+        self._processors: Sequence[Processor] = ()
 
     @property
     def connection_count(self) -> int:
@@ -69,10 +72,11 @@ class Acceptor:
         """Take no more connections."""
         self._is_stopped = True
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(STOP_SECONDS)
         self._listener.close()
 
     def _run(self, processors: Sequence[Processor]) -> None:
+        self._processors = processors
         in_turn = cycle(processors)
         while not self._is_stopped:
             try:
@@ -89,12 +93,28 @@ class Acceptor:
     def _welcome(self, connected: socket.socket) -> Connection | None:
         """A connection to serve; None where there are too many, or this one is gone already."""
         with self._lock:
-            if self._count >= self._settings.max_connections:
+            if self._count >= self._settings.max_connections and not self._make_room():
                 connected.close()
                 self.refused_count += 1
                 return None
             self.accepted_count += 1
             self._count += 1
+        return self._connection(connected)
+
+    def _make_room(self) -> bool:
+        """Close the connection that is idle the longest; False where none is idle enough."""
+        found = [each for processor in self._processors if (each := processor.longest_idle) is not None]
+        longest = min(found, key=lambda each: each.last_active, default=None)
+        if longest is None:
+            return False
+        idle_seconds = time.monotonic() - longest.active_at
+        if longest.has_asked and idle_seconds < self._settings.limits.least_idle_seconds:
+            return False
+        longest.end()
+        self.displaced_count += 1
+        return True
+
+    def _connection(self, connected: socket.socket) -> Connection | None:
         try:
             connected.settimeout(0)
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -13,6 +13,7 @@ from seglog_format.serve.api_log import COMMITTED_ONLY, attempt
 from seglog_format.serve.asked import partitions_asked
 from seglog_format.serve.calls import UNKNOWN_OFFSET, Call, Services, milliseconds
 from seglog_format.serve.fetched import Fetched, LogRange
+from seglog_format.serve.lanes import TooMuchError
 from seglog_format.serve.schemas import GAP
 from seglog_format.serve.slices import size_of
 from seglog_format.serve.wire import envelope
@@ -57,16 +58,18 @@ class FetchBudget:
     """What is left of one answer.
 
     Attributes:
+        is_long: looking may take long; else what would is left for later.
         size: bytes.
         files: partitions that come straight from their files.
         is_empty: there are no records yet: the first entry comes whatever its size.
         has_errors: something went wrong, which the client should hear at once.
     """
 
-    __slots__ = ("files", "has_errors", "is_empty", "size")
+    __slots__ = ("files", "has_errors", "is_empty", "is_long", "size")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, is_long: bool) -> None:
         self.size = size
+        self.is_long = is_long
         self.files = MAX_FILES
         self.is_empty = True
         self.has_errors = False
@@ -114,10 +117,13 @@ class Answer(NamedTuple):
     records: list[Chunk]
 
     def envelope(self, version: int) -> Envelope:
-        """The answer encoded, with gaps for log bytes. A log that stays the same is told of in the same words."""
+        """The answer encoded, with gaps for log bytes. A log that stays the same is told of in the same words.
+
+        What names things that are not there is not remembered: those names are as long as clients like.
+        """
         is_short = len(self.records) <= MAX_REMEMBERED_PARTITIONS
-        has_aborted = any(each.aborted for topic in self.topics for each in topic.partitions)
-        encode = _remembered if is_short and not has_aborted else _encoded
+        is_plain = not any(each.aborted or each.error for topic in self.topics for each in topic.partitions)
+        encode = _remembered if is_short and is_plain else _encoded
         return encode(version, self.error, self.topics)
 
 
@@ -135,7 +141,7 @@ def _aborted_fields(transaction: AbortedTxn) -> dict[str, object]:
 
 def fetch(services: Services, call: Call) -> None:
     """Records as they are stored; at the end of a log the client waits as it asked to, or until more comes."""
-    WaitingFetch(services, call).answer_or_wait()
+    WaitingFetch(services, call).answer_or_wait(is_long=call.is_long)
 
 
 class WaitingFetch:
@@ -147,12 +153,19 @@ class WaitingFetch:
         self._asked = _asked(call)
         self._deadline = time.monotonic() + min(milliseconds(call.body.max_wait) / 1000, MAX_WAIT_SECONDS)
         self._lock = Lock()
-        self._is_answered = self._is_expecting = False
+        self._is_answered = self._is_expecting = self._is_woken = False
 
-    def answer_or_wait(self) -> None:
-        """Look what there is. For use by several threads at once."""
+    def answer_or_wait(self, *, is_long: bool) -> None:
+        """Look what there is. For use by several threads at once.
+
+        Args:
+            is_long: among requests that may take long; else it is done again there if it would.
+        """
         try:
-            answer = self._look()
+            answer = self._look(is_long=is_long)
+        except TooMuchError:
+            self._submit(is_long=True)
+            return
         except BaseException:
             self._forget()
             self._call.hang_up()
@@ -161,11 +174,12 @@ class WaitingFetch:
             self._forget()
             self._call.fill(answer.envelope(self._call.version), answer.records)
 
-    def _look(self) -> Answer | None:
+    def _look(self, *, is_long: bool) -> Answer | None:
         with self._lock:
+            self._is_woken = False
             if self._is_answered:
                 return None
-            budget = FetchBudget(min(self._call.body.max_bytes, MAX_FETCH_SIZE))
+            budget = FetchBudget(min(self._call.body.max_bytes, MAX_FETCH_SIZE), is_long=is_long)
             answer = _answer(self._services.catalog, self._call, self._asked, budget)
             left = self._deadline - time.monotonic()
             if budget.is_empty and not budget.has_errors and left > 0 and not self._services.arrivals.has_ended:
@@ -179,16 +193,24 @@ class WaitingFetch:
             self._services.arrivals.forget(self._wake)
 
     def _wait(self, seconds: float) -> None:
-        self._is_expecting = True
-        self._services.arrivals.expect(self._partitions(), self._wake)
+        if not self._is_expecting:
+            self._is_expecting = True
+            self._services.arrivals.expect(self._partitions(), self._wake)
         self._services.delays.after(min(seconds, LOOK_SECONDS), self._wake)
 
     def _partitions(self) -> Iterator[tuple[str, int]]:
         return _asked_partitions(self._services.catalog, self._call, self._asked)
 
     def _wake(self) -> None:
-        if not self._is_answered:
-            self._services.submit(self.answer_or_wait)
+        if self._call.is_gone():
+            self._is_answered = True
+            self._forget()
+        if not self._is_answered and not self._is_woken:
+            self._is_woken = True
+            self._submit(is_long=self._call.is_long)
+
+    def _submit(self, *, is_long: bool) -> None:
+        self._services.submit(partial(self.answer_or_wait, is_long=is_long), is_long)
 
 
 def _asked(call: Call) -> Asked:
@@ -238,11 +260,14 @@ def _fetched_partition(
     served = catalog.partition(topic.name, asked.partition)
     if served is None:
         return ErrorCode.unknown_topic_or_partition, NOTHING
+    is_committed_only = call.field("isolation_level", 0) == COMMITTED_ONLY
+    if not budget.is_long and served.may_take_long(asked.fetch_offset, is_committed_only=is_committed_only):
+        raise TooMuchError
     read = partial(
         served.fetch,
         asked.fetch_offset,
         min(asked.partition_max_bytes, budget.size) if budget.files else 0,
-        is_committed_only=call.field("isolation_level", 0) == COMMITTED_ONLY,
+        is_committed_only=is_committed_only,
         is_first=budget.is_empty,
     )
     found = attempt(served, read)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from kio.schema.errors import ErrorCode
 
 from seglog_format.errors import FormatError, OffsetOutOfRangeError, UsageError
-from seglog_format.log.timestamps import LATEST_TIMESTAMP
+from seglog_format.log.timestamps import LATEST_TIMESTAMP, MAX_TIMESTAMP
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
 from seglog_format.serve.asked import partitions_asked
 from seglog_format.serve.calls import UNKNOWN_EPOCH, UNKNOWN_OFFSET, Call, Services
+from seglog_format.serve.lanes import TooMuchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from seglog_format.serve.served_partition import ServedPartition
 
 COMMITTED_ONLY: Final = 1
+
+Find: TypeAlias = "Callable[[ServedPartition, int], TimestampOffset | None]"
 
 AnswerT = TypeVar("AnswerT")
 
@@ -49,31 +52,34 @@ def _attempt_once(read: Callable[[], AnswerT]) -> AnswerT | ErrorCode:
 def list_offsets(services: Services, call: Call) -> None:
     """Log start and end offsets, and offsets by timestamp."""
     is_committed_only = call.field("isolation_level", 0) == COMMITTED_ONLY
+    find = partial(_find, is_long=call.is_long, is_committed_only=is_committed_only)
     topics = [
         {
             "name": topic,
-            "partitions": [
-                _listed(services.catalog, topic, each, is_committed_only=is_committed_only)
-                for each in partitions.values()
-            ],
+            "partitions": [_listed(services.catalog, topic, each, find) for each in partitions.values()],
         }
         for topic, partitions in partitions_asked(call.body.topics, "name", "partition_index").items()
     ]
     call.respond({"throttle_time": 0, "topics": topics})
 
 
-def _listed(catalog: Catalog, topic: str, asked: Any, *, is_committed_only: bool) -> dict[str, object]:
+def _listed(catalog: Catalog, topic: str, asked: Any, find: Find) -> dict[str, object]:
     number, timestamp_ms = asked.partition_index, asked.timestamp
     served = catalog.partition(topic, number)
     if served is None:
         return _offset_fields(number, ErrorCode.unknown_topic_or_partition, None)
-    found = attempt(served, partial(_find, served, timestamp_ms, is_committed_only=is_committed_only))
+    found = attempt(served, partial(find, served, timestamp_ms))
     if isinstance(found, ErrorCode):
         return _offset_fields(number, found, None)
     return _offset_fields(number, ErrorCode.none, found)
 
 
-def _find(served: ServedPartition, timestamp_ms: int, *, is_committed_only: bool) -> TimestampOffset | None:
+def _find(
+    served: ServedPartition, timestamp_ms: int, *, is_long: bool, is_committed_only: bool
+) -> TimestampOffset | None:
+    is_searched = timestamp_ms >= 0 or timestamp_ms == MAX_TIMESTAMP
+    if not is_long and (is_searched or served.may_take_long(None, is_committed_only=is_committed_only)):
+        raise TooMuchError
     if timestamp_ms < 0:
         served.look_again()
     if timestamp_ms == LATEST_TIMESTAMP:
@@ -102,17 +108,19 @@ def offset_for_leader_epoch(services: Services, call: Call) -> None:
     topics = [
         {
             "topic": topic,
-            "partitions": [_epoch_fields(services.catalog, topic, each) for each in partitions.values()],
+            "partitions": [_epoch_fields(services.catalog, topic, each, call) for each in partitions.values()],
         }
         for topic, partitions in partitions_asked(call.body.topics, "topic", "partition").items()
     ]
     call.respond({"throttle_time": 0, "topics": topics})
 
 
-def _epoch_fields(catalog: Catalog, topic: str, asked: Any) -> dict[str, object]:
+def _epoch_fields(catalog: Catalog, topic: str, asked: Any, call: Call) -> dict[str, object]:
     served = catalog.partition(topic, asked.partition)
     error, found = ErrorCode.unknown_topic_or_partition, (UNKNOWN_EPOCH, UNKNOWN_OFFSET)
     if served is not None:
+        if not call.is_long and served.may_take_long(None, is_committed_only=False):
+            raise TooMuchError
         answer = attempt(served, partial(_end_of_epoch, catalog, served, asked.leader_epoch))
         error, found = (answer, found) if isinstance(answer, ErrorCode) else (ErrorCode.none, answer)
     epoch, end_offset = found

@@ -10,11 +10,22 @@ from typing import TYPE_CHECKING, Any, Final
 from kio.schema.errors import ErrorCode
 
 from seglog_format.errors import FormatError, RefusedError, SeglogError, UsageError, WriteError
+from seglog_format.lifecycle.checking import AppendLimits
 from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX
 from seglog_format.schema.fixed_fields import MAGIC_POSITION, RECORD_BATCH_MAGIC
 from seglog_format.serve.calls import UNKNOWN_OFFSET, Call, Services
+from seglog_format.serve.lanes import TooMuchError
+from seglog_format.serve.limits import (
+    IRREGULAR_SIZE,
+    LIGHT_BATCHES,
+    LIGHT_IRREGULAR_SIZE,
+    LIGHT_OUTPUT_SIZE,
+    LIGHT_PARTS,
+    Limits,
+)
 
 if TYPE_CHECKING:
+    from seglog_format.lifecycle.checking import Checked
     from seglog_format.lifecycle.writer import PartitionWriter
     from seglog_format.serve.writing import Writers
 
@@ -27,6 +38,9 @@ SIZE: Final = struct.Struct(">8xi")
 MIN_BATCH_SIZE: Final = 61
 TRANSACTIONAL: Final = 0x10
 ATTRIBUTES_LOW_PLACE: Final = 22
+LIGHT: Final = AppendLimits(LIGHT_OUTPUT_SIZE, LIGHT_PARTS, LIGHT_IRREGULAR_SIZE)
+"""What may be spent on a batch among quick requests."""
+
 SEQUENCES: Final = re.compile(r"sequence (\d+) of producer .*: expected (\d+) \(SEG-APP-007\)")
 
 ERRORS: Final = {
@@ -50,12 +64,80 @@ class RejectedError(Exception):
         self.code = code
 
 
+class Batch:
+    """A batch of a request, on its way into a log.
+
+    Args:
+        topic: where it goes.
+        asked: the part of the request.
+    """
+
+    def __init__(self, topic: str, asked: Any) -> None:
+        self._topic = topic
+        self._number: int = asked.index
+        self._data: bytes = asked.records or b""
+        self._ready: tuple[PartitionWriter, Checked] | None = None
+        self._refusal: RejectedError | None = None
+
+    def prepare(self, services: Services, call: Call) -> None:
+        """Find out whether it may be appended, as far as that can be told before it is.
+
+        Raises:
+            TooMuchError: that takes longer than it may among quick requests.
+        """
+        try:
+            writer = self._writer(services, call)
+            _check_form(self._data)
+            self._ready = writer, _checked(services, call, writer, self._data)
+        except RejectedError as error:
+            self._refusal = error
+
+    def _writer(self, services: Services, call: Call) -> PartitionWriter:
+        if services.writers is None:
+            raise RejectedError(ErrorCode.topic_authorization_failed, "this server only reads")
+        if call.body.acks not in ACKS:
+            raise RejectedError(ErrorCode.invalid_required_acks, "acks is -1, 0 or 1")
+        writer = services.writers.find(self._topic, self._number)
+        if writer is None:
+            raise RejectedError(ErrorCode.unknown_topic_or_partition, "there is no such partition")
+        return writer
+
+    def answer(self, services: Services, call: Call) -> dict[str, Any]:
+        """Append it if it may be; what the producer hears."""
+        if self._ready is None and self._refusal is None:
+            self.prepare(services, call)
+        try:
+            return self._append(services)
+        except RejectedError as error:
+            return _fields(self._number, error.code, UNKNOWN_OFFSET, -1, str(error))
+
+    def _append(self, services: Services) -> dict[str, Any]:
+        ready, self._ready = self._ready, None  # so that its records go as soon as they are written
+        if ready is None or services.writers is None:
+            raise self._refusal or RejectedError(ErrorCode.unknown_server_error, "it was not checked")
+        writer, checked = ready
+        offset = _written(services.writers, writer, checked, self._data)
+        services.arrivals.announce(self._topic, self._number)
+        return _fields(self._number, ErrorCode.none, offset, writer.log_start_offset, None)
+
+
 def produce(services: Services, call: Call) -> None:
-    """Append. Without writers refuse: the API is here because clients take its version for that of the records."""
+    """Append. Without writers refuse: the API is here because clients take its version for that of the records.
+
+    Among quick requests all batches are checked before the first is appended: if one of them takes longer, the whole
+    request goes where that does no harm. There one is checked and appended after the other.
+    """
     body = call.body
+    topics = [(topic.name, [Batch(topic.name, each) for each in topic.partition_data]) for topic in body.topic_data]
+    if not call.is_long:
+        batches = [batch for _, parts in topics for batch in parts]
+        if len(batches) > LIGHT_BATCHES:
+            raise TooMuchError
+        for batch in batches:
+            batch.prepare(services, call)
     responses = [
-        {"name": topic.name, "partition_responses": [_appended(services, call, topic.name, each) for each in parts]}
-        for topic, parts in ((topic, topic.partition_data) for topic in body.topic_data)
+        {"name": topic, "partition_responses": [each.answer(services, call) for each in parts]}
+        for topic, parts in topics
     ]
     if body.acks != 0:
         call.respond({"throttle_time": 0, "responses": responses})
@@ -63,29 +145,6 @@ def produce(services: Services, call: Call) -> None:
         call.finish()
     else:
         call.hang_up()  # the only way to say so
-
-
-def _appended(services: Services, call: Call, topic: str, asked: Any) -> dict[str, Any]:
-    try:
-        return _append(services, call, topic, asked)
-    except RejectedError as error:
-        return _fields(asked.index, error.code, UNKNOWN_OFFSET, -1, str(error))
-
-
-def _append(services: Services, call: Call, topic: str, asked: Any) -> dict[str, Any]:
-    writers = services.writers
-    if writers is None:
-        raise RejectedError(ErrorCode.topic_authorization_failed, "this server only reads")
-    if call.body.acks not in ACKS:
-        raise RejectedError(ErrorCode.invalid_required_acks, "acks is -1, 0 or 1")
-    writer = writers.find(topic, asked.index)
-    if writer is None:
-        raise RejectedError(ErrorCode.unknown_topic_or_partition, "there is no such partition")
-    data = bytes(asked.records or b"")
-    _check_form(data)
-    offset = _written(writers, writer, data)
-    services.arrivals.announce(topic, asked.index)
-    return _fields(asked.index, ErrorCode.none, offset, writer.log_start_offset, None)
 
 
 def _check_form(data: bytes) -> None:
@@ -98,15 +157,29 @@ def _check_form(data: bytes) -> None:
         raise RejectedError(ErrorCode.invalid_txn_state, "there is no coordinator of transactions")
 
 
-def _written(writers: Writers, writer: PartitionWriter, data: bytes) -> int:
+def _checked(services: Services, call: Call, writer: PartitionWriter, data: bytes) -> Checked:
+    assert services.writers is not None
     try:
-        return writers.append(writer, data).first_offset
-    except WriteError as error:
-        raise RejectedError(ErrorCode.kafka_storage_error, str(error)) from error
+        return services.writers.check(writer, data, _append_limits(services.limits) if call.is_long else LIGHT)
     except RefusedError as error:
+        if not call.is_long:
+            raise TooMuchError from error
         raise RejectedError(ErrorCode.message_too_large, str(error)) from error
     except FormatError as error:
         raise RejectedError(ErrorCode.corrupt_message, str(error)) from error
+    except UsageError as error:
+        raise RejectedError(_code_of(error, data), str(error)) from error
+
+
+def _append_limits(limits: Limits) -> AppendLimits:
+    return AppendLimits(limits.batch_output_size, limits.batch_parts, IRREGULAR_SIZE)
+
+
+def _written(writers: Writers, writer: PartitionWriter, checked: Checked, data: bytes) -> int:
+    try:
+        return writers.append(writer, checked).first_offset
+    except WriteError as error:
+        raise RejectedError(ErrorCode.kafka_storage_error, str(error)) from error
     except UsageError as error:
         code = _code_of(error, data)
         if code is ErrorCode.duplicate_sequence_number:

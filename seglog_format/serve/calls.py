@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from seglog_format.serve.catalog import Catalog
     from seglog_format.serve.delays import Delays
     from seglog_format.serve.groups import Coordinator
+    from seglog_format.serve.limits import Limits
     from seglog_format.serve.slices import Chunk
     from seglog_format.serve.wire import Envelope
     from seglog_format.serve.writing import Writers
@@ -44,6 +45,8 @@ class Call(NamedTuple):
         fill: the same with an answer that is encoded, and the log bytes for its gaps.
         finish: takes the next request without an answer to this one.
         hang_up: closes the connection instead: for a request that may not be answered.
+        is_gone: tells whether the client has gone, so that nobody waits for the answer.
+        is_long: it is answered among requests that may take long; else it has to be left to those if it would.
     """
 
     version: int
@@ -54,6 +57,8 @@ class Call(NamedTuple):
     fill: Callable[[Envelope, Sequence[Chunk]], None]
     finish: Callable[[], None]
     hang_up: Callable[[], None]
+    is_gone: Callable[[], bool]
+    is_long: bool
 
     def field(self, name: str, default: Any = None) -> Any:
         """A field of the request, or a default where its version has none."""
@@ -68,7 +73,8 @@ class Services(NamedTuple):
         coordinator: of consumer groups, made when somebody asks for it.
         delays: calls functions later.
         arrivals: tells who waits when something was written.
-        submit: has an I/O thread call a function.
+        submit: has an I/O thread call a function, among those of requests that may take long if that is said.
+        limits: what clients may take.
         writers: of the partitions; None where nothing may be written.
     """
 
@@ -76,7 +82,8 @@ class Services(NamedTuple):
     coordinator: Callable[[], Coordinator]
     delays: Delays
     arrivals: Arrivals
-    submit: Callable[[Callable[[], None]], None]
+    submit: Callable[[Callable[[], None], bool], None]
+    limits: Limits
     writers: Writers | None = None
 
 

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.serve.limits import OPEN_FILE_SIZE
 from seglog_format.serve.schemas import UnreadableRequestError
 from seglog_format.serve.slices import Chunk, FileSlice, close_all
 from seglog_format.serve.wire import MIN_REQUEST_SIZE, SIZE
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seglog_format.serve.calls import Address
+    from seglog_format.serve.processor import Processor, Waiting
 
 RECEIVE_SIZE: Final = 1 << 16
 
@@ -35,6 +37,13 @@ class Connection:
         is_closed: nothing more comes or goes.
         awaited: events of the selector for which its processor waits.
         active_at: when a request or a part of an answer last got through.
+        has_asked: a whole request has come.
+        processor: whose thread it belongs to.
+        gone_at: when it was seen that the client has ended it, while it is busy; None where it was not.
+        waiting: the request that is being answered.
+        extra_size: bytes that the request takes in memory besides its own, while it is answered.
+        counted: what the budget knows of `held_size`, in its steps.
+        is_doomed: it has to be closed, and counts for nothing any more.
         received_size: bytes that came.
         sent_size: bytes that went.
     """
@@ -46,16 +55,41 @@ class Connection:
         self.is_closed = False
         self.awaited = 0
         self.active_at = time.monotonic()
+        self.has_asked = False
+        self.processor: Processor | None = None
+        self.gone_at: float | None = None
+        self.waiting: Waiting | None = None
+        self.extra_size = 0
+        self.counted = 0
+        self.is_doomed = False
         self._max_request_size = max_request_size
         self.received_size = 0
         self.sent_size = 0
         self._received = bytearray()
-        self._sending: deque[Chunk] = deque()
+        self._sending: deque[Chunk | memoryview] = deque()
+        self._sending_size = 0
+        self._request_size = 0
+
+    @property
+    def held_size(self) -> int:
+        """Bytes of memory that it takes, and what stands for the files that it keeps open."""
+        return len(self._received) + self._request_size + self.extra_size + self._sending_size
 
     @property
     def is_sending(self) -> bool:
         """Whether an answer is on its way out."""
         return bool(self._sending)
+
+    @property
+    def last_active(self) -> tuple[bool, float]:
+        """When something last got through; what never brought a request counts as older than anything that did."""
+        return self.has_asked, self.active_at
+
+    def end(self) -> None:
+        """Have its processor close it, from any thread."""
+        self.is_doomed = True
+        if self.processor is not None:
+            self.processor.hand_over(self, None)
 
     def receive(self) -> bool:
         """Take what has arrived.
@@ -89,9 +123,14 @@ class Connection:
         end = SIZE.size + size
         if len(self._received) < end:
             return None
-        request = bytes(self._received[SIZE.size : end])
-        del self._received[:end]
-        self.is_busy = True
+        with memoryview(self._received) as received:
+            request = bytes(received[SIZE.size : end])
+        if len(self._received) == end:
+            self._received = bytearray()
+        else:
+            del self._received[:end]
+        self._request_size = size
+        self.is_busy = self.has_asked = True
         self.active_at = time.monotonic()
         return request
 
@@ -101,6 +140,9 @@ class Connection:
             close_all(chunks)
         else:
             self._sending.extend(chunks)
+            self._sending_size = sum(map(_held_size, self._sending))
+            self._request_size = self.extra_size = 0
+            self.waiting = None
             self.is_busy = self.is_sending
             self.active_at = time.monotonic()
 
@@ -119,18 +161,20 @@ class Connection:
             return
         self.is_busy = False
 
-    def _send_from(self, chunk: Chunk) -> None:
+    def _send_from(self, chunk: Chunk | memoryview) -> None:
         if isinstance(chunk, FileSlice):
             self.sent_size += chunk.send(self.socket)
             if chunk.size:
                 return
             chunk.close()
+            self._sending_size -= OPEN_FILE_SIZE
         else:
             sent = self.socket.send(chunk, MORE_COMES if len(self._sending) > 1 else 0)
             self.sent_size += sent
             if sent < len(chunk):
-                self._sending[0] = chunk[sent:]
+                self._sending[0] = memoryview(chunk)[sent:]  # a copy for each part would take longer and longer
                 return
+            self._sending_size -= _whole_size(chunk)
         self._sending.popleft()
 
     def close(self) -> None:
@@ -140,3 +184,22 @@ class Connection:
         close_all(self._sending)
         self._sending.clear()
         self._received.clear()
+        self._sending_size = self._request_size = self.extra_size = 0
+        if self.waiting is not None:
+            self.waiting.frame = b""  # nobody answers it any more
+
+    def has_ended(self) -> bool:
+        """Whether the client has sent its last byte, and all of them were read; nothing is taken out."""
+        try:
+            return not self.socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+
+
+def _held_size(chunk: Chunk | memoryview) -> int:
+    return OPEN_FILE_SIZE if isinstance(chunk, FileSlice) else _whole_size(chunk)
+
+
+def _whole_size(chunk: bytes | memoryview) -> int:
+    """Bytes in memory, of which a part may have been sent."""
+    return memoryview(chunk.obj).nbytes if isinstance(chunk, memoryview) else len(chunk)

@@ -9,14 +9,17 @@ from collections import deque
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.serve.hangups import hung_up
 from seglog_format.serve.schemas import UnreadableRequestError
 from seglog_format.serve.slices import Chunk, SliceLostError, close_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from seglog_format.serve.budget import Budget
     from seglog_format.serve.connection import Connection
-    from seglog_format.serve.request_queue import RequestQueue
+    from seglog_format.serve.lanes import Lanes
+    from seglog_format.serve.settings import Settings
 
 SWEEP_SECONDS: Final = 1.0
 """How often idle connections are looked for."""
@@ -26,34 +29,56 @@ HELD_SECONDS: Final = 0.01
 
 
 class Waiting:
-    """A request in the queue, and the way back to its processor."""
+    """A request in the queue, and the way back to its processor.
 
-    __slots__ = ("connection", "frame", "processor")
+    Attributes:
+        processor: of its connection.
+        connection: from which it came.
+        frame: its bytes.
+        is_long: it takes long, and waits among others that do.
+    """
+
+    __slots__ = ("connection", "frame", "is_long", "processor")
 
     def __init__(self, processor: Processor, connection: Connection, frame: bytes) -> None:
         self.processor = processor
         self.connection = connection
         self.frame = frame
+        self.is_long = False
 
     def answer(self, chunks: list[Chunk] | None) -> None:
         """Hand an answer back, from any thread; None closes the connection."""
         self.processor.hand_over(self.connection, chunks)
 
+    def is_gone(self) -> bool:
+        """Whether the connection is closed: nobody waits for the answer any more."""
+        return self.connection.is_closed
+
+    def take(self, size: int) -> None:
+        """Have so many bytes count for the connection until it is answered; from any thread."""
+        self.connection.extra_size = size
+        self.processor.account(self.connection)
+
 
 class Processor:
     """Serves its share of the connections. All but `add`, `hand_over` and `stop` happens in its thread."""
 
-    def __init__(self, number: int, requests: RequestQueue, idle_seconds: float, on_closed: Callable[[], None]) -> None:
+    def __init__(
+        self, number: int, requests: Lanes, budget: Budget, settings: Settings, on_closed: Callable[[], None]
+    ) -> None:
         """Begin without connections.
 
         Args:
             number: of the thread.
             requests: where requests go; where it is full, nothing more is read from their connections.
-            idle_seconds: a connection is closed on which nothing has come through for so long.
+            budget: what all connections may hold.
+            settings: when a connection is closed on which nothing comes through.
             on_closed: told of each connection that has ended.
         """
         self._requests = requests
-        self._idle_seconds = idle_seconds
+        self._budget = budget
+        self._idle_seconds = settings.idle_seconds
+        self._gone_seconds = settings.limits.gone_seconds
         self._on_closed = on_closed
         self._selector = selectors.DefaultSelector()
         self._waking, self._woken = socket.socketpair()
@@ -76,6 +101,7 @@ class Processor:
 
     def add(self, connection: Connection) -> None:
         """Take a new connection."""
+        connection.processor = self
         self._arrived.append(connection)
         self._wake()
 
@@ -104,11 +130,22 @@ class Processor:
         received = self._closed_received + sum(each.received_size for each in open_now)
         return received, self._closed_sent + sum(each.sent_size for each in open_now)
 
-    def stop(self) -> None:
-        """Close all connections and end."""
+    @property
+    def longest_idle(self) -> Connection | None:
+        """The connection that has to make room for a new one: the longest idle of those that never asked, or of all."""
+        candidates = [each for each in list(self._connections) if not each.is_doomed]
+        return min(candidates, key=lambda each: each.last_active, default=None)
+
+    def account(self, connection: Connection) -> None:
+        """Hold what a connection takes against the budget; those that are over it are closed. From any thread."""
+        for each in self._budget.update(connection):
+            each.end()
+
+    def stop(self, seconds: float) -> None:
+        """Close all connections and end; wait so long for it."""
         self._is_stopped = True
         self._wake()
-        self._thread.join()
+        self._thread.join(seconds)
 
     def _wake(self) -> None:
         """Have the thread look at what was left for it; what comes before it does so needs no further call."""
@@ -129,6 +166,8 @@ class Processor:
                     self._hear()
                 else:
                     self._serve(key.data, events)
+                if self._answered:  # connections that have to be closed, maybe: what they hold counts no more
+                    self._take_answered()
             self._take_arrived()
             self._take_answered()
             self._offer_held()
@@ -166,11 +205,15 @@ class Processor:
 
     def _serve(self, connection: Connection, events: int) -> None:
         """Read or write as far as that goes now; whatever goes wrong ends this connection and no other."""
+        if connection.is_closed:  # since the selector told of it
+            return
         try:
             if events & selectors.EVENT_WRITE and connection.is_sending:
                 connection.send()
             if events & selectors.EVENT_READ and connection.is_busy:
                 self._await(connection, 0)
+                if connection.has_ended():
+                    connection.gone_at = time.monotonic()
             elif events & selectors.EVENT_READ and not connection.receive():
                 self._close(connection)
                 return
@@ -184,8 +227,11 @@ class Processor:
             self._await(connection, selectors.EVENT_WRITE)
         elif not connection.is_busy or connection.awaited == selectors.EVENT_WRITE:
             self._await(connection, selectors.EVENT_READ)
-        if frame is not None:  # last, as the thread that takes it wants to run where this one does
-            self._offer(Waiting(self, connection, frame))
+        self.account(connection)
+        if frame is not None and not connection.is_doomed:  # last, as the thread that takes it wants to run here
+            connection.gone_at = None
+            waiting = connection.waiting = Waiting(self, connection, frame)
+            self._offer(waiting)
 
     def _await(self, connection: Connection, wanted: int) -> None:
         """Wait for what can happen next.
@@ -212,10 +258,15 @@ class Processor:
             self._offer(self._held.popleft())
 
     def _sweep(self, now: float) -> None:
-        """Close connections on which nothing comes through; those whose answer is being made may wait."""
-        for connection in list(self._connections):
-            is_waited_for = connection.is_busy and not connection.is_sending
-            if not is_waited_for and now - connection.active_at > self._idle_seconds:
+        """Close connections on which nothing comes through; those whose answer is being made may wait, if they do."""
+        busy = [each for each in self._connections if each.is_busy and not each.is_sending]
+        for connection in hung_up(busy):
+            connection.gone_at = connection.gone_at or now
+        for connection in busy:
+            if connection.gone_at is not None and now - connection.gone_at > self._gone_seconds:
+                self._close(connection)
+        for connection in self._connections.difference(busy):
+            if now - connection.active_at > self._idle_seconds:
                 self._close(connection)
 
     def _close(self, connection: Connection) -> None:
@@ -225,6 +276,7 @@ class Processor:
             self._closed_received += connection.received_size
             self._closed_sent += connection.sent_size
             connection.close()
+            self._budget.release(connection)
             self._on_closed()
 
     def _close_everything(self) -> None:

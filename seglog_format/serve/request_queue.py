@@ -85,6 +85,10 @@ class RequestQueue:
         with suppress(ValueError):  # somebody has woken this thread just now
             self._asleep.remove(bell)
 
+    def clear(self) -> None:
+        """Drop what waits."""
+        self._jobs.clear()
+
     def end(self, threads: int) -> None:
         """Have so many threads end, each behind the jobs that were offered before."""
         for _ in range(threads):

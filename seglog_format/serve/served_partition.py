@@ -10,14 +10,15 @@ about files that are still there stays.
 from __future__ import annotations
 
 from bisect import bisect_left
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from seglog_format.errors import FormatError, Location, OffsetOutOfRangeError, TruncatedError, UsageError
 from seglog_format.model import INT64_MAX, TailKind
 from seglog_format.serve.fetched import Fetched, LogRange
 from seglog_format.serve.file_state import FileState, last_state, state_of
+from seglog_format.serve.limits import LONG_HELD_SECONDS
 from seglog_format.serve.slices import Chunk, taken
+from seglog_format.serve.timed_lock import TimedLock
 from seglog_format.serve.touched_pages import TouchedPages
 from seglog_format.serve.transactions import ServedTransactions
 from seglog_format.serve.verified_entries import VerifiedEntries
@@ -48,7 +49,7 @@ class ServedPartition:
         """
         self.source = source
         self._on_finding = on_finding
-        self._lock = Lock()
+        self._lock = TimedLock()
         self._opened: Partition | None = None
         self._state: FileState = ()
         self._pages = TouchedPages()
@@ -68,6 +69,22 @@ class ServedPartition:
         partition = self.source.opener()
         self._state = before + last_state(partition)
         return partition
+
+    def may_take_long(self, offset: int | None, *, is_committed_only: bool) -> bool:
+        """Whether an answer may have to wait for files to be opened and walked, or for somebody who does that.
+
+        Args:
+            offset: which is looked up; None for the end of the log.
+            is_committed_only: transactions have to be known.
+        """
+        partition = self._opened
+        if partition is None or self._lock.held_seconds > LONG_HELD_SECONDS:
+            return True
+        if is_committed_only and not self._transactions.found.end_offset:
+            return True
+        segments = partition.segments
+        place = len(segments) - 1 if offset is None else bisect_left(segments, offset, key=_last_allowed)
+        return place < len(segments) and not segments[place].is_walked
 
     def rest(self) -> None:
         """Close the files until somebody asks again, unless somebody does just now."""

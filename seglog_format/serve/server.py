@@ -12,11 +12,13 @@ from kio.schema.errors import ErrorCode
 from seglog_format.serve.acceptor import Acceptor
 from seglog_format.serve.apis import API_VERSIONS, APIS, versions
 from seglog_format.serve.arrivals import Arrivals
+from seglog_format.serve.budget import Budget
 from seglog_format.serve.calls import Call, Services
 from seglog_format.serve.delays import Delays
+from seglog_format.serve.lanes import Lanes, TooMuchError
+from seglog_format.serve.limits import ITEM_SIZE, LIGHT_ITEMS
 from seglog_format.serve.metrics import Load, Metrics
 from seglog_format.serve.processor import HELD_SECONDS, Processor, Waiting
-from seglog_format.serve.request_queue import RequestQueue
 from seglog_format.serve.schemas import UnreadableRequestError
 from seglog_format.serve.wire import Request, decode_request, encode_response, peek
 
@@ -27,14 +29,19 @@ if TYPE_CHECKING:
     from seglog_format.serve.calls import Address
     from seglog_format.serve.catalog import Catalog
     from seglog_format.serve.groups import Coordinator
+    from seglog_format.serve.request_queue import Job, RequestQueue
     from seglog_format.serve.settings import Settings
     from seglog_format.serve.slices import Chunk
     from seglog_format.serve.wire import Envelope
     from seglog_format.serve.writing import Writers
 
 
-DRAIN_SECONDS: Final = 3.0
+DRAIN_SECONDS: Final = 2.0
 """So long an end waits for answers that are on their way."""
+
+STOP_SECONDS: Final = 3.5
+"""So long it waits for everything that has to end, but for the logs and files that have to be closed in order."""
+
 POLL_SECONDS: Final = 0.01
 
 
@@ -75,15 +82,18 @@ class Server:
         self.metrics = metrics or Metrics()
         self._coordinator: Coordinator | None = None
         self._making = Lock()
-        self._services = Services(catalog, self._coordinate, self._delays, Arrivals(), self._submit, writers)
-        self._requests = RequestQueue(settings.queue_length, settings.io_threads)
+        self._services = Services(
+            catalog, self._coordinate, self._delays, Arrivals(), self._submit, settings.limits, writers
+        )
+        self._requests = Lanes(settings.queue_length, settings.io_threads)
+        self._budget = Budget(settings.limits.held_size)
         self._processors = [
-            Processor(number, self._requests, settings.idle_seconds, self._acceptor.connection_closed)
+            Processor(number, self._requests, self._budget, settings, self._acceptor.connection_closed)
             for number in range(settings.processors)
         ]
         self._threads = [
-            Thread(target=self._answer_requests, name=f"seglog-io-{number}", daemon=True)
-            for number in range(settings.io_threads)
+            Thread(target=self._answer_requests, args=(queue,), name=f"seglog-io-{number}", daemon=True)
+            for number, queue in enumerate(self._requests.threads())
         ]
 
     def _coordinate(self) -> Coordinator:
@@ -118,14 +128,19 @@ class Server:
         self._acceptor.start(self._processors)
 
     def stop(self) -> None:
-        """Close the port, answer what was asked, then close all connections, and end all threads."""
+        """Close the port, answer what was asked, then close all connections, and end all threads.
+
+        Whatever is going on has a few seconds for it. A thread that needs longer is left behind; nobody hears of what
+        it finds.
+        """
+        deadline = time.monotonic() + STOP_SECONDS
         self._acceptor.stop()
         self._drain()
         for processor in self._processors:
-            processor.stop()
-        self._requests.end(len(self._threads))
+            processor.stop(max(0.0, deadline - time.monotonic()))
+        self._requests.end()
         for thread in self._threads:
-            thread.join()
+            thread.join(max(0.0, deadline - time.monotonic()))
         self._delays.stop()
         self._catalog.close()
         if self._services.writers is not None:
@@ -152,15 +167,13 @@ class Server:
         self.metrics.count_failure()
         self._tell_failure(message)
 
-    def _submit(self, action: Callable[[], None]) -> None:
+    def _submit(self, job: Job, is_long: bool) -> None:  # noqa: FBT001 - handed on by position
         """Have an I/O thread do something, as soon as there is room in the queue."""
-        if self._requests.offer(action):
-            self._requests.wake_another()  # no processor may come by soon to see whether it is taken
-        else:
-            self._delays.after(HELD_SECONDS, partial(self._submit, action))
+        if not self._requests.submit(job, is_long=is_long):
+            self._delays.after(HELD_SECONDS, partial(self._submit, job, is_long))
 
-    def _answer_requests(self) -> None:
-        while (job := self._requests.take()) is not None:
+    def _answer_requests(self, requests: RequestQueue) -> None:
+        while (job := requests.take()) is not None:
             if isinstance(job, Waiting):
                 self._answer_request(job)
             else:
@@ -173,10 +186,15 @@ class Server:
             self._on_failure(f"a request that waited was not answered: {type(error).__name__}: {error}")
 
     def _answer_request(self, waiting: Waiting) -> None:
+        if waiting.is_gone():
+            return
         try:
             self._answer(waiting)
         except UnreadableRequestError:
             waiting.answer(None)
+        except TooMuchError:
+            waiting.is_long = True
+            self._submit(waiting, waiting.is_long)
         except Exception as error:  # noqa: BLE001 - a fault of ours ends one connection, not the server
             waiting.answer(None)
             self._on_failure(f"a request was not answered: {type(error).__name__}: {error}")
@@ -188,6 +206,10 @@ class Server:
             waiting.answer(_refusal(key, correlation_id))
             return
         request = decode_request(waiting.frame, self._limits.request_items)
+        if request.items > LIGHT_ITEMS:
+            if not waiting.is_long:
+                raise TooMuchError
+            waiting.take(request.items * ITEM_SIZE)
         self.metrics.count_request(api.name)
         call = Call(
             version=version,
@@ -198,6 +220,8 @@ class Server:
             fill=partial(_fill, waiting, correlation_id),
             finish=partial(waiting.answer, []),
             hang_up=partial(waiting.answer, None),
+            is_gone=waiting.is_gone,
+            is_long=waiting.is_long,
         )
         api.answer(self._services, call)
 

@@ -98,7 +98,7 @@ def size_of(chunk: Chunk) -> int:
     return chunk.size if isinstance(chunk, FileSlice) else len(chunk)
 
 
-def close_all(chunks: Iterable[Chunk]) -> None:
+def close_all(chunks: Iterable[Chunk | memoryview]) -> None:
     """Give back the files of an answer that is not sent any more."""
     for chunk in chunks:
         if isinstance(chunk, FileSlice):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from seglog_format.closing import Closing
 from seglog_format.errors import SeglogError, UsageError
+from seglog_format.lifecycle.checking import check_as_leader
 from seglog_format.lifecycle.config import UNLIMITED, LogConfig
 from seglog_format.lifecycle.log_writer import LogWriter
 from seglog_format.names import partition_directory_name
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from seglog_format.lifecycle.checking import AppendLimits, Checked
     from seglog_format.lifecycle.partition_log import Appended
     from seglog_format.lifecycle.writer import PartitionWriter
     from seglog_format.serve.catalog import Topic
@@ -74,15 +76,24 @@ class Writers(Closing):
         """The writer of a partition; None where there is none."""
         return self._writers.get((topic, number))
 
-    def append(self, writer: PartitionWriter, data: bytes) -> Appended:
-        """Append what a producer sent, and return when it is as safe as was asked for.
+    def check(self, writer: PartitionWriter, data: bytes, limits: AppendLimits) -> Checked:
+        """Check what a producer sent; others may write meanwhile.
 
         Raises:
+            RefusedError: checking it takes more than the limits allow.
             FormatError: the bytes are damaged.
             UsageError: they may not be appended.
+        """
+        return check_as_leader(data, writer.config, now_ms=writer.environment.clock(), limits=limits)
+
+    def append(self, writer: PartitionWriter, checked: Checked) -> Appended:
+        """Append what was checked, and return when it is as safe as was asked for.
+
+        Raises:
+            UsageError: it may not be appended.
             WriteError: writing failed, now or before.
         """
-        return writer.append(data, acks=self._acknowledged)
+        return writer.append(checked, acks=self._acknowledged)
 
     def make_safe(self, writer: PartitionWriter) -> None:
         """Return when everything that was appended is as safe as was asked for.

@@ -10,6 +10,7 @@ from seglog_format.codec.decode import decode_batch
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.lifecycle.append import Assignment, Entry, as_follower, as_leader
+from seglog_format.lifecycle.checking import check_as_leader
 from seglog_format.lifecycle.config import LogConfig
 from seglog_format.lifecycle.leader_epochs import LeaderEpochs
 from seglog_format.lifecycle.producer_state import Origin, ProducerStates, end_marker_of
@@ -50,7 +51,9 @@ def _entries(request: Json) -> tuple[Entry, ...]:
     epoch = request.get("leaderEpoch")
     if request["policy"] == "replicate":
         return as_follower(data, config, next_offset=next_offset, leader_epoch=epoch)
-    return as_leader(data, config, Assignment(next_offset, epoch or 0, int(request.get("now", 0)), _origin(request)))
+    now_ms = int(request.get("now", 0))
+    checked = check_as_leader(data, config, now_ms=now_ms, origin=_origin(request))
+    return as_leader(checked.entries, config, Assignment(next_offset, epoch or 0, now_ms))
 
 
 def _origin(request: Json) -> Origin:

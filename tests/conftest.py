@@ -23,6 +23,12 @@ def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def own_state(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Servers keep what groups commit below a directory of this run."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
 @pytest.fixture(scope="module")
 def oracles() -> Iterator[dict[str, Oracle]]:
     """Kafka's own classes, by release; in CI, where the tool chain works, they have to answer."""

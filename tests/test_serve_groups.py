@@ -9,7 +9,8 @@ from kio.schema.errors import ErrorCode
 from serve_client import Answer, Served, serving
 from support import bundled
 
-from seglog_format.serve.groups import Committed, Coordinator, Joining
+from seglog_format.serve.committed import Committed
+from seglog_format.serve.groups import Coordinator, Joining
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -6,13 +6,14 @@ import signal
 import sys
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
 from seglog_format.cli.collecting import without_collecting
-from seglog_format.cli.options import PATH, json_option
+from seglog_format.cli.options import PATH, json_option, size_of
 from seglog_format.cli.output import diagnose, write_json
 from seglog_format.cli.serve_exposure import check_exposure, resolved
 from seglog_format.cli.serve_status import StatusLine
@@ -20,13 +21,16 @@ from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from seglog_format.serve.catalog import Topic
     from seglog_format.serve.server import Server
     from seglog_format.serve.writing import Writers
 
 MAX_FILES: Final = 1 << 16
+NO_STATE: Final = "none"
+MAX_REQUEST_ITEMS: Final = 10_000
+MAX_BATCH_PARTS: Final = 100_000
+"""As the server has them by itself, which is not loaded to show help."""
 
 EPILOG: Final = """\b
 Examples:
@@ -58,6 +62,35 @@ Examples:
     default=600,
     show_default=True,
     help="Close connections on which nothing comes through.",
+)
+@click.option(
+    "--memory",
+    default="40m",
+    show_default=True,
+    metavar="SIZE",
+    callback=size_of,
+    help="Hold so many bytes of requests and answers; who holds most for longest has to go.",
+)
+@click.option(
+    "--max-items",
+    type=click.IntRange(1),
+    default=MAX_REQUEST_ITEMS,
+    show_default=True,
+    help="Refuse requests that name more topics, partitions and groups than this.",
+)
+@click.option(
+    "--max-batch-records",
+    type=click.IntRange(1),
+    default=MAX_BATCH_PARTS,
+    show_default=True,
+    help="Refuse batches of more records and headers than this.",
+)
+@click.option(
+    "--state",
+    "state_name",
+    metavar="DIR",
+    help="Keep there what consumer groups commit; none: in memory only. Without it, a directory below "
+    "$XDG_STATE_HOME/seglog/serve that belongs to these paths.",
 )
 @click.option("--writable", is_flag=True, help="Let producers append; what was not closed in order is recovered first.")
 @click.option(
@@ -94,6 +127,10 @@ def command(  # noqa: PLR0913 - options of a command
     io_threads: int,
     max_connections: int,
     idle_seconds: float,
+    memory: int,
+    max_items: int,
+    max_batch_records: int,
+    state_name: str | None,
     writable: bool,
     allow_remote_writes: bool,
     acknowledge: Literal["flushed", "written"],
@@ -103,17 +140,17 @@ def command(  # noqa: PLR0913 - options of a command
 ) -> int:
     """Let Kafka clients read the log directories or partition directories at PATH, as if a broker held them.
 
-    Only for reading, unless --writable is given: nothing is ever written there, and what consumer groups commit is kept
-    in memory. Log bytes are sent as they are stored, after their checksums were verified once. A fetch ends before
-    damage, which is told on standard error; the next one gets an error. Ends on Ctrl-C or SIGTERM, after what was
-    asked is answered. Needs the extra "serve".
+    Only for reading, unless --writable is given: nothing is ever written there. What consumer groups commit is kept in
+    a directory of its own, and is on the disk when they hear so. Log bytes are sent as they are stored, after their
+    checksums were verified once. A fetch ends before damage, which is told on standard error; the next one gets an
+    error. Ends on Ctrl-C or SIGTERM, after what was asked is answered, within five seconds. Needs the extra "serve".
     """
     address = resolved(host)
     check_exposure(address, writable=writable, remote_writes_allowed=allow_remote_writes)
     try:
         with without_collecting():
             from seglog_format.serve.catalog import CatalogOptions, open_catalog
-            from seglog_format.serve.limits import MAX_PRODUCE_SIZE, MAX_REQUEST_SIZE
+            from seglog_format.serve.limits import DEFAULT_LIMITS, MAX_PRODUCE_SIZE, MAX_REQUEST_SIZE
             from seglog_format.serve.metrics import Metrics
             from seglog_format.serve.server import Server
             from seglog_format.serve.settings import Settings
@@ -128,6 +165,7 @@ def command(  # noqa: PLR0913 - options of a command
         max_connections=max_connections,
         idle_seconds=idle_seconds,
         max_request_size=MAX_PRODUCE_SIZE if writable else MAX_REQUEST_SIZE,
+        limits=DEFAULT_LIMITS._replace(held_size=memory, request_items=max_items, batch_parts=max_batch_records),
     )
     _allow_more_files()
     metrics, show = Metrics(), StatusLine(is_shown=not as_json)
@@ -138,6 +176,7 @@ def command(  # noqa: PLR0913 - options of a command
         tell(message)
 
     with _until_told() as told, ExitStack() as closing:
+        state = _state(state_name, paths, closing)
         writers = closing.enter_context(_writers(acknowledge)) if writable else None
         options = CatalogOptions(
             trust_indexes=trust_indexes, is_raw=raw, end_of=None if writers is None else writers.end_of
@@ -146,12 +185,30 @@ def command(  # noqa: PLR0913 - options of a command
             catalog = open_catalog(paths, on_finding=find, options=options)
         if writers is not None:
             writers.open(catalog.topics)
-        server = closing.enter_context(Server(catalog, settings, tell, writers, metrics))
+        server = closing.enter_context(Server(catalog, settings, tell, writers, metrics, state))
         diagnose(_counted(catalog.topics) + (", open for writing" if writable else ""))
         _offer_metrics(server, metrics_port, closing)
         diagnose(f"listening on {_endpoint(server.address.host, server.address.port)}")
         show.until(told, partial(_figures, server), end_after)
     return 0
+
+
+def _state(name: str | None, paths: tuple[Path, ...], closing: ExitStack) -> Path | None:
+    """The directory for what groups commit, locked until the end; None where there is none."""
+    if name == NO_STATE:
+        return None
+    from seglog_format.serve.state_directory import StateDirectory, check_place, default_directory
+
+    directory = default_directory(paths) if name is None else Path(name)
+    check_place(directory, paths)
+    try:
+        return closing.enter_context(StateDirectory(directory)).path
+    except OSError as error:
+        if name is not None:
+            msg = f"--state {directory}: {error.strerror}"
+            raise UsageError(msg) from error
+        diagnose(f"{directory}: {error.strerror}: what groups commit ends with this server")
+        return None
 
 
 def _figures(server: Server) -> tuple[int, int, int]:

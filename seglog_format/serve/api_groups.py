@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kio.schema.errors import ErrorCode
 
 from seglog_format.serve.asked import partitions_asked
 from seglog_format.serve.calls import UNKNOWN_EPOCH, UNKNOWN_OFFSET, Call, Services, milliseconds
-from seglog_format.serve.groups import Committed, Joining
+from seglog_format.serve.committed import Committed
+from seglog_format.serve.groups import Joining
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,10 +70,10 @@ def _left(services: Services, group_id: str, leaving: Any) -> dict[str, object]:
 
 
 def offset_commit(services: Services, call: Call) -> None:
-    """Keep offsets, until the server ends."""
+    """Keep offsets; the answer comes when they are on the disk, where the server keeps them there."""
     body = call.body
     error = services.coordinator().commit_error(body.group_id, body.member_id, body.generation_id_or_member_epoch)
-    topics = [
+    topics: list[dict[str, Any]] = [
         {
             "name": topic,
             "partitions": [
@@ -81,7 +83,20 @@ def offset_commit(services: Services, call: Call) -> None:
         }
         for topic, partitions in partitions_asked(body.topics, "name", "partition_index").items()
     ]
-    call.respond({"throttle_time": 0, "topics": topics})
+    answer = {"throttle_time": 0, "topics": topics}
+    rows = [row for topic in topics for row in topic["partitions"]]
+    if any(row["error_code"] is ErrorCode.none for row in rows):
+        services.coordinator().kept.when_kept(partial(_respond_when_kept, call, answer, rows))
+    else:
+        call.respond(answer)
+
+
+def _respond_when_kept(
+    call: Call, answer: dict[str, object], rows: Iterable[dict[str, Any]], *, is_saved: bool
+) -> None:
+    for row in rows if not is_saved else ():
+        row["error_code"] = row["error_code"] or ErrorCode.coordinator_not_available  # a reason to try again
+    call.respond(answer)
 
 
 def _commit(services: Services, group_id: str, topic: str, asked: Any) -> ErrorCode:

@@ -38,6 +38,8 @@ class Member:
         syncing: takes the answer to its sync request, while that waits.
         assignment: what it was told.
         deadline: when it is gone unless it says something.
+        size: bytes of what it says of itself.
+        is_settled: it gave a sign of life after it had joined.
     """
 
     member_id: str
@@ -49,6 +51,13 @@ class Member:
     syncing: Respond | None = None
     assignment: bytes = b""
     deadline: float = 0.0
+    size: int = 0
+    is_settled: bool = False
+
+    @property
+    def silence(self) -> tuple[bool, float]:
+        """When it gave the last sign of life; one that never did since it joined counts as older than any that did."""
+        return self.is_settled, self.deadline - self.session_seconds
 
 
 @dataclass(slots=True)

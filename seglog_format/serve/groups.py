@@ -1,4 +1,4 @@
-"""The coordinator of all consumer groups, kept in memory: nothing of it outlives the server."""
+"""The coordinator of all consumer groups. Members are kept in memory; what they commit may outlive the server."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Final
 from kio.schema.errors import ErrorCode
 
 from seglog_format.serve.group import Group, GroupState, Member, refusal_of_join, reply_to_sync, synced
+from seglog_format.serve.kept_offsets import KeptOffsets
+from seglog_format.serve.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from seglog_format.serve.committed import Committed
     from seglog_format.serve.delays import Delays
     from seglog_format.serve.group import Respond
 
@@ -26,13 +29,12 @@ TICK_SECONDS: Final = 0.1
 """How often members are looked for that have gone."""
 
 MAX_SESSION_SECONDS: Final = 1800.0
-MAX_GROUPS: Final = 1000
-MAX_MEMBERS: Final = 1000
-MAX_MEMBER_BYTES: Final = 1 << 16
-"""Of what a member says of itself, and of what it is told."""
+MAX_PROTOCOLS: Final = 32
+"""Ways to divide partitions that one member may know."""
 
-MAX_METADATA_SIZE: Final = 4096
 MAX_CLIENT_ID_SIZE: Final = 100
+IDLE_LOOK_SECONDS: Final = 3600.0
+"""How often groups are looked for that nobody uses any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,31 +63,37 @@ class Joining:
     rebalance_seconds: float
     has_to_know_its_id: bool
 
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """A committed offset, with what the client wanted to be kept beside it."""
-
-    offset: int
-    metadata: str = ""
-    leader_epoch: int = -1
+    @property
+    def size(self) -> int:
+        """Bytes that it says."""
+        texts = (self.group_id, self.instance_id or "", self.client_id[:MAX_CLIENT_ID_SIZE], *self.protocols)
+        return sum(map(len, texts)) + sum(map(len, self.protocols.values()))
 
 
 class Coordinator:
-    """Groups, their members, and their committed offsets. For use by several threads at once."""
+    """Groups, their members, and their committed offsets. For use by several threads at once.
 
-    def __init__(self, delays: Delays, clock: Callable[[], float] = time.monotonic) -> None:
+    Attributes:
+        kept: what groups have committed.
+    """
+
+    def __init__(
+        self, delays: Delays, clock: Callable[[], float] = time.monotonic, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
         """Begin without groups.
 
         Args:
             delays: calls back when members may have gone.
             clock: tells the time.
+            limits: how many members and groups there may be.
         """
         self._delays = delays
         self._clock = clock
+        self._limits = limits
         self._lock = Lock()
         self._groups: dict[str, Group] = {}
-        self._committed: dict[str, dict[tuple[str, int], Committed]] = {}
+        self.kept = KeptOffsets(limits, self._groups.__contains__)
+        self._looked_at = clock()
         self._announced: OrderedDict[str, None] = OrderedDict()
         self._is_ticking = False
 
@@ -107,15 +115,14 @@ class Coordinator:
             return ErrorCode.invalid_group_id
         if not 0 < joining.session_seconds <= MAX_SESSION_SECONDS:
             return ErrorCode.invalid_session_timeout
-        if sum(map(len, joining.protocols.values())) > MAX_MEMBER_BYTES:
+        if joining.size > self._limits.member_size or len(joining.protocols) > MAX_PROTOCOLS:
             return ErrorCode.invalid_request
         if joining.member_id and not self._knows(group, joining.member_id):
             is_fenced = joining.instance_id is not None and self._static(group, joining.instance_id) is not None
             return ErrorCode.fenced_instance_id if is_fenced else ErrorCode.unknown_member_id
         if not (group or Group("")).accepts(joining.protocol_type, joining.protocols, joining.member_id):
             return ErrorCode.inconsistent_group_protocol
-        is_full = (group is None and len(self._groups) >= MAX_GROUPS) or self._member_count() >= MAX_MEMBERS
-        return ErrorCode.group_max_size_reached if is_full and not joining.member_id else ErrorCode.none
+        return ErrorCode.none
 
     def _knows(self, group: Group | None, member_id: str) -> bool:
         return member_id in self._announced or (group is not None and member_id in group.members)
@@ -124,13 +131,31 @@ class Coordinator:
         members = group.members.values() if group is not None else ()
         return next((member for member in members if member.instance_id == instance_id), None)
 
-    def _member_count(self) -> int:
-        return sum(len(group.members) for group in self._groups.values())
+    def _make_room(self, size: int, *, keep: str) -> None:
+        """Have members go that were silent for the longest, until there is room for one more of so many bytes.
+
+        Those that never gave a sign of life after they had joined go first.
+        """
+        members = [
+            (group, member)
+            for group in self._groups.values()
+            for member in group.members.values()
+            if member.member_id != keep
+        ]
+        left, count = self._limits.members_size - size - sum(member.size for _, member in members), len(members)
+        if left >= 0 and count < self._limits.members:
+            return
+        for group, member in sorted(members, key=lambda each: each[1].silence):
+            self._remove(group, member)
+            self._rebalance_rest(group, self._clock())
+            left, count = left + member.size, count - 1
+            if left >= 0 and count < self._limits.members:
+                return
 
     def _announce(self, client_id: str) -> str:
         member_id = f"{client_id[:MAX_CLIENT_ID_SIZE]}-{uuid.uuid4()}"
         self._announced[member_id] = None
-        if len(self._announced) > MAX_MEMBERS:
+        if len(self._announced) > self._limits.members:
             self._announced.popitem(last=False)
         return member_id
 
@@ -143,7 +168,9 @@ class Coordinator:
             known.deadline = now + known.session_seconds
             respond(group.joined(known))
             return
+        self._make_room(joining.size, keep=joining.member_id)
         member = known or self._new_member(group, joining)
+        member.size = joining.size
         if member.joining is not None:
             member.joining(refusal_of_join(ErrorCode.rebalance_in_progress, member.member_id))
         member.protocols, member.joining = joining.protocols, respond
@@ -189,7 +216,7 @@ class Coordinator:
         """Tell a member what it has to read, as soon as the leader has said it."""
         with self._lock:
             group, error = self._checked(group_id, member_id, generation)
-            if error is ErrorCode.none and any(len(one) > MAX_MEMBER_BYTES for one in assignments.values()):
+            if error is ErrorCode.none and not self._may_assign(group, member_id, assignments):
                 error = ErrorCode.invalid_request
             if error is not ErrorCode.none or group is None:
                 respond(synced(error))
@@ -205,12 +232,21 @@ class Coordinator:
             elif member_id == group.leader:
                 group.assign(assignments)
 
+    def _may_assign(self, group: Group | None, member_id: str, assignments: Mapping[str, bytes]) -> bool:
+        """Whether there is room for what a leader tells; members keep it until they divide again."""
+        sizes = [len(one) for one in assignments.values()]
+        if max(sizes, default=0) > self._limits.member_size:
+            return False
+        return group is None or group.leader != member_id or sum(sizes) <= self._limits.members_size // 8
+
     def heartbeat(self, group_id: str, member_id: str, generation: int) -> ErrorCode:
         """Take a sign of life; the answer tells whether to join again."""
         with self._lock:
             group, error = self._checked(group_id, member_id, generation)
             if group is not None and error is ErrorCode.none and group.state is GroupState.PREPARING:
                 return ErrorCode.rebalance_in_progress
+            if group is not None:
+                group.members[member_id].is_settled = True
             return error
 
     def _checked(self, group_id: str, member_id: str, generation: int) -> tuple[Group | None, ErrorCode]:
@@ -247,25 +283,19 @@ class Coordinator:
         with self._lock:
             group = self._groups.get(group_id)
             if generation < 0 and (group is None or not group.members):
-                is_full = group_id not in self._committed and len(self._committed) >= MAX_GROUPS
-                return ErrorCode.group_max_size_reached if is_full else ErrorCode.none
+                return ErrorCode.none
             checked, error = self._checked(group_id, member_id, generation)
             if checked is not None and checked.state is GroupState.COMPLETING:
                 return ErrorCode.rebalance_in_progress
             return error
 
     def commit(self, group_id: str, topic: str, partition: int, committed: Committed) -> ErrorCode:
-        """Keep an offset."""
-        if len(committed.metadata) > MAX_METADATA_SIZE:
-            return ErrorCode.offset_metadata_too_large
-        with self._lock:
-            self._committed.setdefault(group_id, {})[topic, partition] = committed
-        return ErrorCode.none
+        """Keep an offset; see `KeptOffsets.commit`."""
+        return self.kept.commit(group_id, topic, partition, committed)
 
     def committed(self, group_id: str) -> dict[tuple[str, int], Committed]:
         """The offsets that a group has committed, by topic and partition."""
-        with self._lock:
-            return dict(self._committed.get(group_id, {}))
+        return self.kept.of(group_id)
 
     def _tick_soon(self) -> None:
         if not self._is_ticking:
@@ -277,6 +307,9 @@ class Coordinator:
         with self._lock:
             self._is_ticking = False
             now = self._clock()
+            if now - self._looked_at > IDLE_LOOK_SECONDS:
+                self._looked_at = now
+                self.kept.forget_idle()
             for group in list(self._groups.values()):
                 self._expire(group, now)
                 self._complete(group, now)

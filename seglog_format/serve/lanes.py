@@ -1,7 +1,7 @@
 """Queues for requests that take differently long, so that nobody waits behind one that takes longer.
 
-Requests that never look into a log have a thread of their own, those that do have several, and everything that may
-take long waits for one thread more. Who sends what takes long waits for others who do, and for nobody else.
+Requests that never look into a log have threads of their own, and so have those that do; everything that may take
+long waits for one thread more. Who sends what takes long waits for others who do, and for nobody else.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 PRODUCE: Final = 0
 LOG_KEYS: Final = frozenset({PRODUCE, 1, 2, 23})
 """Produce, Fetch, ListOffsets and OffsetForLeaderEpoch: the APIs that look into logs."""
+
+QUICK_THREADS: Final = 2
 
 KEY: Final = struct.Struct(">h")
 
@@ -43,10 +45,10 @@ class Lanes:
     """
 
     def __init__(self, length: int, threads: int) -> None:
-        self.quick = RequestQueue(length)
+        self.quick = RequestQueue(length, QUICK_THREADS)
         self.logs = RequestQueue(length, threads)
         self.long = RequestQueue(length)
-        self._all = ((self.logs, threads), (self.quick, 1), (self.long, 1))
+        self._all = ((self.logs, threads), (self.quick, QUICK_THREADS), (self.long, 1))
 
     def __len__(self) -> int:
         return sum(len(queue) for queue, _ in self._all)

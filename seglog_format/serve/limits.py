@@ -19,6 +19,8 @@ MAX_PRODUCE_SIZE: Final = 32 * MEBI
 
 MAX_REQUEST_ITEMS: Final = 10_000
 
+MAX_BATCH_PARTS: Final = 100_000
+
 UNCOUNTED_SIZE: Final = 8 * KIBI
 """Bytes that are held for a connection count in steps of this; so most requests and answers cost no accounting."""
 
@@ -53,7 +55,7 @@ class Limits(NamedTuple):
 
     held_size: int = 40 * MEBI
     request_items: int = MAX_REQUEST_ITEMS
-    batch_parts: int = 100_000
+    batch_parts: int = MAX_BATCH_PARTS
     batch_output_size: int = 32 * MEBI
     gone_seconds: float = 2.0
     least_idle_seconds: float = 1.0
@@ -64,6 +66,8 @@ class Limits(NamedTuple):
     committed_size: int = 8 * MEBI
     group_idle_seconds: float = 7 * DAY_SECONDS
 
+
+DEFAULT_LIMITS: Final = Limits()
 
 LIGHT_SIZE: Final = 16 * KIBI
 """Bytes of a request that is answered among the quick ones; a larger one waits for the thread of the long ones."""

@@ -24,6 +24,7 @@ from seglog_format.serve.wire import Request, decode_request, encode_response, p
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
     from types import TracebackType
 
     from seglog_format.serve.calls import Address
@@ -41,6 +42,9 @@ DRAIN_SECONDS: Final = 2.0
 
 STOP_SECONDS: Final = 3.5
 """So long it waits for everything that has to end, but for the logs and files that have to be closed in order."""
+
+KEEP_SECONDS: Final = 1.0
+"""So long it waits for the disk to take what groups have committed."""
 
 POLL_SECONDS: Final = 0.01
 
@@ -60,6 +64,7 @@ class Server:
         on_failure: Callable[[str], None],
         writers: Writers | None = None,
         metrics: Metrics | None = None,
+        state: Path | None = None,
     ) -> None:
         """Take the port; nobody is answered before `start`.
 
@@ -69,6 +74,7 @@ class Server:
             on_failure: told of a request that could not be answered through a fault of ours.
             writers: of the partitions, closed in the end; None where nothing may be written.
             metrics: where to count.
+            state: directory where committed offsets of groups outlive this server; None for memory alone.
 
         Raises:
             OSError: the port is not to be had.
@@ -78,6 +84,7 @@ class Server:
         self._catalog = catalog
         self._tell_failure = on_failure
         self._limits = settings.limits
+        self._state = state
         self._delays = Delays()
         self.metrics = metrics or Metrics()
         self._coordinator: Coordinator | None = None
@@ -102,7 +109,10 @@ class Server:
 
         with self._making:
             if self._coordinator is None:
-                self._coordinator = Coordinator(self._delays)
+                coordinator = Coordinator(self._delays, limits=self._limits)
+                if self._state is not None:
+                    coordinator.kept.keep_in(self._state, self._tell_failure)
+                self._coordinator = coordinator
             return self._coordinator
 
     @property
@@ -142,6 +152,8 @@ class Server:
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         self._delays.stop()
+        if self._coordinator is not None:
+            self._coordinator.kept.end(KEEP_SECONDS)
         self._catalog.close()
         if self._services.writers is not None:
             self._services.writers.close()

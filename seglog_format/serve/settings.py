@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from seglog_format.serve.limits import MAX_REQUEST_SIZE, Limits
+from seglog_format.serve.limits import DEFAULT_LIMITS, MAX_REQUEST_SIZE, Limits
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 9092
@@ -33,4 +33,4 @@ class Settings(NamedTuple):
     max_request_size: int = MAX_REQUEST_SIZE
     queue_length: int = 500
     idle_seconds: float = 600.0
-    limits: Limits = Limits()
+    limits: Limits = DEFAULT_LIMITS

@@ -1,0 +1,122 @@
+"""Keeps what groups commit on the disk, so that it outlives the server.
+
+A commit is acknowledged when it is on the disk. Commits that come while one write goes on share the next, and writes
+take no more than a small part of the time, whatever comes in.
+"""
+
+from __future__ import annotations
+
+import time
+from threading import Condition, Thread
+from typing import TYPE_CHECKING, Final, Protocol
+
+from seglog_format.lifecycle.files import LocalFiles, replace_file
+from seglog_format.serve.group_file import BrokenStateError, StoredGroup, groups_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+FILE_NAME: Final = "groups.jsonl"
+MAX_FILE_SIZE: Final = 64 << 20
+REST_FACTOR: Final = 4
+"""After a write, so many times as long as it took nothing is written."""
+
+MIN_REST_SECONDS: Final = 0.02
+
+
+class Saved(Protocol):
+    """Told whether what was to be kept is on the disk."""
+
+    def __call__(self, *, is_saved: bool) -> None:
+        """Hear of it."""
+
+
+class GroupStore:
+    """The file of a state directory, and the thread that writes it.
+
+    Args:
+        directory: where the file is.
+        content: gives the whole file, as it should be now.
+        tell: told, once, of what goes wrong.
+    """
+
+    def __init__(self, directory: Path, content: Callable[[], bytes], tell: Callable[[str], None]) -> None:
+        self._path = directory / FILE_NAME
+        self._content = content
+        self._tell = tell
+        self._changed = Condition()
+        self._waiting: list[Saved] = []
+        self._is_ended = self._has_failed = False
+        self._thread = Thread(target=self._run, name="seglog-groups", daemon=True)
+
+    def load(self) -> list[StoredGroup]:
+        """What was stored; a file that is damaged is told of and set aside."""
+        try:
+            if self._path.stat().st_size > MAX_FILE_SIZE:
+                return self._set_aside("it is larger than any that is written")
+            return groups_in(self._path.read_bytes())
+        except FileNotFoundError:
+            return []
+        except BrokenStateError as error:
+            return self._set_aside(str(error))
+        except OSError as error:
+            return self._set_aside(error.strerror or str(error))
+
+    def _set_aside(self, reason: str) -> list[StoredGroup]:
+        aside = self._path.with_name(f"{FILE_NAME}.damaged-{time.time_ns()}")
+        try:
+            self._path.replace(aside)
+        except OSError as error:
+            self._is_ended = True
+            self._tell(f"{self._path} cannot be used ({reason}; {error.strerror}): commits are refused")
+        else:
+            self._tell(f"{self._path} is damaged ({reason}): groups begin without committed offsets; it is now {aside}")
+        return []
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def save(self, then: Saved) -> None:
+        """Write what has changed, soon, and tell when it is on the disk, or that it could not be written."""
+        with self._changed:
+            if not self._is_ended:
+                self._waiting.append(then)
+                self._changed.notify()
+                return
+        then(is_saved=False)
+
+    def end(self, seconds: float) -> None:
+        """Write what still has to be written, and end."""
+        with self._changed:
+            self._is_ended = True
+            self._changed.notify()
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        while waiting := self._next():
+            began = time.monotonic()
+            is_saved = self._write()
+            for then in waiting:
+                then(is_saved=is_saved)
+            took = time.monotonic() - began
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_ended, max(REST_FACTOR * took, MIN_REST_SECONDS))
+
+    def _next(self) -> list[Saved]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._is_ended)
+            waiting, self._waiting = self._waiting, []
+            return waiting
+
+    def _write(self) -> bool:
+        try:
+            replace_file(LocalFiles(), self._path, self._content())
+        except Exception as error:  # noqa: BLE001 - whatever it is, those who wait have to hear of it
+            if not self._has_failed:
+                self._tell(f"{self._path}: commits are refused, as they cannot be written: {error}")
+            self._has_failed = True
+            return False
+        self._has_failed = False
+        return True

@@ -1,0 +1,76 @@
+"""Where a server keeps what groups commit: a directory of its own, never one that it serves."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.closing import Closing
+from seglog_format.codec.checksum import crc32c
+from seglog_format.errors import UsageError
+from seglog_format.lifecycle.directory_lock import DirectoryLock
+from seglog_format.names import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+PRIVATE: Final = 0o700
+"""Nobody else has to know who reads what."""
+
+
+def default_directory(paths: Iterable[Path]) -> Path:
+    """The directory for a server of these paths: below the user's directory for state, by a hash of where they lead."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    root = Path(base) if base.startswith("/") else Path("~/.local/state").expanduser()
+    text = "\n".join(sorted(str(path.resolve()) for path in paths)).encode(errors="surrogateescape")
+    return root / "seglog" / "serve" / f"{zlib.crc32(text):08x}{crc32c(text):08x}"
+
+
+def check_place(directory: Path, served: Iterable[Path]) -> None:
+    """Make sure that a directory is in none that is served, nor in a broker's log directory around one.
+
+    Raises:
+        UsageError: it is.
+    """
+    place = directory.resolve()
+    for path in served:
+        for around in _around(path.resolve()):
+            if around == place or around in place.parents:
+                msg = f"--state {directory} is in {around}, which is served: give another directory, or none"
+                raise UsageError(msg)
+
+
+def _around(path: Path) -> Iterator[Path]:
+    yield path
+    if (path.parent / FileKind.META_PROPERTIES.value).exists():
+        yield path.parent
+
+
+class StateDirectory(Closing):
+    """A directory for one server's state, locked until it is closed.
+
+    Attributes:
+        path: where.
+
+    Args:
+        path: made if it is not there, for its owner alone.
+
+    Raises:
+        UsageError: another server uses it.
+        OSError: it cannot be made, or not be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        try:
+            self._lock = DirectoryLock(path)
+        except UsageError as error:
+            msg = f"{path} is in use by another server: give this one another --state directory, or --state none"
+            raise UsageError(msg) from error
+
+    def close(self) -> None:
+        """Let another server have it."""
+        self._lock.close()

@@ -32,9 +32,7 @@ class IrregularError(Exception):
     """Something is not as it mostly is."""
 
 
-def quick_batch(
-    frame: Frame, *, limit: int = DEFAULT_OUTPUT_LIMIT, max_parts: int | None = None
-) -> RecordBatch | None:
+def quick_batch(frame: Frame, *, limit: int = DEFAULT_OUTPUT_LIMIT, max_parts: int | None = None) -> RecordBatch | None:
     """Decode a batch of magic 2, its checksum verified; None where anything is irregular.
 
     Args:

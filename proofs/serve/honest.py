@@ -1,0 +1,116 @@
+"""A client that behaves, in a process of its own: ``python -m proofs.serve.honest PORT read|write``.
+
+It asks all the time, on one connection that stays and on new ones, until its standard input ends. Then it writes what
+it saw as JSON: the longest that each kind of request took, what went wrong, and what was acknowledged.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+import time
+from collections import Counter
+from threading import Thread
+from typing import Final
+
+from proofs.serve.wire import API_VERSIONS, METADATA, Connection, batch, fetch, header, produce
+
+PAUSE_SECONDS: Final = 0.02
+NO_ERROR: Final = b"\0\0"
+
+
+class Honest:
+    """Asks, and remembers how long it took."""
+
+    def __init__(self, port: int, *, is_writing: bool) -> None:
+        self._port = port
+        self._connection = Connection(port)
+        self._worst: dict[str, float] = {}
+        self._counts: Counter[str] = Counter()
+        self._closed: Counter[str] = Counter()
+        self._wrong: Counter[str] = Counter()
+        self._acknowledged: dict[int, str] = {}
+        self._is_writing = is_writing
+
+    def work(self) -> None:
+        """Ask each thing once."""
+        versions = header(API_VERSIONS, 0)
+        self._timed("ApiVersions", versions)
+        self._timed("Metadata", header(METADATA, 1) + struct.pack(">i", -1))
+        answer = self._timed("Fetch", fetch(0))
+        if answer is not None and b"\0\0\0\0" not in answer:
+            self._wrong["Fetch"] += 1
+        if self._is_writing:
+            self._produce()
+        self._timed("ApiVersions on a new connection", versions, is_new=True)
+
+    def _produce(self) -> None:
+        value = f"honest-{self._counts['Produce']}"
+        answer = self._timed("Produce", produce(batch(value.encode())))
+        if answer is None:
+            return
+        # correlation id, one topic with its name, one partition: number, error, base offset
+        place = 4 + 4 + 2 + len("orders") + 4 + 4
+        error, offset = struct.unpack_from(">hq", answer, place)
+        if error:
+            self._wrong[f"Produce: error {error}"] += 1
+        else:
+            self._acknowledged[offset] = value
+
+    def _timed(self, name: str, body: bytes, *, is_new: bool = False) -> bytes | None:
+        began = time.monotonic()
+        try:
+            if is_new:
+                with Connection(self._port) as connection:
+                    answer = connection.ask(body)
+            else:
+                answer = self._connection.ask(body)
+        except OSError:
+            answer = None
+        took = time.monotonic() - began
+        self._counts[name] += 1
+        self._worst[name] = max(self._worst.get(name, 0.0), took)
+        if answer is None:
+            self._closed[name] += 1
+            if not is_new:
+                self._connect_again()
+        return answer
+
+    def _connect_again(self) -> None:
+        self._connection.close()
+        while True:
+            try:
+                self._connection = Connection(self._port)
+            except OSError:
+                time.sleep(PAUSE_SECONDS)
+            else:
+                return
+
+    def found(self) -> dict[str, object]:
+        """What it saw."""
+        return {
+            "worst_seconds": {name: round(seconds, 3) for name, seconds in self._worst.items()},
+            "asked": dict(self._counts),
+            "closed": dict(self._closed),
+            "wrong": dict(self._wrong),
+            "acknowledged": {str(offset): value for offset, value in self._acknowledged.items()},
+        }
+
+
+def main() -> None:
+    """Ask until standard input ends."""
+    port, is_writing = int(sys.argv[1]), sys.argv[2] == "write"
+    Honest(port, is_writing=False).work()  # what is loaded at the first requests is nobody's attack
+    honest = Honest(port, is_writing=is_writing)
+    print("ready", flush=True)
+    ended = Thread(target=sys.stdin.read, daemon=True)
+    ended.start()
+    while ended.is_alive():
+        honest.work()
+        time.sleep(PAUSE_SECONDS)
+    print(json.dumps(honest.found()), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""Requests as bytes, and a connection that sends them."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import zlib
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.build import build_batch, new_record
+from seglog_format.codec.checksum import crc32c
+from seglog_format.codec.encode import encode_batch
+from seglog_format.serve.schemas import request_type, write_entity
+
+if TYPE_CHECKING:
+    from typing import Self
+
+PRODUCE, FETCH, LIST_OFFSETS, METADATA = range(4)
+OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, JOIN_GROUP = 8, 9, 10, 11
+API_VERSIONS, INIT_PRODUCER_ID = 18, 22
+TOPIC: Final = "orders"
+TIME_MS: Final = 1_700_000_000_000
+MORE: Final = 0x80
+"""Set in a byte of a number that another one follows."""
+
+EMPTY_RECORD: Final = b"\x0c\0\0\0\1\1\0"
+"""Seven bytes, the least that a record takes: its length, no key, no value, no headers."""
+
+
+class Connection:
+    """A connection that sends frames and takes frames, and believes nothing."""
+
+    def __init__(self, port: int, *, seconds: float = 30, receive_buffer: int = 0) -> None:
+        self.socket = socket.socket()
+        if receive_buffer:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.socket.settimeout(seconds)
+        self.socket.connect(("127.0.0.1", port))
+
+    def send(self, body: bytes) -> None:
+        """Send a request."""
+        self.socket.sendall(struct.pack(">i", len(body)) + body)
+
+    def receive(self) -> bytes | None:
+        """The next answer; None where the server has closed the connection."""
+        size = self._exactly(4)
+        return None if size is None else self._exactly(struct.unpack(">i", size)[0])
+
+    def _exactly(self, size: int) -> bytes | None:
+        parts, left = [], size
+        while left:
+            try:
+                part = self.socket.recv(min(left, 1 << 20))
+            except (ConnectionResetError, BrokenPipeError):
+                return None
+            if not part:
+                return None
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts)
+
+    def ask(self, body: bytes) -> bytes | None:
+        """Send a request, take its answer."""
+        self.send(body)
+        return self.receive()
+
+    def close(self) -> None:
+        """End."""
+        self.socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def header(key: int, version: int) -> bytes:
+    """The header of a request of a version that is not flexible."""
+    return struct.pack(">hhih", key, version, 1, -1)
+
+
+def request(key: int, version: int, **fields: object) -> bytes:
+    """A request as clients send it."""
+    kind = request_type(key, version)
+    head = {"request_api_key": key, "request_api_version": version, "correlation_id": 1, "client_id": "proof"}
+    return write_entity(kind.__header_schema__, head) + write_entity(kind, fields)
+
+
+def fetch(offset: int, *, number: int = 0, max_bytes: int = 1 << 16, max_wait: int = 0) -> bytes:
+    """Fetch one partition."""
+    partition = {"partition": number, "fetch_offset": offset, "partition_max_bytes": max_bytes}
+    topics = [{"topic": TOPIC, "partitions": [partition]}]
+    limits = {"max_wait": max_wait, "min_bytes": 1, "max_bytes": max_bytes}
+    return request(FETCH, 4, replica_id=-1, isolation_level=0, topics=topics, **limits)
+
+
+def produce(data: bytes, *, number: int = 0) -> bytes:
+    """Send one batch."""
+    topics = [{"name": TOPIC, "partition_data": [{"index": number, "records": data}]}]
+    return request(PRODUCE, 5, transactional_id=None, acks=-1, timeout=1000, topic_data=topics)
+
+
+def join(group: str, *, session_ms: int = 1_800_000) -> bytes:
+    """Join a group, with the longest session that there is."""
+    protocols = [{"name": "range", "metadata": b"m"}]
+    who = {"group_id": group, "member_id": "", "protocol_type": "consumer"}
+    return request(JOIN_GROUP, 0, session_timeout=session_ms, protocols=protocols, **who)
+
+
+def commit(group: str, offset: int, metadata: str = "") -> bytes:
+    """Commit an offset without being a member."""
+    row = {"partition_index": 0, "committed_offset": offset, "committed_metadata": metadata}
+    who = {"group_id": group, "member_id": "", "generation_id_or_member_epoch": -1, "retention_time": -1}
+    return request(OFFSET_COMMIT, 2, topics=[{"name": TOPIC, "partitions": [row]}], **who)
+
+
+def batch(*values: bytes) -> bytes:
+    """A batch as an honest producer sends it."""
+    return encode_batch(build_batch([new_record(value, timestamp_ms=TIME_MS) for value in values]))
+
+
+def crafted(section: bytes, count: int) -> bytes:
+    """A batch with a right checksum whose records are these bytes, repeated so often, compressed with gzip."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    step = max(1, (1 << 20) // max(len(section), 1))
+    parts = [packer.compress(section * min(step, count - done)) for done in range(0, count, step)]
+    body = b"".join([*parts, packer.flush()])
+    made = bytearray(batch(b""))[:61]
+    struct.pack_into(">i", made, 8, 49 + len(body))
+    struct.pack_into(">h", made, 21, 1)
+    struct.pack_into(">i", made, 23, min(count, 2**31 - 1) - 1)
+    struct.pack_into(">i", made, 57, count)
+    struct.pack_into(">I", made, 17, crc32c(bytes(made[21:]) + body))
+    return bytes(made) + body
+
+
+def varint(value: int) -> bytes:
+    """A positive number as records store it."""
+    left, made = 2 * value, bytearray()
+    while left >= MORE:
+        made.append(left % MORE | MORE)
+        left >>= 7
+    return bytes([*made, left])

@@ -74,6 +74,31 @@ class MemoryBytes:
         return self._window
 
 
+class FirstBytes:
+    """The first bytes of a source, as if it ended after them.
+
+    Attributes:
+        path: file name for errors.
+        size: how many bytes there are.
+    """
+
+    __slots__ = ("_source", "path", "size")
+
+    def __init__(self, source: ByteSource, size: int) -> None:
+        self._source = source
+        self.path = source.path
+        self.size = min(size, source.size)
+
+    def view(self, start: int, end: int) -> memoryview:
+        """The bytes from one position to another."""
+        return self._source.view(start, min(end, self.size))
+
+    def window(self, position: int, at_least: int = 0) -> Window:
+        """A part that holds the byte at a position."""
+        start, data = self._source.window(position, min(at_least, self.size - position))
+        return Window(start, data[: self.size - start])
+
+
 Readable: TypeAlias = "bytes | bytearray | memoryview | ByteSource"
 """Bytes in memory, or a source of them."""
 
@@ -86,3 +111,17 @@ def source_of(data: Readable, path: str = "") -> ByteSource:
         path: file name for errors about bytes in memory.
     """
     return MemoryBytes(data, path) if isinstance(data, bytes | bytearray | memoryview) else data
+
+
+def starts_with(source: ByteSource, data: bytes) -> bool:
+    """Whether a source begins with these bytes; it is not in memory whole."""
+    position = 0
+    while position < len(data):
+        if position == source.size:
+            return False
+        start, found = source.window(position, 1)
+        piece = bytes(found[position - start :][: len(data) - position])
+        if piece != data[position : position + len(piece)]:
+            return False
+        position += len(piece)
+    return True

@@ -24,6 +24,7 @@ from made_partitions import (
 
 from proofs.power.mirrored_files import MirroredFiles
 from proofs.power.simulated_files import PowerCut, SimulatedFiles
+from seglog_format.byte_source import MemoryBytes
 from seglog_format.errors import UsageError
 from seglog_format.lifecycle.recovery_apply import recover_partition
 from seglog_format.lifecycle.truncation import plan_truncation, truncate_to
@@ -257,10 +258,10 @@ def test_exactly_the_entries_below_the_offset_stay(counts: list[int], offset: in
 class InMemory(LogSegment):
     """A segment without a file."""
 
-    content = memoryview(b"")
+    content = MemoryBytes(b"")
 
     @property
-    def data(self) -> memoryview:
+    def source(self) -> MemoryBytes:
         return self.content
 
 
@@ -268,5 +269,5 @@ def in_memory(base: int, entries: list[tuple[int, int]]) -> LogSegment:
     from pathlib import Path
 
     segment = InMemory(SegmentFiles(base, Path("x")))
-    segment.content = memoryview(b"".join(entry(first, last - first + 1) for first, last in entries))
+    segment.content = MemoryBytes(b"".join(entry(first, last - first + 1) for first, last in entries))
     return segment

@@ -82,6 +82,10 @@ class MirroredFiles:
         """The bytes of a file."""
         return LOCAL_FILES.read(path)
 
+    def read_part(self, path: Path, start: int, end: int) -> bytes:
+        """The bytes of a file from one position to another."""
+        return LOCAL_FILES.read_part(path, start, end)
+
     def size(self, path: Path) -> int:
         """Bytes that a file has."""
         return LOCAL_FILES.size(path)

@@ -209,6 +209,10 @@ class SimulatedFiles:
         self._fail("read", path)
         return bytes(self._file(path).content)
 
+    def read_part(self, path: Path, start: int, end: int) -> bytes:
+        """The bytes of a file from one position to another, as written so far."""
+        return self.read(path)[start:end]
+
     def size(self, path: Path) -> int:
         """Bytes that a file has."""
         return len(self._file(path).content)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from seglog_format.byte_source import ByteSource
+
 
 class ClearedEntries(Protocol):
     """Entries that follow each other: whole and undamaged, their records regular. There is at least one."""
@@ -82,11 +84,11 @@ class Expanding(Protocol):
 class Clearer(Protocol):
     """Makes a `Clearing` for a log."""
 
-    def __call__(self, data: memoryview, base_offset: int, limit: int, expand: Expanding) -> Clearing:
+    def __call__(self, source: ByteSource, base_offset: int, limit: int, expand: Expanding) -> Clearing:
         """Prepare to pass over entries.
 
         Args:
-            data: bytes of the log.
+            source: bytes of the log.
             base_offset: of the segment.
             limit: bytes that decompressing one entry may produce at most.
             expand: for codecs that it does not know itself.

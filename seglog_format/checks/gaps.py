@@ -142,9 +142,9 @@ class CheckedGaps:
         for (files, state), following in zip(ends, states[1:], strict=False):
             if state.is_end_known:
                 end = SegmentEnd(files, state.next_offset, has_tail=state.has_tail)
-                yield gap_behind(self._listing, end, following.base_offset, copy=self._options.copy)
+                yield gap_behind(self._listing, end, following.base_offset, copy=True)
         if self.log_end_offset is not None:
-            yield gap_at_end(self._listing, self.log_end_offset, copy=self._options.copy)
+            yield gap_at_end(self._listing, self.log_end_offset, copy=True)
 
     @property
     def orphans(self) -> tuple[Orphan, ...]:
@@ -170,7 +170,7 @@ class CheckedGaps:
 
     def _opened(self) -> Iterator[LogSegment]:
         for files in self._listing.segments:
-            with LogSegment(files, copy=self._options.copy) as segment:
+            with LogSegment(files, copy=True) as segment:
                 yield segment
 
     def _end_findings(self, log_end_offset: int) -> Iterator[Finding]:
@@ -181,5 +181,5 @@ class CheckedGaps:
                 yield from findings_of(SnapshotAndEnd(str(snapshot.path), snapshot.base_offset, log_end_offset))
         for file in self._listing.set_aside:
             if file.name.kind is FileKind.LOG and not file.name.suffix:
-                with LogSegment(SegmentFiles(file.base_offset, file.path), copy=self._options.copy) as segment:
+                with LogSegment(SegmentFiles(file.base_offset, file.path), copy=True) as segment:
                     yield from findings_of(ReplacedLog(segment.path, segment.next_offset, log_end_offset))

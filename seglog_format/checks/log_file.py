@@ -14,13 +14,16 @@ from seglog_format.checks.segment import LogSize, LogTail
 from seglog_format.checks.subjects import Batch, Entry, Messages, decode_subject
 from seglog_format.codec.compression import decompress_all
 from seglog_format.codec.framing import frame_at
-from seglog_format.errors import FormatError, Location
+from seglog_format.errors import FormatError, Location, UnreadableError
+from seglog_format.lifecycle.salvage_scan import next_entry
+from seglog_format.log.entry_table import OffsetRange
 from seglog_format.log.log_outline import LogOutline, LogRow
 from seglog_format.model import ControlRecordType, Frame, RecordBatchHeader, Tail, TailKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
+    from seglog_format.byte_source import ByteSource
     from seglog_format.checks.clearing import ClearedEntries, ClearedLog, Clearer
 
 
@@ -101,21 +104,22 @@ class LogVerification:
 
     def __init__(
         self,
-        data: memoryview,
+        source: ByteSource,
         path: str,
         base_offset: int,
         limit: int,
         advance: Callable[[int], None] | None = None,
         clearer: Clearer | None = None,
     ) -> None:
-        self.data = data
+        self.source = source
         self.path = path
         self.base_offset = base_offset
         self.limit = limit
         self.advance = advance
         self.summary = LogSummary()
         self._position = 0
-        self._clearing = None if clearer is None else clearer(data, base_offset, limit, self._expanded)
+        self._refused_until = 0
+        self._clearing = None if clearer is None else clearer(source, base_offset, limit, self._expanded)
 
     def __iter__(self) -> Iterator[Finding]:
         try:
@@ -131,7 +135,7 @@ class LogVerification:
         if self._clearing is not None and parts is not None:
             self.summary.cleared = self._clearing.log_of(parts)
         yield from findings_of(LogTail(self.path, tail))
-        yield from findings_of(LogSize(self.path, len(self.data)))
+        yield from findings_of(LogSize(self.path, self.source.size))
 
     def _entries(self) -> Generator[Finding, None, Tail]:
         """Check every entry; returns what follows the last one.
@@ -141,11 +145,28 @@ class LogVerification:
         """
         while True:
             yield from self._cleared()
-            found = frame_at(self.data, self._position, len(self.data), self.path)
+            try:
+                found = frame_at(self.source, self._position, self.source.size, self.path)
+            except UnreadableError as error:
+                yield from self._refused(error)
+                self._go_on(self._next_entry(error.location))
+                continue
             if isinstance(found, Tail):
                 return found
             yield from self._frame(found)
             self._go_on(found.end)
+
+    def _refused(self, error: UnreadableError) -> Iterator[Finding]:
+        """Tell what the disk refuses, once for a range; the checks go on behind it (SEG-PDR-022)."""
+        self.summary.note_damage(self._position)
+        at = error.location
+        if at.position + at.size > self._refused_until:
+            yield Finding.of_error(error)
+            self._refused_until = at.position + at.size
+
+    def _next_entry(self, refused: Location) -> int:
+        """Where an intact entry starts behind a refused range; the end of the file where there is none."""
+        return next_entry(self.source, refused.position + refused.size, OffsetRange(self.base_offset))
 
     def _go_on(self, position: int) -> None:
         if self.advance is not None:
@@ -165,7 +186,7 @@ class LogVerification:
 
     def _header(self, position: int, previous: int | None) -> Iterator[Finding]:
         """Check the header of a batch whose records need no look: without them, their checks say nothing."""
-        at, frame = Location(self.path, position), frame_at(self.data, position, len(self.data), self.path)
+        at, frame = Location(self.path, position), frame_at(self.source, position, self.source.size, self.path)
         assert isinstance(frame, Frame)
         assert isinstance(frame.header, RecordBatchHeader)
         subject = Batch(at, frame, frame.header, ())
@@ -176,13 +197,16 @@ class LogVerification:
         """What an entry decompresses to; None where there is more to say of it."""
         at = Location(self.path, start)
         with suppress(FormatError):
-            return decompress_all(codec_id, self.data[start:end], magic=magic, at=at, limit=self.limit)
+            return decompress_all(codec_id, self.source.view(start, end), magic=magic, at=at, limit=self.limit)
         return None
 
     def _frame(self, frame: Frame) -> Iterator[Finding]:
         at = Location(self.path, frame.position)
         try:
             subject = decode_subject(frame, at, self.limit)
+        except UnreadableError as error:
+            yield from self._refused(error)
+            return
         except FormatError as error:
             self.summary.note_damage(frame.position)
             yield Finding.of_error(error)

@@ -11,6 +11,7 @@ from seglog_format.checks.finding import Finding, findings_of
 from seglog_format.checks.gaps import CheckedGaps
 from seglog_format.checks.log_file import LogSummary, LogVerification
 from seglog_format.checks.partition_directory import DirectoryName, NumberedName, PartitionState, SegmentState
+from seglog_format.checks.segment import LogSize
 from seglog_format.checks.side_files import (
     OffsetIndexSubject,
     SnapshotSubject,
@@ -18,8 +19,8 @@ from seglog_format.checks.side_files import (
     TransactionIndexSubject,
 )
 from seglog_format.checks.text_files import text_file_findings
-from seglog_format.errors import FormatError
-from seglog_format.log.file_bytes import open_bytes
+from seglog_format.errors import FormatError, RefusedError, UnreadableError
+from seglog_format.log.file_bytes import MAX_WHOLE_SIZE, open_log
 from seglog_format.log.listing import list_partition
 from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.producer_snapshot import ProducerSnapshot
@@ -42,7 +43,6 @@ class Options:
 
     Attributes:
         limit: bytes that decompressing one entry may produce at most.
-        copy: read files whole instead of mapping them, because somebody may be writing.
         advance: called with the bytes of entries that were looked at.
         clearer: passes over entries at volume; without one each is looked at.
         is_compacted: gaps between segments are known to come from compaction.
@@ -50,7 +50,6 @@ class Options:
     """
 
     limit: int
-    copy: bool = False
     advance: Callable[[int], None] | None = None
     clearer: Clearer | None = None
     is_compacted: bool = False
@@ -70,7 +69,18 @@ def partition_findings(
     Returns:
         Its log end offset, where that is known.
     """
-    listing = list_partition(path)
+    try:
+        listing = list_partition(path)
+    except UnreadableError as error:
+        yield Finding.of_error(error)
+        return None
+    return (yield from listed_findings(listing, options, checkpointed))
+
+
+def listed_findings(
+    listing: PartitionListing, options: Options, checkpointed: Mapping[FileKind, int]
+) -> Generator[Finding, None, int | None]:
+    """The same of a directory that is listed already."""
     options.extent.files += len(listing.files)
     yield from name_findings(listing)
     states = []
@@ -84,9 +94,13 @@ def partition_findings(
         yield from log_findings(metadata_snapshot.path, 0, options)
     for kind, text_file in listing.text_files.items():
         yield from text_file_findings(text_file, kind)
-    gaps = CheckedGaps(listing, states, options, checkpointed)
-    yield from findings_of(PartitionState(str(path), tuple(states), gaps.orphans))
-    yield from gaps.findings()
+    try:
+        gaps = CheckedGaps(listing, states, options, checkpointed)
+        yield from findings_of(PartitionState(str(listing.path), tuple(states), gaps.orphans))
+        yield from gaps.findings()
+    except UnreadableError as error:
+        yield Finding.of_error(error)
+        return None
     return gaps.log_end_offset
 
 
@@ -114,41 +128,58 @@ def segment_findings(files: SegmentFiles, options: Options, *, is_active: bool) 
     """Check a log and then its indexes against it; returns the summary of the log."""
     summary = yield from log_findings(files.log, files.base_offset, options)
     if files.offset_index is not None:
-        yield from offset_index_findings(files.offset_index, files.base_offset, summary, options)
+        yield from offset_index_findings(files.offset_index, files.base_offset, summary)
     if files.time_index is not None:
-        yield from time_index_findings(files.time_index, files.base_offset, summary, options, is_active=is_active)
+        yield from time_index_findings(files.time_index, files.base_offset, summary, is_active=is_active)
     if files.transaction_index is not None:
         yield from transaction_index_findings(files.transaction_index, files.base_offset, summary)
     return summary
 
 
 def log_findings(path: Path, base_offset: int, options: Options) -> Generator[Finding, None, LogSummary]:
-    """Check a log on its own; returns its summary."""
-    with open_bytes(path, copy=options.copy) as source:
+    """Check a log on its own; returns its summary.
+
+    It is never mapped: of a mapped file on a failing disk, nobody could tell what cannot be read (SEG-PDR-022).
+    """
+    try:
+        source = open_log(path, copy=True)
+    except UnreadableError as error:
+        yield Finding.of_error(error)
+        return LogSummary(damaged=0, is_end_known=False)
+    except RefusedError as error:  # by its size
+        yield from findings_of(LogSize(str(path), error.location.size))
+        return LogSummary(damaged=0, is_end_known=False)
+    with source:
         verification = LogVerification(
-            source.data, source.path, base_offset, options.limit, options.advance, options.clearer
+            source, source.path, base_offset, options.limit, options.advance, options.clearer
         )
         yield from verification
         options.extent.batches += verification.summary.entry_count
         return verification.summary
 
 
-def offset_index_findings(path: Path, base_offset: int, summary: LogSummary, options: Options) -> Iterator[Finding]:
+def offset_index_findings(path: Path, base_offset: int, summary: LogSummary) -> Iterator[Finding]:
     """Check an offset index against its log."""
-    with OffsetIndex.open(path, base_offset, copy=options.copy) as index:
-        if summary.cleared is not None and summary.cleared.has_offset_index(index.data):
-            return
-        yield from findings_of(OffsetIndexSubject(index, index.raw_entries(), summary.outline()))
+    try:
+        with OffsetIndex.open(path, base_offset, copy=True) as index:
+            cleared = summary.cleared if index.file_size <= MAX_WHOLE_SIZE else None
+            if cleared is not None and cleared.has_offset_index(index.data):
+                return
+            yield from findings_of(OffsetIndexSubject(index, index.raw_entries(), summary.outline()))
+    except (RefusedError, UnreadableError) as error:
+        yield Finding.of_error(error)
 
 
-def time_index_findings(
-    path: Path, base_offset: int, summary: LogSummary, options: Options, *, is_active: bool
-) -> Iterator[Finding]:
+def time_index_findings(path: Path, base_offset: int, summary: LogSummary, *, is_active: bool) -> Iterator[Finding]:
     """Check a time index against its log."""
-    with TimeIndex.open(path, base_offset, copy=options.copy) as index:
-        if summary.cleared is not None and summary.cleared.has_time_index(index.data, is_active=is_active):
-            return
-        yield from findings_of(TimeIndexSubject(index, index.raw_entries(), summary.outline(), is_active))
+    try:
+        with TimeIndex.open(path, base_offset, copy=True) as index:
+            cleared = summary.cleared if index.file_size <= MAX_WHOLE_SIZE else None
+            if cleared is not None and cleared.has_time_index(index.data, is_active=is_active):
+                return
+            yield from findings_of(TimeIndexSubject(index, index.raw_entries(), summary.outline(), is_active))
+    except (RefusedError, UnreadableError) as error:
+        yield Finding.of_error(error)
 
 
 def transaction_index_findings(path: Path, base_offset: int, summary: LogSummary) -> Iterator[Finding]:

@@ -68,9 +68,9 @@ def _index_findings(path: Path, name: FileName, options: Options) -> Iterator[Fi
     """An index without a log beside it is held to its own order only."""
     summary = _summary_beside(path, name, options)
     if name.kind is FileKind.OFFSET_INDEX:
-        yield from offset_index_findings(path, name.base_offset, summary, options)
+        yield from offset_index_findings(path, name.base_offset, summary)
     elif name.kind is FileKind.TIME_INDEX:
-        yield from time_index_findings(path, name.base_offset, summary, options, is_active=True)
+        yield from time_index_findings(path, name.base_offset, summary, is_active=True)
     else:
         yield from transaction_index_findings(path, name.base_offset, summary)
 

@@ -7,6 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seglog_format.byte_source import source_of
 from seglog_format.checks.extent import Extent
 from seglog_format.checks.log_directory import log_directory_findings, lone_partition_findings
 from seglog_format.checks.log_file import LogVerification
@@ -25,11 +26,10 @@ if TYPE_CHECKING:
     from seglog_format.model import Buffer
 
 
-def verify(  # noqa: PLR0913 - how to verify
+def verify(
     path: str | os.PathLike[str],
     *,
     limit: int = DEFAULT_OUTPUT_LIMIT,
-    copy: bool = False,
     advance: Callable[[int], None] | None = None,
     clearer: Clearer | None = None,
     compacted: bool = False,
@@ -40,7 +40,6 @@ def verify(  # noqa: PLR0913 - how to verify
     Args:
         path: a file, a partition directory, or a log directory.
         limit: bytes that decompressing one entry may produce at most; what is refused at it is a warning.
-        copy: read files whole instead of mapping them, because a broker may be writing.
         advance: called with the bytes of log entries that were looked at, for those who show progress.
         clearer: passes over entries at volume that no check has anything to say about, as
             `seglog_format.columnar.clear.Clearing` does; findings are the same with it and without.
@@ -55,9 +54,7 @@ def verify(  # noqa: PLR0913 - how to verify
         UsageError: there is nothing at the path, or nothing of Kafka's; see `path_kind`.
     """
     root = Path(path)
-    options = Options(
-        limit, copy=copy, advance=advance, clearer=clearer, is_compacted=compacted, extent=extent or Extent()
-    )
+    options = Options(limit, advance=advance, clearer=clearer, is_compacted=compacted, extent=extent or Extent())
     for finding in notes_once(_findings(root, options)):
         yield _below(root, finding)
 
@@ -79,7 +76,7 @@ def verify_log(
         limit: bytes that decompressing one entry may produce at most.
         clearer: passes over entries at volume; see `verify`.
     """
-    return notes_once(LogVerification(memoryview(data), path, base_offset, limit, clearer=clearer))
+    return notes_once(LogVerification(source_of(data, path), path, base_offset, limit, clearer=clearer))
 
 
 def _findings(root: Path, options: Options) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from seglog_format.cli.options import (
     json_option,
     path_argument,
 )
-from seglog_format.cli.output import is_busy, progress, write_json, write_text
+from seglog_format.cli.output import progress, write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.errors import UsageError, write_errors
 
@@ -134,7 +134,6 @@ def _rebuilt(
         only=only,
         interval_bytes=interval_bytes,
         generation=generation,
-        copy=is_busy(listing.path),
         volume=volume,
     )
 
@@ -193,5 +192,5 @@ def as_object(segment: RebuiltSegment) -> dict[str, Any]:
 
 
 def _file(index: RebuiltIndex) -> dict[str, Any]:
-    old = None if index.old is None else len(index.old)
+    old = index.old_size
     return {"file": index.name, "bytes": len(index.data), "oldBytes": old, "state": index.state}

@@ -8,7 +8,7 @@ import click
 
 from seglog_format.cli.exit_status import FINDINGS
 from seglog_format.cli.options import PATH, generation_option, index_interval_option, json_option, path_argument
-from seglog_format.cli.output import is_busy, progress, write_json, write_text
+from seglog_format.cli.output import progress, write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.errors import UsageError
 
@@ -66,7 +66,6 @@ def command(
                     output / name if name else output,
                     interval_bytes=index_interval_bytes,
                     generation=generation,
-                    copy=is_busy(directory),
                 )
                 for segment in segments:
                     status = FINDINGS if segment.damaged else status

@@ -10,7 +10,7 @@ import click
 
 from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import PATH, engine_option, json_option, limit_option
-from seglog_format.cli.output import is_busy, progress, write_json, write_text
+from seglog_format.cli.output import progress, write_json, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,7 @@ def command(paths: tuple[Path, ...], *, as_json: bool, severity: str, compacted:
     with progress("Verifying", size) as advance:
         add = _total(advance)
         for path in paths:
-            for finding in check(path, copy=is_busy(path), advance=add, extent=extent):
+            for finding in check(path, advance=add, extent=extent):
                 counts[finding.severity.value] += 1
                 status = FINDINGS if finding.is_failure else status
                 if finding.severity.value in shown:

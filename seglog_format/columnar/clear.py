@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from seglog_format.columnar import plan as names
-from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.clear_entries import (
     COLUMN,
     COLUMNS,
@@ -32,10 +31,12 @@ from seglog_format.columnar.decoders import Decoders
 from seglog_format.columnar.layout import BATCH_MAGIC
 from seglog_format.columnar.records import NO_ROOM
 from seglog_format.columnar.sections import expand_ahead, no_sections
+from seglog_format.columnar.windows import Windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from seglog_format.byte_source import Readable
     from seglog_format.columnar.arrays import Bytes, Numbers, Table
 
 ROWS: Final = 4096
@@ -108,14 +109,14 @@ class Clearing:
     """Clears entries of one log.
 
     Args:
-        data: bytes of the log.
+        source: bytes of the log.
         base_offset: of the segment.
         limit: bytes that one entry may decompress to.
         expand: decompresses what the kernels do not.
     """
 
-    def __init__(self, data: memoryview, base_offset: int, limit: int, expand: Expanding) -> None:
-        self._log = readable(data)
+    def __init__(self, source: Readable, base_offset: int, limit: int, expand: Expanding) -> None:
+        self._windows = Windows(source)
         self._expand = expand
         self._plan = np.zeros(names.PLAN_SIZE, np.int64)
         self._plan[names.LIMIT], self._plan[names.MAX_ROWS] = min(limit, MAX_ARENA), names.MAX_SECTIONS * 2**31
@@ -134,16 +135,23 @@ class Clearing:
             position: of an entry.
             previous: last offset of the entry before it in the segment; None for the first.
         """
-        self._state[names.POSITION] = position
         self._state[names.PREVIOUS] = NO_ENTRY if previous is None else previous
+        self._state[names.POSITION] = self._windows.at(position)
+        yield from self._parts_in_sight()
+        while self._windows.has_more(self._state):
+            yield from self._parts_in_sight()
+
+    def _parts_in_sight(self) -> Iterator[ClearedEntries]:
         self._state[[names.NEXT_SECTION, names.SECTIONS]] = 0
         goes_on = True
         while goes_on:
             answer = clear_entries(
-                self._log, self._arena, self._sections, self._plan, self._state, self._table, self._stored
+                self._windows.data, self._arena, self._sections, self._plan, self._state, self._table, self._stored
             )
             if count := int(self._state[names.ROWS]):
-                yield ClearedEntries(self._table[:count].copy(), int(self._state[names.POSITION]))
+                table = self._table[:count].copy()
+                self._windows.place(table, COLUMN["position"])
+                yield ClearedEntries(table, self._windows.origin + int(self._state[names.POSITION]))
             goes_on = answer == names.FULL or (answer == names.EXPAND and self._expanded())
 
     def log_of(self, parts: Sequence[ClearedEntries]) -> ClearedLog:
@@ -158,7 +166,7 @@ class Clearing:
         start, end, codec, magic = (
             int(self._stored[name]) for name in (STORED_START, STORED_END, STORED_CODEC, STORED_MAGIC)
         )
-        content = self._expand(start, end, codec, magic)
+        content = self._expand(start + self._windows.origin, end + self._windows.origin, codec, magic)
         if content is None or len(content) > MAX_ARENA:
             return False
         if len(content) > len(self._arena) - SLACK:
@@ -172,7 +180,7 @@ class Clearing:
         if self._decoders is None:
             self._decoders = Decoders()
             self._plan[names.DECODERS :] = self._decoders.slots
-        while expand_ahead(self._log, self._arena, self._plan, self._state, self._sections) == NO_ROOM:
+        while expand_ahead(self._windows.data, self._arena, self._plan, self._state, self._sections) == NO_ROOM:
             size = max(2 * len(self._arena), ARENA_SIZE)
             self._arena = np.empty(min(size, MAX_ARENA + SLACK), np.uint8)
         return bool(self._state[names.SECTIONS])

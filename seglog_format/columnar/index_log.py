@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from seglog_format.columnar.arrays import readable
+from seglog_format.byte_source import source_of
 from seglog_format.columnar.compiled import helper, inlined, kernel
 from seglog_format.columnar.entries import UNKNOWN_OFFSET, entry_size
 from seglog_format.columnar.index_producers import (
@@ -39,8 +39,10 @@ from seglog_format.columnar.layout import (
 )
 from seglog_format.columnar.memory import load_be16, load_be32, load_be64, load_u8, region, store_64
 from seglog_format.columnar.messages import message_timestamp
+from seglog_format.columnar.windows import Windows
 
 if TYPE_CHECKING:
+    from seglog_format.byte_source import Readable
     from seglog_format.columnar.arrays import Bytes, Numbers, Region, Table
     from seglog_format.columnar.index_producers import KnownProducer
 
@@ -208,33 +210,30 @@ class IndexedLog:
         return known_producers(self.events)
 
 
-def index_log(
-    data: memoryview, base_offset: int, interval_bytes: int, *, stores_first_offset: bool
-) -> IndexedLog | None:
+def index_log(log: Readable, base_offset: int, interval_bytes: int, *, stores_first_offset: bool) -> IndexedLog | None:
     """Index a log as recovery does; None where it holds entries that are not regular before its end.
 
     What stands at the end is for the caller to look at: nothing but what is no entry may.
 
     Args:
-        data: bytes of the log, up to where it is to be indexed.
+        log: its bytes, up to where it is to be indexed.
         base_offset: of the segment.
         interval_bytes: `index.interval.bytes`.
         stores_first_offset: the offset index names the first offset of an entry, not the last.
     """
-    if len(data) > LARGEST_SIZE:
+    source = source_of(log)
+    if source.size > LARGEST_SIZE:
         return None
-    log, state = readable(data), np.zeros(STATE_SIZE, np.int64)
+    state = np.zeros(STATE_SIZE, np.int64)
     state[BASE_OFFSET], state[INTERVAL], state[STORES_FIRST] = base_offset, interval_bytes, stores_first_offset
     state[LARGEST_MS] = state[LAST_TIME_MS] = NO_TIMESTAMP
     state[LATEST_EPOCH], state[LAST_OFFSET] = -1, base_offset - 1
     tables = [np.empty((ROWS, width), np.int64) for width in (2, 2, len(EVENT_COLUMNS), 2)]
     kept: list[list[Table]] = [[], [], [], []]
-    answer = FULL
-    while answer == FULL:
-        state[OFFSETS : EPOCHS + 1] = 0
-        answer = index_entries(log, state, *tables)
-        for part, table, count in zip(kept, tables, state[OFFSETS : EPOCHS + 1].tolist(), strict=True):
-            part.append(table[:count].copy())
+    windows = Windows(source)
+    _index_in_sight(windows, state, tables, kept)
+    while windows.has_more(state):
+        _index_in_sight(windows, state, tables, kept)
     if state[POSITION] < 0:
         return None
     if state[LARGEST_MS] > state[LAST_TIME_MS]:
@@ -247,10 +246,21 @@ def index_log(
         _packed(times, TIME_SLOT),
         [(epoch, offset) for epoch, offset in epochs.tolist()],
         events,
-        int(state[POSITION]),
+        windows.origin + int(state[POSITION]),
         int(state[LAST_OFFSET]),
         bool(state[WRAPPERS]),
     )
+
+
+def _index_in_sight(windows: Windows, state: Numbers, tables: list[Table], kept: list[list[Table]]) -> None:
+    """Index the entries in sight, and keep what the tables hold each time that they are full."""
+    answer = FULL
+    while answer == FULL:
+        state[OFFSETS : EPOCHS + 1] = 0
+        answer = index_entries(windows.data, state, *tables)
+        for part, table, count in zip(kept, tables, state[OFFSETS : EPOCHS + 1].tolist(), strict=True):
+            part.append(table[:count].copy())
+        windows.place(kept[0][-1], 1)
 
 
 def _packed(table: Table, slot: np.dtype[np.void]) -> bytes:

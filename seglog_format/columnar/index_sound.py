@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.clear_records import clear_records, end_marker
 from seglog_format.columnar.compiled import inlined, kernel
 from seglog_format.columnar.cpu import checksum_path
@@ -28,8 +27,10 @@ from seglog_format.columnar.layout import (
     RECORDS_COUNT,
 )
 from seglog_format.columnar.memory import load_be16, load_be32, load_be64, load_u8, region
+from seglog_format.columnar.windows import Windows
 
 if TYPE_CHECKING:
+    from seglog_format.byte_source import Readable
     from seglog_format.columnar.arrays import Bytes, Numbers, Region
 
 LARGEST_SPAN: Final = 2**31 - 1
@@ -105,12 +106,12 @@ class SoundEntries:
     """Passes over the entries of one log that recovery keeps.
 
     Args:
-        data: bytes of the log.
+        source: bytes of the log.
         base_offset: of the segment.
     """
 
-    def __init__(self, data: memoryview, base_offset: int) -> None:
-        self._log = readable(data)
+    def __init__(self, source: Readable, base_offset: int) -> None:
+        self._windows = Windows(source)
         self._state = np.array([0, 0, base_offset, checksum_path()], np.int64)
 
     def after(self, position: int, last_offset: int) -> tuple[int, int]:
@@ -120,6 +121,8 @@ class SoundEntries:
             position: of an entry.
             last_offset: of the entry before; one less than the base offset for the first.
         """
-        self._state[POSITION], self._state[PREVIOUS] = position, last_offset
-        pass_sound(self._log, self._state)
-        return int(self._state[POSITION]), int(self._state[PREVIOUS])
+        self._state[POSITION], self._state[PREVIOUS] = self._windows.at(position), last_offset
+        pass_sound(self._windows.data, self._state)
+        while self._windows.has_more(self._state):
+            pass_sound(self._windows.data, self._state)
+        return self._windows.origin + int(self._state[POSITION]), int(self._state[PREVIOUS])

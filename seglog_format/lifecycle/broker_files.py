@@ -163,8 +163,8 @@ class BrokerFiles:
                 yield from (Replace(index, b"", "SEG-PDR-007"), Replace(times, b"", "SEG-PDR-007"))
             elif log.name in self._offsets and index.name not in self._offsets:
                 with open_log(log, copy=True) as file:
-                    scan = broker_scan(file.data, offset, str(log), settings=settings)
-                    size = len(file.data)
+                    scan = broker_scan(file, offset, str(log), settings=settings)
+                    size = file.size
                 if scan.outcome is Outcome.RECOVERED:
                     yield from (Truncate(log, scan.valid_size, "SEG-PDR-007"),) if scan.valid_size < size else ()
                     yield Replace(index, encode_offset_index(scan.offset_entries, offset), "SEG-PDR-007")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.byte_source import FirstBytes
 from seglog_format.errors import FormatError, Location
 from seglog_format.lifecycle.broker_scan import BrokerScan, Outcome
 from seglog_format.lifecycle.broker_scan_at_volume import broker_scan_with
@@ -135,10 +136,10 @@ class _Planner:
         """Scan a segment, once more if need be; how many bytes go."""
         segment = self.segments[number]
         base, known = segment.base_offset, self.cuts.get(segment.base_offset)
-        size = len(segment.data) if known is None else known.position
+        size = segment.source.size if known is None else known.position
         scan = broker_scan_with(
             self.volume,
-            segment.data[:size],
+            FirstBytes(segment.source, size),
             base,
             segment.path,
             settings=self.settings,
@@ -186,7 +187,7 @@ def _cut(segment: LogSegment, scan: BrokerScan, end: int) -> Cut:
     if scan.outcome is Outcome.INVALID_OFFSET:
         rule, next_offset = "SEG-RCV-023", segment.base_offset
     requirements = scan.requirements or ("SEG-LOG-004",)
-    size = len(segment.data) - end
+    size = segment.source.size - end
     return Cut(segment.base_offset, segment.path, end, size, next_offset, (rule, *requirements), reason or TAIL)
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.byte_source import source_of
 from seglog_format.codec.control_record import END_TRANSACTION_TYPES, decode_control_record
 from seglog_format.codec.decode import checksum_is_valid, decode_frame, decode_marker
-from seglog_format.errors import FormatError, Location
+from seglog_format.errors import FormatError, Location, UnreadableError
 from seglog_format.lifecycle.index_build import IndexedOffset
 from seglog_format.lifecycle.index_settings import IndexSettings
 from seglog_format.lifecycle.segment_scan import UNREADABLE_MARKER_PREFIXES, recoverable_frame_at
@@ -25,11 +26,13 @@ from seglog_format.model import (
     Frame,
     OffsetPosition,
     RecordBatchHeader,
+    StoredFrame,
     Tail,
     TimestampOffset,
 )
 
 if TYPE_CHECKING:
+    from seglog_format.byte_source import ByteSource, Readable
     from seglog_format.model import AbortedTxn, BatchHeader
 
 DEFAULT_SETTINGS: Final = IndexSettings()
@@ -90,7 +93,7 @@ class _EndOfScanError(Exception):
 
 
 def broker_scan(
-    data: memoryview,
+    data: Readable,
     base_offset: int,
     path: str = "",
     *,
@@ -106,7 +109,7 @@ def broker_scan(
         settings: of the indexes: what is noticed depends on where entries are due.
         transactions: open where the segment begins; none by default. They are carried on.
     """
-    scan = _Scan(data, base_offset, path, settings, transactions or Transactions())
+    scan = _Scan(source_of(data, path), base_offset, path, settings, transactions or Transactions())
     outcome, reason = Outcome.RECOVERED, ""
     requirements: tuple[str, ...] = ()
     try:
@@ -160,9 +163,9 @@ def _refuse(offset: int, last: int) -> None:
 
 class _Scan:
     def __init__(
-        self, data: memoryview, base_offset: int, path: str, settings: IndexSettings, transactions: Transactions
+        self, source: ByteSource, base_offset: int, path: str, settings: IndexSettings, transactions: Transactions
     ) -> None:
-        self.data = data
+        self.source = source
         self.base_offset = base_offset
         self.path = path
         self.position = 0
@@ -170,7 +173,7 @@ class _Scan:
         self.transactions = transactions
         self.known_aborts = len(transactions.aborted)
         self.latest_epoch = -1
-        self.ends = _SegmentEnd(base_offset, path)
+        self.ends = _SegmentEnd(base_offset, source)
 
     def walk(self) -> None:
         """Go on to the end of the file.
@@ -188,7 +191,9 @@ class _Scan:
 
     def _frame(self) -> Frame | Tail:
         try:
-            found = recoverable_frame_at(self.data, self.position, self.path)
+            found = recoverable_frame_at(self.source, self.position, self.path)
+        except UnreadableError:
+            raise
         except FormatError as error:
             raise _damage(error) from None
         if isinstance(found, Frame) and not checksum_is_valid(found):
@@ -271,10 +276,10 @@ class _SegmentEnd:
     offset of the segment.
     """
 
-    def __init__(self, base_offset: int, path: str) -> None:
+    def __init__(self, base_offset: int, source: ByteSource) -> None:
         self.base_offset = base_offset
         self.next_offset = base_offset
-        self._path = path
+        self._source = source
         self._target = base_offset
         self._passed: list[Frame] = []
 
@@ -283,7 +288,7 @@ class _SegmentEnd:
         if indexed:
             self._target = indexed[-1].offset
             self._passed.clear()
-        self._passed.append(frame)
+        self._passed.append(StoredFrame(frame.position, frame.header, self._source))  # without its bytes
 
     @property
     def next_offset_since_4_1(self) -> int | None:
@@ -303,7 +308,7 @@ class _SegmentEnd:
         header = frame.header
         if header.base_offset is not None:
             return header.base_offset
-        return decode_frame(frame, at=Location(self._path, frame.position)).base_offset
+        return decode_frame(frame, at=Location(self._source.path, frame.position)).base_offset
 
 
 def _damage(error: FormatError) -> _EndOfScanError:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seglog_format.byte_source import source_of
 from seglog_format.lifecycle.broker_scan import BrokerScan, Outcome, broker_scan
 from seglog_format.lifecycle.index_build import IndexedOffset
 from seglog_format.model import OffsetPosition, TimestampOffset
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 
 if TYPE_CHECKING:
+    from seglog_format.byte_source import ByteSource, Readable
     from seglog_format.lifecycle.index_settings import IndexSettings
     from seglog_format.lifecycle.volume import IndexedLog, Volume
     from seglog_format.log.transactions import Transactions
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 def broker_scan_with(
     volume: Volume | None,
-    data: memoryview,
+    data: Readable,
     base_offset: int,
     path: str,
     *,
@@ -34,15 +36,16 @@ def broker_scan_with(
         settings: of the indexes.
         transactions: open where the segment begins; they are carried on.
     """
-    indexed = None if volume is None else _indexed(volume, data, base_offset, settings)
+    source = source_of(data, path)
+    indexed = None if volume is None else _indexed(volume, source, base_offset, settings)
     if indexed is None or not _keeps_transactions_apart(indexed, transactions):
-        return broker_scan(data, base_offset, path, settings=settings, transactions=transactions)
+        return broker_scan(source, base_offset, path, settings=settings, transactions=transactions)
     known_aborts = len(transactions.aborted)
     transactions.replay(indexed.transaction_events())
     offsets, times = OFFSET_INDEX_ENTRY.iter_unpack, TIME_INDEX_ENTRY.iter_unpack
     return BrokerScan(
         Outcome.RECOVERED,
-        len(data),
+        source.size,
         indexed.last_offset + 1,
         indexed.last_offset + 1,
         tuple(OffsetPosition(base_offset + offset, position) for offset, position in offsets(indexed.offset_index)),
@@ -51,13 +54,13 @@ def broker_scan_with(
     )
 
 
-def _indexed(volume: Volume, data: memoryview, base_offset: int, settings: IndexSettings) -> IndexedLog | None:
+def _indexed(volume: Volume, source: ByteSource, base_offset: int, settings: IndexSettings) -> IndexedLog | None:
     """The indexes of a log of which recovery keeps every byte; None also where a wrapper has to be decompressed."""
-    end, last_offset = volume.sound_entries(data, base_offset).after(0, base_offset - 1)
-    if not len(data) or end < len(data):
+    end, last_offset = volume.sound_entries(source, base_offset).after(0, base_offset - 1)
+    if not source.size or end < source.size:
         return None
     stores_first = settings.indexed_offset is IndexedOffset.FIRST
-    indexed = volume.indexed(data, base_offset, settings.interval_bytes, stores_first_offset=stores_first)
+    indexed = volume.indexed(source, base_offset, settings.interval_bytes, stores_first_offset=stores_first)
     if indexed is None or indexed.has_wrappers:
         return None
     assert (indexed.end, indexed.last_offset) == (end, last_offset)

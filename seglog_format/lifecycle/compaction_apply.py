@@ -223,7 +223,8 @@ def _opened(  # noqa: PLR0913 - how to compact
     listing = list_partition(path)
     _check_settled(listing)
     key = listing.name.topic_partition if listing.name is not None else ("", -1)
-    with opened_segments(listing, copy=directory.is_locked if copy is None else copy) as segments:
+    is_mapped = not directory.is_locked if copy is None else not copy
+    with opened_segments(listing, is_mapped=is_mapped) as segments:
         facts = [facts_of(segment, files) for segment in segments]
         transactions, stable = transactions_of(
             segments, min(directory.high_watermarks.get(key, facts[-1].next_offset), facts[-1].next_offset)

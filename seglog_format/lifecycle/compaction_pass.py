@@ -283,7 +283,7 @@ class LogCleaner:
         """An entry as it stands in its segment."""
         holder = max(base for base in self._segments if base <= batch.base_offset)
         position = batch.position
-        return bytes(self._segments[holder].data[position : position + batch.header.size_in_bytes])
+        return bytes(self._segments[holder].source.view(position, position + batch.header.size_in_bytes))
 
     def _facts(self, batch: RecordBatch, *, keeps_old_tombstones: bool) -> BatchFacts:
         header = batch.header

@@ -54,13 +54,13 @@ def plan_by_default(
 def _tail_cut(segment: LogSegment) -> Cut | None:
     """Cut off what follows the last whole entry; checksums are as little looked at as a broker does here."""
     end, next_offset = 0, segment.base_offset
-    for frame in recoverable_frames(segment.data, path=segment.path):
+    for frame in recoverable_frames(segment.source, path=segment.path):
         end, next_offset = frame.end, frame.header.next_offset
-    size = len(segment.data) - end
+    size = segment.source.size - end
     if not size:
         return None
     try:
-        tail = recoverable_frame_at(segment.data, end, segment.path)
+        tail = recoverable_frame_at(segment.source, end, segment.path)
     except FormatError as error:
         requirements, reason = error.requirements, f"{error.location.field}: {error.found}"
     else:
@@ -87,7 +87,7 @@ def _differences(segments: Sequence[LogSegment], plan: RecoveryPlan, broker: Rec
             continue
         found = "more" if ours > theirs else "fewer"
         decisive = broker if ours > theirs else plan
-        text = f"{abs(ours - theirs)} bytes {found} are kept than brokers keep: {theirs} of {len(segment.data)}"
+        text = f"{abs(ours - theirs)} bytes {found} are kept than brokers keep: {theirs} of {segment.source.size}"
         yield Remark(Location(segment.path, min(ours, theirs)), _rules(segment.base_offset, decisive), text)
 
 
@@ -96,7 +96,7 @@ def kept_size(segment: LogSegment, plan: RecoveryPlan) -> int:
     if segment.base_offset in plan.dropped:
         return 0
     cut = next((cut for cut in plan.cuts if cut.base_offset == segment.base_offset), None)
-    return len(segment.data) if cut is None else cut.position
+    return segment.source.size if cut is None else cut.position
 
 
 def _rules(base_offset: int, plan: RecoveryPlan) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from seglog_format.lifecycle.recovery_apply import opened_segments, writing
 from seglog_format.lifecycle.recovery_files import read_leader_epochs
 from seglog_format.lifecycle.retention import RetainedSegment, plan_retention
 from seglog_format.log.directory import LogDirectory
+from seglog_format.log.file_reader import raised_refusals
 from seglog_format.log.listing import LOG_DIRECTORY_KINDS, list_log_directory, list_partition
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
 from seglog_format.log.resolution import CLEANED, SWAP
@@ -164,7 +165,7 @@ def prepare_retention(
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
     listing = list_partition(path)
     _require_settled(listing)
-    with opened_segments(listing, copy=directory.is_locked) as segments:
+    with raised_refusals(), opened_segments(listing) as segments:
         rows = [retained_segment(segment) for segment in segments]
     if not rows:
         msg = f"{listing.path}: there is no segment"

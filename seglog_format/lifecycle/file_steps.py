@@ -7,15 +7,19 @@ finishes the work, so that the order of steps is all that a planner has to think
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from seglog_format.lifecycle.files import replace_file, write_file
+from seglog_format.lifecycle.files import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from seglog_format.lifecycle.files import Files
+
+
+COPIED_SIZE: Final = 4 * 2**20
+"""Bytes of a file that are in memory at once while a part of it is copied."""
 
 
 class FileStep(Protocol):
@@ -144,7 +148,13 @@ class Copy:
 
     def apply(self, files: Files) -> None:
         """Do it."""
-        write_file(files, self.path, memoryview(files.read(self.source))[self.start : self.end])
+        handle = files.create(self.path)
+        try:
+            for start in range(self.start, self.end, COPIED_SIZE):
+                handle.write(files.read_part(self.source, start, min(start + COPIED_SIZE, self.end)))
+            handle.fsync()
+        finally:
+            handle.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,9 @@ class Files(Protocol):
     def read(self, path: Path) -> bytes:
         """The bytes of a file, as written so far."""
 
+    def read_part(self, path: Path, start: int, end: int) -> bytes:
+        """The bytes of a file from one position to another."""
+
     def size(self, path: Path) -> int:
         """Bytes that a file has."""
 
@@ -221,6 +224,12 @@ class LocalFiles:
     def read(self, path: Path) -> bytes:
         """The bytes of a file."""
         return path.read_bytes()
+
+    def read_part(self, path: Path, start: int, end: int) -> bytes:
+        """The bytes of a file from one position to another."""
+        with path.open("rb") as file:
+            file.seek(start)
+            return file.read(end - start)
 
     def size(self, path: Path) -> int:
         """Bytes that a file has."""

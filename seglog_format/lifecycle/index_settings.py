@@ -6,12 +6,14 @@ entry stands, and where none does, bounds the setting, and the offset in an entr
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.byte_source import source_of
 from seglog_format.codec.decode import decode_frame
-from seglog_format.errors import FormatError, Location
+from seglog_format.errors import FormatError, Location, UnreadableError
 from seglog_format.lifecycle.index_build import (
     INDEX_INTERVAL_BYTES,
     IndexedOffset,
@@ -24,6 +26,8 @@ from seglog_format.model import INT32_MAX, Frame
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from seglog_format.byte_source import Readable
+    from seglog_format.log.offset_index import OffsetIndex
     from seglog_format.log.segment import LogSegment
 
 EXAMINED_SEGMENTS: Final = 8
@@ -72,7 +76,7 @@ class Evidence:
     lasts: int
 
 
-def recoverable_frames(data: memoryview, end: int | None = None, path: str = "", *, start: int = 0) -> Iterator[Frame]:
+def recoverable_frames(data: Readable, end: int | None = None, path: str = "", *, start: int = 0) -> Iterator[Frame]:
     """The whole entries of a log, up to a position or to bytes that are none; checksums are not looked at.
 
     Args:
@@ -80,11 +84,17 @@ def recoverable_frames(data: memoryview, end: int | None = None, path: str = "",
         end: where to stop; the end of the data by default.
         path: file name for locations.
         start: position of an entry.
+
+    Raises:
+        UnreadableError: while iterating: the disk refuses what stands there (SEG-PDR-022).
     """
-    position, stop = start, len(data) if end is None else end
+    source = source_of(data, path)
+    position, stop = start, source.size if end is None else end
     while position < stop:
         try:
-            frame = recoverable_frame_at(data, position, path)
+            frame = recoverable_frame_at(source, position, path)
+        except UnreadableError:
+            raise
         except FormatError:
             return
         if not isinstance(frame, Frame) or frame.end > stop:
@@ -104,11 +114,11 @@ def row_of(frame: Frame, path: str = "", *, has_first_offset: bool = False) -> I
     header = frame.header
     first = _first_offset(frame, path) if has_first_offset else header.base_offset
     first = header.last_offset if first is None else first
-    return IndexedRow(frame.position, len(frame.data), first, header.last_offset, header.max_timestamp_ms)
+    return IndexedRow(frame.position, header.size_in_bytes, first, header.last_offset, header.max_timestamp_ms)
 
 
 def indexed_rows(
-    data: memoryview, end: int | None = None, path: str = "", *, has_first_offsets: bool = False
+    data: Readable, end: int | None = None, path: str = "", *, has_first_offsets: bool = False
 ) -> Iterator[IndexedRow]:
     """The entries of a log as `recoverable_frames` finds them, each as `row_of` tells of it."""
     for frame in recoverable_frames(data, end, path):
@@ -153,10 +163,15 @@ def infer_settings(
 
 def _is_plain_and_indexed(segments: Sequence[LogSegment]) -> bool:
     """There are offset indexes, and the first entry is of magic 0: so brokers before 0.10 wrote."""
-    frames = (frame for segment in segments for frame in recoverable_frames(segment.data, path=segment.path))
-    first = next(frames, None)
+    first = next((frame for frame in map(_first_frame, segments) if frame is not None), None)
     has_index = any(segment.paths.offset_index is not None for segment in segments)
     return has_index and first is not None and first.header.magic == 0
+
+
+def _first_frame(segment: LogSegment) -> Frame | None:
+    with suppress(FormatError):  # a log that cannot be read tells nothing
+        return next(recoverable_frames(segment.source, path=segment.path), None)
+    return None
 
 
 def _evidence(segments: Sequence[LogSegment]) -> list[Evidence]:
@@ -167,9 +182,18 @@ def _evidence(segments: Sequence[LogSegment]) -> list[Evidence]:
 def evidence_of(segment: LogSegment) -> Evidence | None:
     """What the offset index of a segment tells; None where it is empty, or does not belong to the log."""
     index = segment.offset_index
-    if index is None or not index.entries:
+    if index is None:
         return None
-    rows = list(islice(indexed_rows(segment.data, path=segment.path), EXAMINED_ROWS))
+    try:
+        return _evidence_in(index, segment)
+    except FormatError:  # log or index cannot be read
+        return None
+
+
+def _evidence_in(index: OffsetIndex, segment: LogSegment) -> Evidence | None:
+    if not index.entries:
+        return None
+    rows = list(islice(indexed_rows(segment.source, path=segment.path), EXAMINED_ROWS))
     end = rows[-1].position if rows else -1
     entries = [entry for entry in index.entries if 0 < entry.position <= end]  # zeros read as an entry at 0
     by_position = {row.position: row for row in rows}

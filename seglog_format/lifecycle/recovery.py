@@ -6,6 +6,7 @@ both are worth knowing, since a broker does not look at what it believes to be o
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,7 +14,9 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.errors import FormatError, Location
 from seglog_format.lifecycle.segment_scan import Cut, Remark, SegmentScan, scan_segment
 from seglog_format.log.directory import LogDirectory
+from seglog_format.log.file_reader import raised_refusals
 from seglog_format.log.listing import list_log_directory, list_partition
+from seglog_format.log.open_segments import OpenSegments
 from seglog_format.log.path_kind import require_log_directory, require_partition
 from seglog_format.log.segment import LogSegment
 from seglog_format.names import METADATA_TOPIC
@@ -92,7 +95,7 @@ def plan_recovery(
     kept = segments
     for number, segment in enumerate(segments):
         if number >= unflushed or reason_to_scan(segment):
-            scans.append(scan_segment(segment.data, segment.base_offset, segment.path, volume=volume))
+            scans.append(scan_segment(segment.source, segment.base_offset, segment.path, volume=volume))
             if scans[-1].cut is not None and number >= unflushed:
                 kept = segments[: number + 1]
                 break
@@ -219,13 +222,15 @@ def plan_for_partition(
 
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`), or cannot be read.
+        UnreadableError: the disk refuses something that a plan depends on (SEG-PDR-022).
     """
     require_partition(path)
-    listing = list_partition(path)
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
-    found = circumstances_of(listing, directory)
-    segments = [LogSegment(files, copy=directory.is_locked) for files in listing.segments]
-    try:
+    opened = OpenSegments(1)
+    with ExitStack() as closing, raised_refusals():
+        listing = list_partition(path)
+        found = circumstances_of(listing, directory)
+        segments = [closing.enter_context(LogSegment(files, copy=True, opened=opened)) for files in listing.segments]
         plan = plan_recovery(
             segments,
             has_clean_shutdown=found.has_clean_shutdown,
@@ -240,7 +245,4 @@ def plan_for_partition(
             is_full_scan=True,
             volume=volume,
         )
-    finally:
-        for segment in segments:
-            segment.close()
     return PartitionRecovery(Path(path), found.has_clean_shutdown, plan, full_scan)

@@ -28,7 +28,10 @@ from seglog_format.lifecycle.recovery import Circumstances, RecoveryPlan, circum
 from seglog_format.lifecycle.recovery_files import RecoveryWork, naming_steps, recovery_steps
 from seglog_format.lifecycle.segment_split import Split, has_overflow, split_of, split_steps
 from seglog_format.log.directory import LogDirectory
+from seglog_format.log.file_bytes import open_bytes
+from seglog_format.log.file_reader import raised_refusals
 from seglog_format.log.listing import list_log_directory, list_partition
+from seglog_format.log.open_segments import OpenSegments
 from seglog_format.log.path_kind import require_partition
 from seglog_format.log.segment import LogSegment
 from seglog_format.names import FileKind
@@ -119,11 +122,12 @@ def prepare_recovery(
         options: how to recover.
 
     Raises:
-        UsageError: the path is not a partition directory (see `path_kind`), or cannot be read.
+        UsageError: the path is not a partition directory (see `path_kind`).
+        UnreadableError: the disk refuses the directory, a file of it, or a range of a file (SEG-PDR-022).
     """
     require_partition(path)
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
-    return _prepare(path, directory, options, copy=directory.is_locked)
+    return _prepare(path, directory, options)
 
 
 def _prepare(
@@ -131,15 +135,21 @@ def _prepare(
     directory: LogDirectory,
     options: RecoveryOptions,
     *,
-    copy: bool = False,
     settings: IndexSettings | None = None,
 ) -> PreparedRecovery:
-    """Plan; with the settings of a round before there is no need to compare with a broker again."""
-    listing = list_partition(path)
+    """Plan; with the settings of a round before there is no need to compare with a broker again.
+
+    Raises:
+        UnreadableError: the disk refuses a file of the partition, or a range of one that the plan depends on: nothing
+            may be cut off or removed for that (SEG-PDR-022).
+    """
+    with raised_refusals():
+        listing = list_partition(path)
+        require_readable(listing)
     broker = BrokerFiles(listing, creates=settings is None) if options.like_broker else None
     listing = broker.listed() if broker else listing
     circumstances = circumstances_of(listing, directory)
-    with opened_segments(listing, copy=copy, broker=broker) as segments:
+    with raised_refusals(), opened_segments(listing, broker=broker) as segments:
         found = _prepared(listing, segments, circumstances, options, settings or _settings(segments, options), broker)
         if settings is None and not options.like_broker:
             work = RecoveryWork(listing, segments, circumstances, found.plan, found.settings, volume=options.volume)
@@ -147,16 +157,36 @@ def _prepare(
     return found
 
 
+def require_readable(listing: PartitionListing) -> None:
+    """Make sure that every file of a partition can be opened.
+
+    Raises:
+        UnreadableError: one cannot (SEG-PDR-022).
+    """
+    for file in listing.files:
+        open_bytes(file.path, copy=True).close()
+
+
 @contextmanager
 def opened_segments(
-    listing: PartitionListing, *, copy: bool = False, broker: BrokerFiles | None = None
+    listing: PartitionListing, *, is_mapped: bool = False, broker: BrokerFiles | None = None
 ) -> Iterator[list[LogSegment]]:
-    """The segments of a partition, which are closed again afterwards."""
+    """The segments of a partition, which are closed again afterwards.
+
+    They are read through windows, and only one of them is open at a time: what is in memory does not depend on how
+    large they are, and a disk that fails is an error instead of a signal.
+
+    Args:
+        listing: of the partition directory.
+        is_mapped: map them instead, several at a time, where they are read here and there.
+        broker: what a broker would see of them, where one is imitated.
+    """
     bases = [*listing.base_offsets, None]
+    opened = OpenSegments() if is_mapped else OpenSegments(1)
     type_of = broker.segment_type if broker else lambda _: LogSegment
     with ExitStack() as stack:
         yield [
-            stack.enter_context(type_of(files)(files, next_base_offset=following, copy=copy))
+            stack.enter_context(type_of(files)(files, next_base_offset=following, copy=not is_mapped, opened=opened))
             for files, (_, following) in zip(listing.segments, pairwise(bases), strict=True)
         ]
 
@@ -253,6 +283,7 @@ def recover_partition(
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`), or another process holds the lock of the
             log directory.
+        UnreadableError: as `prepare_recovery`; nothing is changed from then on.
         WriteError: a change did not work; what was done is safe, and recovering again goes on from there.
     """
     require_partition(path)

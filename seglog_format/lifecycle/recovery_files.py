@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.byte_source import starts_with
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, encode_leader_epoch_checkpoint
 from seglog_format.errors import FormatError, Location, SeglogError
 from seglog_format.lifecycle.file_steps import Remove, Rename, Replace, Truncate, settled
@@ -18,7 +19,7 @@ from seglog_format.lifecycle.leader_epochs import LeaderEpochs
 from seglog_format.lifecycle.open_transactions import carried_on, transactions_before
 from seglog_format.lifecycle.segment_files import side_files_of
 from seglog_format.lifecycle.segment_split import removal_steps
-from seglog_format.log.file_bytes import read_whole
+from seglog_format.log.file_bytes import open_bytes, read_whole
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.names import FileKind, segment_file_name
 
@@ -76,7 +77,7 @@ class RecoveryWork:
     def end_of(self, segment: LogSegment) -> int:
         """Bytes of a segment that stay."""
         cut = next((cut for cut in self.plan.cuts if cut.base_offset == segment.base_offset), None)
-        return len(segment.data) if cut is None else cut.position
+        return segment.source.size if cut is None else cut.position
 
 
 def naming_steps(listing: PartitionListing) -> tuple[FileStep, ...]:
@@ -136,7 +137,7 @@ def _written(work: RecoveryWork) -> tuple[list[FileStep], list[EpochStart]]:
         if segment.base_offset not in changed and not lacks_time_index:
             continue
         found = side_files_of(
-            segment.data,
+            segment.source,
             segment.base_offset,
             work.settings,
             transactions=open_transactions(segment.base_offset, segment.allowed.last + 1),
@@ -158,9 +159,14 @@ def _written(work: RecoveryWork) -> tuple[list[FileStep], list[EpochStart]]:
 
 
 def _rewrite(work: RecoveryWork, base_offset: int, kind: FileKind, path: Path | None, data: bytes) -> list[FileStep]:
-    if path is not None and path.exists() and path.stat().st_size == len(data) and path.read_bytes() == data:
+    if path is not None and path.exists() and _has_content(path, data):
         return []
     return [Replace(work.path_of(base_offset, kind), data, REBUILT)]
+
+
+def _has_content(path: Path, data: bytes) -> bool:
+    with open_bytes(path, copy=True) as source:
+        return source.size == len(data) and starts_with(source, data)
 
 
 def _orphans(work: RecoveryWork) -> Iterator[FileStep]:

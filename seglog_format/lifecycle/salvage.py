@@ -6,15 +6,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.byte_source import MemoryBytes
 from seglog_format.codec.checkpoints import decode_partition_metadata, encode_leader_epoch_checkpoint
-from seglog_format.errors import SeglogError, write_errors
+from seglog_format.codec.framing import frame_at
+from seglog_format.errors import RefusedError, SeglogError, UnreadableError, write_errors
 from seglog_format.lifecycle.files import LOCAL_FILES
 from seglog_format.lifecycle.index_settings import IndexSettings, infer_settings, row_of
 from seglog_format.lifecycle.leader_epochs import LeaderEpochs
 from seglog_format.lifecycle.recovery_apply import opened_segments
-from seglog_format.lifecycle.salvage_scan import salvage_scan
+from seglog_format.lifecycle.salvage_scan import DamagedRange, salvage_scan
 from seglog_format.lifecycle.segment_files import side_files_of
-from seglog_format.log.file_bytes import open_bytes, open_whole
+from seglog_format.log.file_bytes import open_log, read_whole
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import INT32_MAX, Frame
 from seglog_format.names import FileKind, segment_file_name
@@ -23,9 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from seglog_format.byte_source import ByteSource
     from seglog_format.lifecycle.config import BrokerGeneration
-    from seglog_format.lifecycle.files import FileHandle, Files
-    from seglog_format.lifecycle.salvage_scan import DamagedRange, SalvageScan
+    from seglog_format.lifecycle.files import Files
+    from seglog_format.lifecycle.salvage_scan import SalvageScan
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.segment import LogSegment
 
@@ -70,7 +73,6 @@ def salvage_partition(
     *,
     interval_bytes: int | None = None,
     generation: BrokerGeneration | None = None,
-    copy: bool = False,
     files: Files = LOCAL_FILES,
 ) -> Iterator[SalvagedSegment]:
     """Copy the intact entries of a partition, and build what belongs beside them.
@@ -83,7 +85,6 @@ def salvage_partition(
         target: the new directory; it has to be new or empty (see `require_new`), and outside of the other one.
         interval_bytes: `index.interval.bytes`; None to infer it.
         generation: which brokers to write indexes like; None to infer it.
-        copy: read files whole instead of mapping them.
         files: the file layer to write through.
 
     Yields:
@@ -94,7 +95,7 @@ def salvage_partition(
             that was at work, nothing is left.
     """
     offset = None if generation is None else generation.indexed_offset
-    with opened_segments(listing, copy=copy) as segments:
+    with opened_segments(listing) as segments:
         settings = infer_settings(segments, interval_bytes=interval_bytes, indexed_offset=offset)
         writer = _Writer(target, settings, files)
         try:
@@ -119,22 +120,38 @@ class _Writer:
         """Write segment after segment."""
         self.files.make_directory(self.target)
         for number, segment in enumerate(segments, 1):
-            scan = salvage_scan(segment.data, segment.allowed, segment.path)
-            is_needed = scan.starts or number == len(segments)
-            parts = salvaged_parts(segment, scan) if is_needed else ()
+            source, refusal = _opened(segment)
+            scan, parts = self._copied(segment, source, is_last=number == len(segments))
+            if refusal is not None:
+                scan.damaged.append(refusal)
             for part in parts:
-                self._write(segment.data, part)
+                self._write_side_files(part.base_offset)
             self.unfinished.clear()
-            yield _salvaged(segment, scan, parts)
+            yield _salvaged(segment, scan, parts, refusal.end if refusal is not None else source.size)
 
-    def _write(self, data: memoryview, part: SalvagedPart) -> None:
+    def _copied(
+        self, segment: LogSegment, source: ByteSource, *, is_last: bool
+    ) -> tuple[SalvageScan, tuple[SalvagedPart, ...]]:
+        """Copy what is intact of a segment; once more where the disk then refuses what could be read before."""
+        while True:
+            scan = salvage_scan(source, segment.allowed, segment.path)
+            parts = salvaged_parts(segment, source, scan) if scan.starts or is_last else ()
+            try:
+                for part in parts:
+                    self._write_log(source, part)
+            except UnreadableError:
+                self._drop_files()
+            else:
+                return scan, parts
+
+    def _write_log(self, source: ByteSource, part: SalvagedPart) -> None:
         path = self.target / segment_file_name(part.base_offset, FileKind.LOG)
-        self._write_pieces(path, (data[start:end] for start, end in part.ranges))
-        with open_bytes(path) as log:
-            self._write_side_files(log.data, part.base_offset)
+        pieces = (piece for start, end in part.ranges for piece in _pieces(source, start, end))
+        self._write_pieces(path, pieces)
 
-    def _write_side_files(self, data: memoryview, base_offset: int) -> None:
-        found = side_files_of(data, base_offset, self.settings, transactions=self.transactions)
+    def _write_side_files(self, base_offset: int) -> None:
+        with open_log(self.target / segment_file_name(base_offset, FileKind.LOG), copy=True) as log:
+            found = side_files_of(log, base_offset, self.settings, transactions=self.transactions)
         indexes = {FileKind.OFFSET_INDEX: found.offset_index}
         if self.settings.has_time_index:
             indexes[FileKind.TIME_INDEX] = found.time_index
@@ -154,18 +171,22 @@ class _Writer:
         self.unfinished.append(path)
         try:
             for piece in pieces:
-                _write_range(handle, piece)
+                handle.write(piece)
             handle.fsync()
         finally:
             handle.close()
 
     def drop_unfinished(self) -> None:
         """Remove the files that are not known to be whole, and a directory that is empty then."""
+        self._drop_files()
+        with suppress(OSError):
+            self.files.remove_directory(self.target)
+
+    def _drop_files(self) -> None:
         for path in self.unfinished:
             with suppress(OSError):
                 self.files.remove(path)
-        with suppress(OSError):
-            self.files.remove_directory(self.target)
+        self.unfinished.clear()
 
     def finish(self, listing: PartitionListing) -> None:
         """Write what belongs to the partition as a whole."""
@@ -174,18 +195,32 @@ class _Writer:
             self._write_file(name, encode_leader_epoch_checkpoint(self.epochs.entries))
         metadata = listing.text_files.get(FileKind.PARTITION_METADATA)
         if metadata is not None:
-            with suppress(SeglogError), open_whole(metadata) as source:
-                decode_partition_metadata(source.data)
-                self._write_file(FileKind.PARTITION_METADATA.value, bytes(source.data))
+            with suppress(SeglogError):
+                content = read_whole(metadata)
+                decode_partition_metadata(content)
+                self._write_file(FileKind.PARTITION_METADATA.value, content)
         self.files.fsync_directory(self.target)
 
 
-def _write_range(handle: FileHandle, data: memoryview) -> None:
-    for start in range(0, len(data), WRITE_SIZE):
-        handle.write(data[start : start + WRITE_SIZE])
+def _opened(segment: LogSegment) -> tuple[ByteSource, DamagedRange | None]:
+    """The bytes of a log; none, and why, where it cannot be opened."""
+    try:
+        return segment.source, None
+    except (RefusedError, UnreadableError) as error:
+        end = error.location.size
+        return MemoryBytes(b"", segment.path), DamagedRange(
+            0, end, error.requirements, f"the whole file: {error.found}"
+        )
 
 
-def salvaged_parts(segment: LogSegment, scan: SalvageScan) -> tuple[SalvagedPart, ...]:
+def _pieces(source: ByteSource, start: int, end: int) -> Iterator[memoryview]:
+    while start < end:
+        first, data = source.window(start, 1)
+        yield (piece := data[start - first : end - first][:WRITE_SIZE])
+        start += len(piece)
+
+
+def salvaged_parts(segment: LogSegment, source: ByteSource, scan: SalvageScan) -> tuple[SalvagedPart, ...]:
     """The segments that the intact entries of one make: one, or several where offsets reach too far for one."""
     parts: list[SalvagedPart] = []
     base, ranges, before = segment.base_offset, list[tuple[int, int]](), segment.base_offset - 1
@@ -193,7 +228,7 @@ def salvaged_parts(segment: LogSegment, scan: SalvageScan) -> tuple[SalvagedPart
         if last - base > INT32_MAX:
             if ranges:
                 parts.append(SalvagedPart(base, tuple(ranges)))
-            base, ranges = max(_first_offset(segment, start), before + 1), []
+            base, ranges = max(_first_offset(source, start), before + 1), []
         before = last
         if ranges and ranges[-1][1] == start:
             ranges[-1] = (ranges[-1][0], end)
@@ -202,16 +237,16 @@ def salvaged_parts(segment: LogSegment, scan: SalvageScan) -> tuple[SalvagedPart
     return (*parts, SalvagedPart(base, tuple(ranges)))
 
 
-def _first_offset(segment: LogSegment, position: int) -> int:
-    frame = segment.frame_at(position)
+def _first_offset(source: ByteSource, position: int) -> int:
+    frame = frame_at(source, position, source.size, source.path)
     assert isinstance(frame, Frame)
-    return row_of(frame, segment.path, has_first_offset=True).first_offset
+    return row_of(frame, source.path, has_first_offset=True).first_offset
 
 
-def _salvaged(segment: LogSegment, scan: SalvageScan, parts: Sequence[SalvagedPart]) -> SalvagedSegment:
+def _salvaged(segment: LogSegment, scan: SalvageScan, parts: Sequence[SalvagedPart], size: int) -> SalvagedSegment:
     return SalvagedSegment(
         log=segment.paths.log,
-        size=len(segment.data),
+        size=size,
         kept_size=sum(scan.ends) - sum(scan.starts),
         entry_count=len(scan.starts),
         next_offset=scan.last_offsets[-1] + 1 if scan.last_offsets else segment.base_offset,

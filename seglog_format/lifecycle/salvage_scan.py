@@ -14,21 +14,34 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.byte_source import source_of
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import MIN_ENTRY_SIZE, frame_at
-from seglog_format.errors import FormatError
+from seglog_format.errors import FormatError, UnreadableError
 from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX, INT64_MAX, Frame, RecordBatchHeader, Tail, TailKind
 from seglog_format.schema.fixed_fields import ENTRY_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seglog_format.byte_source import ByteSource, Readable
     from seglog_format.log.entry_table import OffsetRange
 
 SEARCH_BUDGET: Final = 16
 """Checksums may be computed over so many times the size of a file while entries are searched for."""
 
 LEAST_BUDGET: Final = 1 << 26
+
+PATTERN_SIZE: Final = ENTRY_PREFIX.size
+"""So many bytes show whether an entry may begin there."""
+
+SEARCHED_SIZE: Final = 1 << 16
+"""Bytes that are searched at once."""
+
+ZEROS: Final = bytes(SEARCHED_SIZE)
+
+LEAVES_SIZE_OPEN: Final = frozenset({"SEG-BAT-003", "SEG-MSG-004", "SEG-PDR-022"})
+"""What is wrong with an entry whose size field may be wrong, too."""
 
 SAME_UPPER_HALF: Final = 4
 """As long as offsets can have no more upper halves than this, only these are searched for."""
@@ -76,38 +89,49 @@ class SalvageScan:
         self.last_offsets.append(frame.header.last_offset)
 
 
-def salvage_scan(data: memoryview, allowed: OffsetRange, path: str = "") -> SalvageScan:
-    """Find the intact entries of a log.
+def salvage_scan(data: Readable, allowed: OffsetRange, path: str = "") -> SalvageScan:
+    """Find the intact entries of a log, also before and behind what the disk refuses (SEG-PDR-022).
 
     Args:
         data: the bytes of the `.log` file.
         allowed: offsets that the segment can hold.
         path: file name for locations.
     """
-    found = _Salvager(data, allowed, path).run()
+    found = _Salvager(source_of(data, path), allowed, path).run()
     return _in_order(found)
 
 
+def next_entry(source: ByteSource, start: int, allowed: OffsetRange) -> int:
+    """Where the next intact entry starts, searched for byte by byte; the size of the source where there is none.
+
+    Args:
+        source: the bytes of the `.log` file.
+        start: position from which on to search.
+        allowed: offsets that the segment can hold.
+    """
+    return next(_Salvager(source, allowed, source.path).candidates(start), source.size)
+
+
 class _Salvager:
-    def __init__(self, data: memoryview, allowed: OffsetRange, path: str) -> None:
-        self.data = data
+    def __init__(self, source: ByteSource, allowed: OffsetRange, path: str) -> None:
+        self.source = source
         self.allowed = allowed
         self.path = path
         self.found = SalvageScan()
-        self.budget = max(len(data) * SEARCH_BUDGET, LEAST_BUDGET)
+        self.budget = max(source.size * SEARCH_BUDGET, LEAST_BUDGET)
         self.pattern = _pattern(allowed)
 
     def run(self) -> SalvageScan:
         """Go through the file."""
         position = 0
-        while position < len(self.data):
+        while position < self.source.size:
             position = self._step(position)
         return self.found
 
     def _step(self, position: int) -> int:
         """Keep or pass over what starts at a position; where to go on."""
         try:
-            found = frame_at(self.data, position, len(self.data), self.path)
+            found = frame_at(self.source, position, self.source.size, self.path)
         except FormatError as error:
             return self._search(position, error.requirements, _reason(error))
         if isinstance(found, Tail):
@@ -116,7 +140,7 @@ class _Salvager:
         if not requirement:
             self.found.add(found)
             return found.end
-        if requirement in {"SEG-BAT-003", "SEG-MSG-004"} and not self._goes_on(found.end):
+        if requirement in LEAVES_SIZE_OPEN and not self._goes_on(found.end):
             return self._search(position, (requirement,), reason)
         self.found.damaged.append(DamagedRange(position, found.end, (requirement,), reason))
         return found.end
@@ -137,7 +161,11 @@ class _Salvager:
     def _wrong(self, frame: Frame) -> tuple[str, str]:
         """Which requirement an entry does not keep, and how; or nothing."""
         header, allowed = frame.header, self.allowed
-        if not checksum_is_valid(frame):
+        try:
+            is_valid = checksum_is_valid(frame)
+        except UnreadableError as error:
+            return error.requirements[0], _reason(error)
+        if not is_valid:
             return ("SEG-BAT-003" if isinstance(header, RecordBatchHeader) else "SEG-MSG-004"), "a wrong checksum"
         first = header.last_offset if header.base_offset is None else header.base_offset
         if not allowed.first <= first <= header.last_offset:
@@ -148,35 +176,52 @@ class _Salvager:
 
     def _goes_on(self, position: int) -> bool:
         """Whether the log goes on at a position as if nothing were wrong: with the end of the file, or an entry."""
-        if position == len(self.data):
+        if position == self.source.size:
             return True
         try:
-            found = frame_at(self.data, position, len(self.data), self.path)
+            found = frame_at(self.source, position, self.source.size, self.path)
         except FormatError:
             return False
         return isinstance(found, Frame) and not self._wrong(found)[0]
 
     def _search(self, start: int, requirements: tuple[str, ...], reason: str) -> int:
         """Pass over everything up to the next intact entry."""
-        end = next(self._candidates(start + 1), len(self.data))
+        end = next(self.candidates(start + 1), self.source.size)
         reason = reason if self.budget > 0 else f"{reason}; the search was given up"
-        is_searched = end < len(self.data)
+        is_searched = end < self.source.size
         self.found.damaged.append(DamagedRange(start, end, requirements, reason, is_searched))
         return end
 
-    def _candidates(self, start: int) -> Iterator[int]:
-        for match in self.pattern.finditer(self.data, start):
-            position = match.start()
-            _, size, _, _ = ENTRY_PREFIX.unpack_from(self.data, position)
-            if MIN_ENTRY_SIZE <= size <= len(self.data) - position - ENTRY_PREFIX_SIZE:
+    def candidates(self, start: int) -> Iterator[int]:
+        """Positions from one on at which intact entries start."""
+        for position, size in self._sized(start):
+            if MIN_ENTRY_SIZE <= size <= self.source.size - position - ENTRY_PREFIX_SIZE:
                 self.budget -= size
                 if self.budget <= 0:
                     return
                 if self._goes_on(position):
                     yield position
 
+    def _sized(self, position: int) -> Iterator[tuple[int, int]]:
+        """Where bytes look like the first ones of an entry, and its size; what the disk refuses is passed over."""
+        while position + PATTERN_SIZE <= self.source.size:
+            try:
+                start, data = self.source.window(position, PATTERN_SIZE)
+            except UnreadableError as error:
+                position = error.location.position + error.location.size
+                continue
+            part = data[position - start :][:SEARCHED_SIZE]
+            if bytes(part) != ZEROS[: len(part)]:  # no entry begins with so many zeros
+                for match in self.pattern.finditer(part):
+                    _, size, _, _ = ENTRY_PREFIX.unpack_from(part, match.start())
+                    yield position + match.start(), size
+            position += len(part) - PATTERN_SIZE + 1
+
 
 def _reason(error: FormatError) -> str:
+    if isinstance(error, UnreadableError):
+        at = error.location
+        return f"bytes {at.position} to {at.position + at.size} cannot be read: {error.found}"
     return f"{error.location.field}: expected {error.expected}, found {error.found}"
 
 

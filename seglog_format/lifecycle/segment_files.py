@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seglog_format.byte_source import FirstBytes, source_of
 from seglog_format.lifecycle.index_build import (
     IndexBuilder,
     IndexedOffset,
@@ -20,6 +21,7 @@ from seglog_format.small_model import EpochStart
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from seglog_format.byte_source import Readable
     from seglog_format.lifecycle.volume import IndexedLog, Volume
     from seglog_format.log.transactions import Transactions
     from seglog_format.model import AbortedTxn, Frame
@@ -43,7 +45,7 @@ class SegmentSideFiles:
 
 
 def side_files_of(  # noqa: PLR0913 - what recovery knows of a segment
-    data: memoryview,
+    data: Readable,
     base_offset: int,
     settings: IndexSettings,
     *,
@@ -63,16 +65,22 @@ def side_files_of(  # noqa: PLR0913 - what recovery knows of a segment
         path: file name for locations.
         volume: computes them where a log is regular; the result is the same with it and without.
     """
+    source = source_of(data, path)
     if volume is not None:
         stores_first = settings.indexed_offset is IndexedOffset.FIRST
-        found = volume.indexed(data[:end], base_offset, settings.interval_bytes, stores_first_offset=stores_first)
-        if found is not None and not any(recoverable_frames(data, end, path, start=found.end)):
+        found = volume.indexed(
+            source if end is None else FirstBytes(source, end),
+            base_offset,
+            settings.interval_bytes,
+            stores_first_offset=stores_first,
+        )
+        if found is not None and not any(recoverable_frames(source, end, path, start=found.end)):
             return _of_volume(found, transactions)
     builder = IndexBuilder(settings.interval_bytes, settings.indexed_offset)
     has_first_offset = settings.indexed_offset is IndexedOffset.FIRST
     known_aborts, is_in_range = len(transactions.aborted), True
     epochs: list[EpochStart] = []
-    for frame in recoverable_frames(data, end, path):
+    for frame in recoverable_frames(source, end, path):
         row = row_of(frame, path, has_first_offset=has_first_offset)
         is_in_range = is_in_range and is_indexable(row, base_offset)
         if is_in_range:

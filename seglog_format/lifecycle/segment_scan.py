@@ -9,12 +9,18 @@ from seglog_format.byte_source import source_of
 from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.decode import decode_marker, verify_checksum
 from seglog_format.codec.framing import frame_at, whole_frame
-from seglog_format.errors import CorruptRecordError, FormatError, Location, UnsupportedVersionError
+from seglog_format.errors import (
+    CorruptRecordError,
+    FormatError,
+    Location,
+    UnreadableError,
+    UnsupportedVersionError,
+)
 from seglog_format.log.transactions import END_MARKERS
 from seglog_format.model import INT32_MAX, INT64_MAX, NO_PRODUCER_ID, Frame, Tail
 
 if TYPE_CHECKING:
-    from seglog_format.byte_source import Readable
+    from seglog_format.byte_source import ByteSource, Readable
     from seglog_format.lifecycle.volume import SoundEntries, Volume
 
 RECOVERY_PREFIX: Final = "SEG-RCV-"
@@ -82,7 +88,7 @@ class SegmentScan:
     remarks: tuple[Remark, ...] = ()
 
 
-def scan_segment(data: memoryview, base_offset: int, path: str = "", *, volume: Volume | None = None) -> SegmentScan:
+def scan_segment(data: Readable, base_offset: int, path: str = "", *, volume: Volume | None = None) -> SegmentScan:
     """Scan a segment as recovery does: sizes, magic, checksums, order, end markers. Nothing else is decoded.
 
     Args:
@@ -90,10 +96,17 @@ def scan_segment(data: memoryview, base_offset: int, path: str = "", *, volume: 
         base_offset: of the segment.
         path: file name for locations.
         volume: passes over entries that stay without a word; the result is the same with it and without.
+
+    Raises:
+        UnreadableError: the disk refuses some of it, which is no reason to cut anything (SEG-PDR-022).
     """
-    scanner = _Scanner(data, base_offset, path, None if volume is None else volume.sound_entries(data, base_offset))
+    source = source_of(data, path)
+    sound = None if volume is None else volume.sound_entries(source, base_offset)
+    scanner = _Scanner(source, base_offset, path, sound)
     try:
         tail = scanner.run()
+    except UnreadableError:
+        raise
     except FormatError as error:
         found = f"{error.location.field}: expected {error.expected}, found {error.found}"
         return scanner.result(error.requirements, found)
@@ -101,9 +114,9 @@ def scan_segment(data: memoryview, base_offset: int, path: str = "", *, volume: 
 
 
 class _Scanner:
-    def __init__(self, data: memoryview, base_offset: int, path: str, sound: SoundEntries | None) -> None:
+    def __init__(self, source: ByteSource, base_offset: int, path: str, sound: SoundEntries | None) -> None:
         self.sound = sound
-        self.data = data
+        self.source = source
         self.base_offset = base_offset
         self.path = path
         self.position = 0
@@ -120,7 +133,7 @@ class _Scanner:
             if self.sound is not None:
                 self.position, self.last_offset = self.sound.after(self.position, self.last_offset)
             at = Location(self.path, self.position)
-            found = recoverable_frame_at(self.data, self.position, self.path)
+            found = recoverable_frame_at(self.source, self.position, self.path)
             if isinstance(found, Tail):
                 return found
             verify_checksum(found, at)
@@ -150,6 +163,8 @@ class _Scanner:
         try:
             record = decode_marker(frame, at=at)
             kind = decode_control_record(record.key, record.value, at).type if record else None
+        except UnreadableError:
+            raise
         except FormatError as error:
             self._judge_end_marker(error, at)
         else:
@@ -171,7 +186,7 @@ class _Scanner:
 
     def result(self, requirements: tuple[str, ...], reason: str) -> SegmentScan:
         """What was found, given what stands at the position that was reached."""
-        next_offset, size = self.last_offset + 1, len(self.data) - self.position
+        next_offset, size = self.last_offset + 1, self.source.size - self.position
         if not size:
             return SegmentScan(self.base_offset, next_offset, None, tuple(self.remarks))
         ids = requirements if requirements[0].startswith(RECOVERY_PREFIX) else ("SEG-RCV-003", *requirements)

@@ -50,7 +50,7 @@ class Split:
 
 def has_overflow(segment: LogSegment, end: int | None = None) -> bool:
     """Whether an entry, of those up to a position, ends too far above the segment's base offset."""
-    rows = indexed_rows(segment.data, end, segment.path)
+    rows = indexed_rows(segment.source, end, segment.path)
     return any(row.last_offset - segment.base_offset > INT32_MAX for row in rows)
 
 
@@ -64,7 +64,7 @@ def split_of(segment: LogSegment) -> Split | None:
         The parts; None where an entry alone spans too many offsets.
     """
     parts, base, start, end = [], segment.base_offset, 0, 0
-    for row in indexed_rows(segment.data, path=segment.path, has_first_offsets=True):
+    for row in indexed_rows(segment.source, path=segment.path, has_first_offsets=True):
         if row.last_offset - base > INT32_MAX:
             parts.append(Part(base, start, row.position))
             base, start = row.first_offset, row.position
@@ -78,7 +78,7 @@ def broker_split_of(segment: LogSegment) -> Split | Remark:
     """Part a segment as brokers do; where they cannot, why they do not start."""
     at = Location(segment.path)
     try:
-        frames = walk(segment.data, path=segment.path)
+        frames = walk(segment.source, path=segment.path)
         last = max((frame.header.next_offset for frame in frames), default=0)
     except FormatError as error:
         return Remark(error.location, error.requirements, "brokers fail on damage behind an offset that is too large")
@@ -89,7 +89,7 @@ def broker_split_of(segment: LogSegment) -> Split | Remark:
     if final > INT64_MAX or not final - 1 - segment.base_offset > INT32_MAX:  # beyond 2^63 - 1 it is negative for them
         text = f"brokers fail on offsets too far from the base offset, up to {last - 1}, in front of a smaller one"
         return Remark(at, ("SEG-LOG-009",), text)
-    rows = list(indexed_rows(segment.data, path=segment.path, has_first_offsets=True))
+    rows = list(indexed_rows(segment.source, path=segment.path, has_first_offsets=True))
     if not all(0 <= row.last_offset - row.first_offset <= INT32_MAX for row in rows):
         return Remark(at, ("SEG-LOG-009",), "brokers fail on an entry that spans too many offsets for any segment")
     parts = _broker_parts(rows)
@@ -101,7 +101,7 @@ def broker_split_of(segment: LogSegment) -> Split | Remark:
 
 def _last_next_offset(segment: LogSegment) -> int:
     next_offset = segment.base_offset
-    for frame in walk(segment.data, path=segment.path):
+    for frame in walk(segment.source, path=segment.path):
         next_offset = frame.header.next_offset
     return next_offset
 

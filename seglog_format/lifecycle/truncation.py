@@ -25,6 +25,7 @@ from seglog_format.lifecycle.segment_files import encode_transaction_index
 from seglog_format.lifecycle.segment_split import removal_steps
 from seglog_format.log.directory import LogDirectory
 from seglog_format.log.file_bytes import read_whole
+from seglog_format.log.file_reader import raised_refusals
 from seglog_format.log.listing import list_log_directory, list_partition
 from seglog_format.model import OffsetPosition, TimestampOffset
 from seglog_format.names import FileKind, segment_file_name
@@ -99,15 +100,15 @@ def plan_truncation(segments: Sequence[LogSegment], offset: int) -> TruncationPl
 
 def _next_offset(segment: LogSegment) -> int:
     next_offset = segment.base_offset
-    for frame in recoverable_frames(segment.data, path=segment.path):
+    for frame in recoverable_frames(segment.source, path=segment.path):
         next_offset = frame.header.next_offset
     return next_offset
 
 
 def _position(segment: LogSegment, offset: int) -> int:
     """Where the first entry starts that ends at an offset or above; the end of the file where none does."""
-    frames = recoverable_frames(segment.data, path=segment.path)
-    return next((frame.position for frame in frames if frame.header.last_offset >= offset), len(segment.data))
+    frames = recoverable_frames(segment.source, path=segment.path)
+    return next((frame.position for frame in frames if frame.header.last_offset >= offset), segment.source.size)
 
 
 def truncate_to(
@@ -148,7 +149,7 @@ def truncate_to(
 def _planned(
     listing: PartitionListing, directory: LogDirectory, offset: int
 ) -> tuple[TruncationPlan, tuple[FileStep, ...]]:
-    with opened_segments(listing) as segments:
+    with raised_refusals(), opened_segments(listing) as segments:
         plan = plan_truncation(segments, offset)
         return plan, truncation_steps(listing, directory, segments, plan)
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from seglog_format.byte_source import ByteSource
+
 
 class SoundEntries(Protocol):
     """Passes over the entries of one log that recovery keeps without a word."""
@@ -92,33 +94,33 @@ class IndexedLog(Protocol):
 class Volume(Protocol):
     """Compiled code for one process."""
 
-    def sound_entries(self, data: memoryview, base_offset: int) -> SoundEntries:
+    def sound_entries(self, source: ByteSource, base_offset: int) -> SoundEntries:
         """Prepare to pass over the entries of a log.
 
         Args:
-            data: bytes of the log.
+            source: bytes of the log.
             base_offset: of the segment.
         """
 
     def indexed(
-        self, data: memoryview, base_offset: int, interval_bytes: int, *, stores_first_offset: bool
+        self, source: ByteSource, base_offset: int, interval_bytes: int, *, stores_first_offset: bool
     ) -> IndexedLog | None:
         """The indexes of a log; None where the reference has to compute them.
 
         Args:
-            data: bytes of the log, up to where it is to be indexed.
+            source: bytes of the log, up to where it is to be indexed.
             base_offset: of the segment.
             interval_bytes: `index.interval.bytes`.
             stores_first_offset: the offset index names the first offset of an entry, not the last.
         """
 
-    def ordered_end(self, data: memoryview, first_offset: int, last_offset: int) -> tuple[int, int]:
+    def ordered_end(self, source: ByteSource, first_offset: int, last_offset: int) -> tuple[int, int]:
         """Where the regular entries end whose offsets are in order, and their last offset.
 
         Without any, that is one less than the lowest that the segment can hold.
 
         Args:
-            data: bytes of the log.
+            source: bytes of the log.
             first_offset: lowest that the segment can hold.
             last_offset: highest.
         """

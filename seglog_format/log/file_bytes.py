@@ -296,7 +296,9 @@ def refuse_large_log(size: int, name: str) -> None:
         RefusedError: so it is (SEG-LOG-010).
     """
     if size > INT32_MAX:
-        raise RefusedError(Location(name), "SEG-LOG-010", expected=f"at most {INT32_MAX:,} bytes", found=f"{size:,}")
+        raise RefusedError(
+            Location(name, size=size), "SEG-LOG-010", expected=f"at most {INT32_MAX:,} bytes", found=f"{size:,}"
+        )
 
 
 def _regular_size(name: str, descriptor: int) -> int:

@@ -62,6 +62,19 @@ def noted_refusals() -> Iterator[list[UnreadableError]]:
             outer += found
 
 
+@contextmanager
+def raised_refusals() -> Iterator[None]:
+    """Raise in the end what the disk refused in this context, even if the error was taken for something else.
+
+    Raises:
+        UnreadableError: the first refusal (SEG-PDR-022).
+    """
+    with noted_refusals() as noted:
+        yield
+    if noted:
+        raise noted[0]
+
+
 def unreadable(path: str, start: int, size: int, error: OSError | None) -> UnreadableError:
     """An error for bytes that the disk refuses; it is noted.
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.log.file_bytes import open_bytes
+from seglog_format.log.file_reader import refusal_of
 from seglog_format.log.resolution import Resolution, relocated, resolve
 from seglog_format.names import (
     FIXED_NAMES,
@@ -228,7 +229,7 @@ def _partition_name(directory: Path) -> PartitionDirectoryName | None:
 def _next_offset(path: Path) -> int:
     """First offset after the last whole entry; damage ends the log there. An empty one reaches nowhere."""
     reached = 0
-    with open_bytes(path, copy=True) as file, suppress(FormatError):
+    with suppress(FormatError), open_bytes(path, copy=True) as file:
         for frame in walk(file, path=str(path)):
             reached = max(reached, frame.header.next_offset)
     return reached
@@ -294,7 +295,8 @@ def scan_directory(directory: Path) -> DirectoryEntries:
     """List a directory; no file is opened.
 
     Raises:
-        UsageError: the path is not a directory or cannot be read.
+        UsageError: the path is not a directory.
+        UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
     """
     files, directories, skipped = [], [], []
     try:
@@ -308,8 +310,10 @@ def scan_directory(directory: Path) -> DirectoryEntries:
                     directories.append(entry.name)
                 else:
                     skipped.append(SkippedEntry(entry.name, "neither a regular file nor a directory"))
-    except (OSError, ValueError) as error:
-        msg = f"{printable(str(directory))}: {getattr(error, 'strerror', None) or error}"
+    except OSError as error:
+        raise refusal_of(printable(str(directory)), error) from error
+    except ValueError as error:  # a NUL character in the name
+        msg = f"{printable(str(directory))}: {error}"
         raise UsageError(msg) from error
     by_name = tuple(sorted(skipped, key=lambda entry: entry.name))
     return DirectoryEntries(sorted(files), sorted(directories), by_name)

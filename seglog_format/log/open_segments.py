@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 MAX_OPEN_SEGMENTS: Final = 16
 """So many segments of a partition keep their files open; a directory may hold ten thousand."""
 
+MAX_MAPPED_SIZE: Final = 1_900_000_000
+"""Bytes of logs that are mapped at once, unless a single one is larger: address space may be limited, too."""
+
 
 class OpenSegments:
     """The segments of a partition whose files are open, the one used last at the end."""
@@ -23,12 +26,18 @@ class OpenSegments:
         return len(self._open)
 
     def use(self, segment: LogSegment) -> None:
-        """Note that a segment is in use; let go of the one that was not for longest, if they are too many."""
+        """Note that a segment is in use; let go of those that were not for longest, if they are too many or large."""
+        if segment.base_offset in self._open:
+            self._open.move_to_end(segment.base_offset)
+            return
         self._open[segment.base_offset] = segment
-        self._open.move_to_end(segment.base_offset)
-        if len(self._open) > self._limit:
+        while len(self._open) > self._limit or (len(self._open) > 1 and self._mapped_size > MAX_MAPPED_SIZE):
             _, oldest = self._open.popitem(last=False)
             oldest.release()
+
+    @property
+    def _mapped_size(self) -> int:
+        return sum(segment.size for segment in self._open.values() if not segment.copy)
 
     def close(self) -> None:
         """Close them all."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         CorruptRecordError,
         FormatError,
         Location,
+        MissingOffsetsWarning,
         OffsetOutOfRangeError,
         RefusedError,
         SeglogError,
@@ -67,10 +68,11 @@ if TYPE_CHECKING:
     from seglog_format.lifecycle.truncation import TruncationPlan, truncate_to
     from seglog_format.lifecycle.writer import PartitionWriter
     from seglog_format.log.directory import LogDirectories, LogDirectory, open_log_directory
+    from seglog_format.log.gaps import Gap, GapKind
     from seglog_format.log.partition import Partition, open_partition
     from seglog_format.log.reading import Fetch
     from seglog_format.log.segment import LogSegment
-    from seglog_format.model import AbortedTxn, OffsetPosition, RecordBatchHeader, TimestampOffset
+    from seglog_format.model import AbortedTxn, MissingOffsets, OffsetPosition, RecordBatchHeader, TimestampOffset
     from seglog_format.record_model import Message, Record, RecordBatch, RecordHeader
     from seglog_format.requirements import Requirement, requirement
 
@@ -90,6 +92,8 @@ __all__ = [
     "Fetch",
     "Finding",
     "FormatError",
+    "Gap",
+    "GapKind",
     "Location",
     "LogConfig",
     "LogDirectories",
@@ -97,6 +101,8 @@ __all__ = [
     "LogSegment",
     "LogWriter",
     "Message",
+    "MissingOffsets",
+    "MissingOffsetsWarning",
     "OffsetOutOfRangeError",
     "OffsetPosition",
     "Origin",
@@ -167,6 +173,7 @@ _NAMES: Final = {
         "CorruptRecordError",
         "FormatError",
         "Location",
+        "MissingOffsetsWarning",
         "OffsetOutOfRangeError",
         "RefusedError",
         "SeglogError",
@@ -232,6 +239,10 @@ _NAMES: Final = {
         "LogDirectory",
         "open_log_directory",
     ),
+    "log.gaps": (
+        "Gap",
+        "GapKind",
+    ),
     "log.partition": (
         "Partition",
         "open_partition",
@@ -240,6 +251,7 @@ _NAMES: Final = {
     "log.segment": ("LogSegment",),
     "model": (
         "AbortedTxn",
+        "MissingOffsets",
         "OffsetPosition",
         "RecordBatchHeader",
         "TimestampOffset",

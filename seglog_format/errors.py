@@ -145,3 +145,10 @@ def write_errors(work: str) -> Iterator[None]:
     except OSError as error:
         msg = f"{work} stopped: {reason_of(error)}"
         raise WriteError(msg) from error
+
+
+class MissingOffsetsWarning(UserWarning):
+    """Offsets are missing from a log that is being read; reading goes on behind them.
+
+    Give ``on_gap`` to be called instead.
+    """

@@ -18,7 +18,8 @@ from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import frame_at, walk
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.reading import delivered
-from seglog_format.log.scanning import INT64_MIN, JudgedEntry, engine
+from seglog_format.log.scanning import INT64_MIN, engine
+from seglog_format.log.segment_source import JudgedEntry
 from seglog_format.model import INT64_MAX, Tail
 
 if TYPE_CHECKING:

@@ -56,6 +56,19 @@ class Source(ByteSource, Protocol):
         """Position after an entry that is damaged or refused; None where that cannot be known."""
 
 
+class Borders(Protocol):
+    """Who is told of the borders between segments. `log` provides it."""
+
+    reached: int
+    """The first offset after what was read of the segment."""
+
+    def come_to(self, base_offset: int) -> None:
+        """Go on to the segment with a base offset, or to another part of the same one."""
+
+    def come_to_end(self) -> None:
+        """There is no segment left."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What a scan wants.
@@ -68,6 +81,7 @@ class Request:
         limit: bytes that one entry may decompress to.
         aborted: transactions to leave out, from `transactions.aborted_numbers`.
         on_corrupt: told of each damaged entry, which is then left out; None: the first one ends the scan.
+        borders: told of borders between segments; None where nobody is.
     """
 
     shape: Shape
@@ -79,6 +93,7 @@ class Request:
     limit: int
     aborted: Numbers
     on_corrupt: Callable[[FormatError], None] | None
+    borders: Borders | None = None
 
 
 @dataclass(frozen=True, slots=True)

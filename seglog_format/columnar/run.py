@@ -100,6 +100,11 @@ class Run:
         return int(self._state[names.FLOOR])
 
     @property
+    def reached(self) -> int:
+        """First offset after the last entry that was read."""
+        return int(self._state[names.PREVIOUS]) + 1
+
+    @property
     def position(self) -> int:
         """Position of the first entry that was not read yet."""
         return self._window.origin + int(self._state[names.POSITION])

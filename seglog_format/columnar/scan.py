@@ -75,11 +75,29 @@ def _one_by_one(
     floor = request.from_offset
     with own_pool() as pool:
         for source, start in sources:
+            _come_to(request, source)
             run = kind(source, request, replace(start, floor=max(start.floor, floor)), pool)
             yield from run.batches()
             floor = run.floor
             if run.is_finished:
                 return
+            _leave(request, run.reached)
+    _come_to_end(request)
+
+
+def _come_to(request: Request, source: Source) -> None:
+    if request.borders is not None:
+        request.borders.come_to(source.allowed_offsets[0])
+
+
+def _leave(request: Request, reached: int) -> None:
+    if request.borders is not None:
+        request.borders.reached = reached
+
+
+def _come_to_end(request: Request) -> None:
+    if request.borders is not None:
+        request.borders.come_to_end()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +143,12 @@ class _Guarded:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What came of a range: batches, and what ended it before its end."""
+    """What came of a range: batches, what ended it before its end, and the first offset after what was read."""
 
     batches: list[pa.RecordBatch]
     error: FormatError | None
     is_finished: bool
+    reached: int
 
 
 @dataclass(slots=True)
@@ -166,15 +185,19 @@ def _side_by_side(sources: Iterable[tuple[Source, Start]], request: Request, thr
             while len(under_way) < threads + AHEAD and (each := next(ranges, None)) is not None:
                 under_way.append(_Share.of(executor, each, request))
             if not under_way:
+                _come_to_end(request)
                 return
             if not under_way[0].future.done() and any(share.read_here(request) for share in under_way):
                 continue
-            outcome = under_way.popleft().future.result()
+            share = under_way.popleft()
+            _come_to(request, share.range[0])
+            outcome = share.future.result()
             yield from outcome.batches
             if outcome.error is not None:
                 raise outcome.error
             if outcome.is_finished:
                 return
+            _leave(request, outcome.reached)
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
 
@@ -187,8 +210,8 @@ def _outcome(source: Source, start: Start, request: Request) -> _Outcome:
         try:
             batches.extend(run.batches())
         except FormatError as error:
-            return _Outcome(batches, error, is_finished=True)
-    return _Outcome(batches, None, run.is_finished)
+            return _Outcome(batches, error, is_finished=True, reached=run.reached)
+    return _Outcome(batches, None, run.is_finished, run.reached)
 
 
 def _ranges(sources: Iterable[tuple[Source, Start]], request: Request) -> Iterator[tuple[Source, Start]]:

@@ -45,6 +45,8 @@ class GapKind(Enum):
     """The `.log` file of a segment is gone, while other files of it are there."""
     CUT_SEGMENT = "cut segment"
     """The segment before the gap was longer: its file ends inside an entry, or its indexes name what is gone."""
+    LOG_END = "log end"
+    """The log ends below its checkpointed high watermark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ class Gap:
 
     Attributes:
         first_offset: the first that is missing.
-        next_offset: the next that was found: the base offset of the next segment.
+        next_offset: the next that was found: the base offset of the next segment; at the end of the log the first that
+            is not known to have been there.
         kind: what explains the gap.
         path: of the file that shows it: the log before the gap, or a file whose log is missing.
     """

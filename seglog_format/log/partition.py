@@ -12,6 +12,7 @@ from seglog_format.closing import Closing
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.errors import OffsetOutOfRangeError, UsageError
 from seglog_format.log.broker_lock import is_locked
+from seglog_format.log.gap_watch import Watched
 from seglog_format.log.listing import PartitionListing, list_partition
 from seglog_format.log.offset_checkpoints import checkpointed_offset
 from seglog_format.log.open_segments import OpenSegments
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator
 
+    from seglog_format.log.gap_watch import AtBorder, OnGap
+    from seglog_format.log.scanning import Place
     from seglog_format.model import AbortedTxn
     from seglog_format.record_model import Message, Record, RecordBatch
 
@@ -45,7 +48,7 @@ DEFAULT_MAX_BYTES: Final = 1 << 20
 """What one read answers at most, unless asked for more: a consumer's default for one partition."""
 
 
-class Partition(Scannable, Closing):
+class Partition(Scannable, Watched, Closing):
     """A partition directory. A context manager; use `open_partition` to get one.
 
     The listing is taken when the partition is opened; files are opened when they are needed, and only a few segments
@@ -85,6 +88,7 @@ class Partition(Scannable, Closing):
         self.trust_indexes = trust_indexes
         self._log_start_checkpoint = log_start_checkpoint or 0
         self._limit = limit
+        self._copy = copy
         self._opened = OpenSegments()
         bases = [files.base_offset for files in listing.segments]
         self.segments = tuple(
@@ -189,6 +193,7 @@ class Partition(Scannable, Closing):
         to_offset: int | None = None,
         *,
         isolation: Isolation = READ_UNCOMMITTED,
+        on_gap: OnGap | None = None,
     ) -> Iterator[Record | Message]:
         """Deliver records in offset order, without control records.
 
@@ -197,6 +202,9 @@ class Partition(Scannable, Closing):
             to_offset: first offset not wanted any more; to the end by default. It may lie above the log end offset.
             isolation: ``read_uncommitted``, or ``read_committed``: up to the last stable offset, and without the
                 records of aborted transactions (SEG-LKP-011, SEG-LKP-012).
+            on_gap: told of offsets that are missing before the first segment, between two, or below the high watermark
+                (SEG-LKP-019), when reading comes to them; by default a `MissingOffsetsWarning` tells of them. Reading
+                goes on. Nothing is told of compacted logs, where that can be known (SEG-PDR-023).
 
         Raises:
             OffsetOutOfRangeError: ``from_offset`` is below the log start or above the log end offset (SEG-LKP-004).
@@ -211,13 +219,15 @@ class Partition(Scannable, Closing):
             self._check_range(start)
         self._is_known = True
         end = INT64_MAX if to_offset is None else to_offset
-        return chain.from_iterable(self._deliver(start, end, transactions, place))
+        at_border = self._watched(on_gap, is_from_start=from_offset is None)
+        return chain.from_iterable(self._deliver((start, end), transactions, place, at_border))
 
     def _deliver(
-        self, start: int, end: int, transactions: Transactions | None, place: tuple[int, int] | None
+        self, offsets: tuple[int, int], transactions: Transactions | None, place: Place | None, at_border: AtBorder
     ) -> Iterator[Iterable[Record | Message]]:
+        start, end = offsets
         decided = end if transactions is None else min(end, transactions.last_stable_offset)
-        yield from record_lists(self._reader, (start, decided), transactions, self._limit, place)
+        yield from record_lists(self._reader, (start, decided), transactions, self._limit, place, at_border)
         if transactions is not None:
             self._raise_undecided(end - 1, transactions)
 

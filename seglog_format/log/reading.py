@@ -13,6 +13,7 @@ from seglog_format.model import INT64_MAX
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from seglog_format.log.gap_watch import AtBorder
     from seglog_format.log.quick_lookup import KnownRecords
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
@@ -57,6 +58,43 @@ class Fetch:
     next_offset: int
 
 
+class Borders:
+    """Tells a reader's watch of the borders between segments where offsets are missing.
+
+    Attributes:
+        reached: the first offset after what was read of the segment.
+    """
+
+    __slots__ = ("_at_border", "_base_offset", "_start", "reached")
+
+    def __init__(self, start: int, at_border: AtBorder | None) -> None:
+        """Begin before the first segment.
+
+        Args:
+            start: the first offset that is wanted; what is missing below is not missed.
+            at_border: called with the base offset of the segment before a gap, the first offset after what was read of
+                it, and the base offset of the next one; None for that where there is no more. May be None itself.
+        """
+        self._start = start
+        self._at_border = at_border
+        self._base_offset: int | None = None
+        self.reached = start
+
+    def come_to(self, base_offset: int) -> None:
+        """Go on to a segment, or to another part of the same one."""
+        before, self._base_offset = self._base_offset, base_offset
+        if self._at_border is None or before is None or before == base_offset:
+            return
+        reached = max(self.reached, self._start)
+        if reached < base_offset:
+            self._at_border(before, reached, base_offset)
+
+    def come_to_end(self) -> None:
+        """There is no segment left."""
+        if self._at_border is not None and self._base_offset is not None:
+            self._at_border(self._base_offset, max(self.reached, self._start), None)
+
+
 class LogReader:
     """The segments of a log in order, read as one run of entries.
 
@@ -86,19 +124,25 @@ class LogReader:
         """The segments that may hold an offset or one above it."""
         return self.segments[self.floor(offset) or 0 :]
 
-    def frames_from(self, offset: int, end: int = INT64_MAX) -> Iterator[tuple[LogSegment, Frame]]:
+    def frames_from(
+        self, offset: int, end: int = INT64_MAX, at_border: AtBorder | None = None
+    ) -> Iterator[tuple[LogSegment, Frame]]:
         """Walk the entries from the first that ends at or above an offset, across segments (SEG-LKP-002).
 
         Args:
             offset: where to start.
             end: an entry that starts here or above is left out, with all that follow.
+            at_border: told of borders between segments, see `Borders`.
 
         Raises:
             FormatError: while iterating: nothing can be found from there on.
         """
         if offset >= end:
             return
+        borders = Borders(offset, at_border)
         for segment in self.segments_from(offset):
+            borders.come_to(segment.base_offset)
+            borders.reached = segment.base_offset
             position = segment.position_of(offset, trust_index=self.trust_indexes)
             if position is None:
                 continue
@@ -107,16 +151,20 @@ class LogReader:
                 if first is not None and first >= end:
                     return
                 yield segment, frame
-                if frame.header.next_offset >= end:
+                borders.reached = frame.header.next_offset
+                if borders.reached >= end:
                     return
+        borders.come_to_end()
 
-    def batches_from(self, offset: int, end: int = INT64_MAX) -> Iterator[RecordBatch]:
-        """Decode the entries from the first that ends at or above an offset, across segments.
+    def batches_from(
+        self, offset: int, end: int = INT64_MAX, at_border: AtBorder | None = None
+    ) -> Iterator[RecordBatch]:
+        """Decode the entries from the first that ends at or above an offset, across segments; as `frames_from`.
 
         Raises:
             FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
         """
-        frames = self.frames_from(offset, end)
+        frames = self.frames_from(offset, end, at_border)
         for segment, frame in frames:
             yield self.first_batch(segment, frame, offset)
             break
@@ -209,18 +257,21 @@ class LogReader:
             yield segment, frame
             origin = in_segment, start
 
-    def records(self, start: int, end: int, transactions: Transactions | None = None) -> Iterator[Record | Message]:
+    def records(
+        self, start: int, end: int, transactions: Transactions | None = None, at_border: AtBorder | None = None
+    ) -> Iterator[Record | Message]:
         """Deliver the records of a range of offsets.
 
         Args:
             start: first offset; records below are dropped (SEG-LKP-003).
             end: first offset that is left out.
             transactions: leave out what these say was aborted.
+            at_border: as in `frames_from`.
 
         Raises:
             FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
         """
-        for batch in self.batches_from(start, end):
+        for batch in self.batches_from(start, end, at_border):
             yield from delivered(batch, start, end, transactions)
             start = max(start, batch.next_offset)
 

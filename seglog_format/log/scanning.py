@@ -11,21 +11,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, TypedDict
 
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.log.entry_table import in_order
-from seglog_format.log.reading import READ_UNCOMMITTED, delivered
-from seglog_format.model import INT64_MAX, Tail
+from seglog_format.log.reading import READ_UNCOMMITTED, Borders
+from seglog_format.log.segment_source import SegmentSource
+from seglog_format.model import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
-    from seglog_format.byte_source import Window
+    from seglog_format.log.gap_watch import AtBorder, OnGap
     from seglog_format.log.reading import Isolation, LogReader
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
-    from seglog_format.model import BatchHeader
-    from seglog_format.record_model import Message, Record
 
 Place: TypeAlias = tuple[int, int]
 """Number of a segment, and a position in it."""
@@ -37,7 +35,12 @@ NEEDED: Final = "scanning needs numba, numpy and pyarrow: pip install 'seglog-fo
 
 
 class ScanOptions(NamedTuple):
-    """How a scan delivers, see `Scannable.scan`; and the place of the first entry, where `place_of` has found it."""
+    """How a scan delivers, see `Scannable.scan`.
+
+    Attributes:
+        place: of the first entry, where `place_of` has found it.
+        at_border: told of borders between segments; see `Borders`.
+    """
 
     columns: Sequence[str] = DEFAULT_COLUMNS
     from_timestamp_ms: int | None = None
@@ -48,6 +51,7 @@ class ScanOptions(NamedTuple):
     threads: int = 1
     part: tuple[int, int, int] | None = None
     place: Place | None = None
+    at_border: AtBorder | None = None
 
 
 class ScanKeywords(TypedDict, total=False):
@@ -57,6 +61,7 @@ class ScanKeywords(TypedDict, total=False):
     to_timestamp_ms: int | None
     isolation: Isolation
     on_corrupt: Callable[[FormatError], None] | None
+    on_gap: OnGap | None
     batch_rows: int
     threads: int
 
@@ -71,83 +76,6 @@ def engine(name: str) -> Any:  # noqa: ANN401 - a module
         return import_module(f"seglog_format.columnar.{name}")
     except ImportError as error:
         raise UsageError(NEEDED) from error
-
-
-class JudgedEntry(NamedTuple):
-    """An entry's header, what a reader gets of it, where it ends, and its last offset."""
-
-    header: BatchHeader
-    records: Sequence[Record | Message]
-    end: int
-    last_offset: int
-
-
-class SegmentSource(NamedTuple):
-    """A segment as the engine sees it.
-
-    Attributes:
-        segment: to read.
-        to_offset: first offset that is left out.
-        transactions: leave out what these say was aborted.
-    """
-
-    segment: LogSegment
-    to_offset: int
-    transactions: Transactions | None
-
-    @property
-    def path(self) -> str:
-        """The log."""
-        return self.segment.path
-
-    @property
-    def size(self) -> int:
-        """Bytes of the log."""
-        return self.segment.source.size
-
-    def view(self, start: int, end: int) -> memoryview:
-        """Bytes of the log; as `FileBytes.view`."""
-        return self.segment.source.view(start, end)
-
-    def window(self, position: int, at_least: int = 0) -> Window:
-        """A part of the log; as `FileBytes.window`."""
-        return self.segment.source.window(position, at_least)
-
-    @property
-    def file(self) -> str:
-        """Name of the log."""
-        return self.segment.paths.log.name
-
-    @property
-    def allowed_offsets(self) -> tuple[int, int]:
-        """Lowest and highest offset that the segment can hold."""
-        return self.segment.allowed.first, self.segment.allowed.last
-
-    def judge(self, position: int, previous: int, floor: int) -> JudgedEntry | None:
-        """What the reference says of the entry at a position; None where the log ends.
-
-        Raises:
-            FormatError: it is damaged or refused.
-        """
-        found = self.segment.frame_at(position)
-        if isinstance(found, Tail):
-            return None
-        segment = self.segment
-        (frame,) = in_order((found,), segment.path, segment.allowed, previous)
-        first = frame.header.base_offset
-        if first is not None and first >= self.to_offset:  # as in `LogReader.frames_from`: reading ends before it
-            return JudgedEntry(frame.header, (), frame.end, self.to_offset - 1)
-        batch = segment.decode(frame)
-        records = tuple(delivered(batch, floor, self.to_offset, self.transactions))
-        return JudgedEntry(frame.header, records, frame.end, batch.last_offset)
-
-    def end_of_damaged(self, position: int) -> int | None:
-        """Position after a damaged entry; None where its size or magic is wrong, and nothing more can be found."""
-        try:
-            found = self.segment.frame_at(position)
-        except FormatError:
-            return None
-        return None if isinstance(found, Tail) else found.end
 
 
 def scan_log(
@@ -193,6 +121,7 @@ def request_of(offsets: tuple[int, int], transactions: Transactions | None, opti
         limit=limit,
         aborted=engine("transactions").aborted_numbers(() if transactions is None else transactions.aborted),
         on_corrupt=options.on_corrupt,
+        borders=Borders(offsets[0], options.at_border),
     )
 
 
@@ -202,7 +131,7 @@ def sources_of(
     """Each segment to read, as the engine sees it, and where to start in it."""
     if options.part is not None:
         return [_part(reader, options.part, offsets, transactions)]
-    found = _start(reader, *offsets, options.place, has_to_be_found=options.on_corrupt is None)
+    found = _start(reader, offsets, options)
     if found is None:
         return ()
     first, position = found
@@ -235,15 +164,16 @@ def place_of(reader: LogReader, offset: int) -> Place | None:
     return None if position is None else (number, position)
 
 
-def _start(reader: LogReader, offset: int, end: int, place: Place | None, *, has_to_be_found: bool) -> Place | None:
+def _start(reader: LogReader, offsets: tuple[int, int], options: ScanOptions) -> Place | None:
     """The first entry to read, as `LogReader.records` finds it; None where there is none."""
+    offset, end = offsets
     if offset >= end or not reader.segments:
         return None
-    if not has_to_be_found:
+    if options.on_corrupt is not None:
         return reader.floor(offset) or 0, 0
-    if place is not None:
-        return place
-    for segment, frame in reader.frames_from(offset, end):
+    if options.place is not None:
+        return options.place
+    for segment, frame in reader.frames_from(offset, end, options.at_border):
         first = frame.header.base_offset
         if first is None or first > offset:
             reader.first_batch(segment, frame, offset)  # was an entry missed before it?
@@ -276,6 +206,8 @@ class ScannedLog(Protocol):
 
     def _raise_undecided(self, offset: int, transactions: Transactions) -> None: ...
 
+    def _watched(self, on_gap: OnGap | None, *, is_from_start: bool) -> AtBorder: ...
+
 
 class Scannable:
     """A partition, as far as it is read at volume."""
@@ -290,6 +222,7 @@ class Scannable:
         to_timestamp_ms: int | None = None,
         isolation: Isolation = READ_UNCOMMITTED,
         on_corrupt: Callable[[FormatError], None] | None = None,
+        on_gap: OnGap | None = None,
         batch_rows: int = DEFAULT_BATCH_ROWS,
         threads: int = 1,
         layout: str = "view",
@@ -313,6 +246,7 @@ class Scannable:
             isolation: ``read_uncommitted`` or ``read_committed``; see `records`.
             on_corrupt: told of each damaged entry, which is left out then; by default the first one ends the scan.
                 Where size or magic of an entry are wrong, the rest of its segment is left out.
+            on_gap: told of offsets that are missing, as in `records`; not with ``part``.
             batch_rows: rows of an Arrow batch at most, unless one entry alone holds more.
             threads: how many read at a time; the order stays. With ``on_corrupt`` it is one.
             layout: of keys, values and headers. ``view``: Arrow's binary views, which point into the mapped file or
@@ -336,8 +270,9 @@ class Scannable:
         place = place_of(self._reader, start) if part is None and start >= self.log_start_offset else None
         if part is None and place is None:
             self._check_range(start)
+        at_border = self._watched(on_gap, is_from_start=from_offset is None) if part is None else None
         options = ScanOptions(
-            columns, from_timestamp_ms, to_timestamp_ms, on_corrupt, batch_rows, layout, threads, part, place
+            columns, from_timestamp_ms, to_timestamp_ms, on_corrupt, batch_rows, layout, threads, part, place, at_border
         )
         end = INT64_MAX if to_offset is None else to_offset
         decided = end if transactions is None else min(end, transactions.last_stable_offset)

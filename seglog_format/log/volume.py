@@ -12,6 +12,7 @@ from seglog_format.log.scanning import ScanOptions, engine, place_of, request_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from seglog_format.log.gap_watch import AtBorder
     from seglog_format.log.reading import LogReader
     from seglog_format.log.scanning import Place
     from seglog_format.log.transactions import Transactions
@@ -45,7 +46,12 @@ def place_at_volume(reader: LogReader, offset: int) -> Place | None:
 
 
 def record_lists(
-    reader: LogReader, offsets: tuple[int, int], transactions: Transactions | None, limit: int, place: Place | None
+    reader: LogReader,
+    offsets: tuple[int, int],
+    transactions: Transactions | None,
+    limit: int,
+    place: Place | None,
+    at_border: AtBorder | None = None,
 ) -> Iterator[Iterable[Record | Message]]:
     """Read a range of offsets, some records at a time: the first alone where that is quick, as lookups want no more.
 
@@ -59,12 +65,17 @@ def record_lists(
     if first is not None and start < end:
         yield (first,)
         start += 1
-    lists = at_volume(reader, (start, end), transactions, limit, place)
-    yield from (reader.records(start, end, transactions),) if lists is None else lists
+    lists = at_volume(reader, (start, end), transactions, limit, place, at_border)
+    yield from (reader.records(start, end, transactions, at_border),) if lists is None else lists
 
 
 def at_volume(
-    reader: LogReader, offsets: tuple[int, int], transactions: Transactions | None, limit: int, place: Place | None
+    reader: LogReader,
+    offsets: tuple[int, int],
+    transactions: Transactions | None,
+    limit: int,
+    place: Place | None,
+    at_border: AtBorder | None = None,
 ) -> Iterator[list[Record | Message]] | None:
     """Read a range of offsets at volume, into objects; None where the reference is to read.
 
@@ -74,10 +85,11 @@ def at_volume(
         transactions: leave out what these say was aborted.
         limit: bytes that decompressing one entry may produce at most.
         place: of the first entry, where it is known.
+        at_border: told of borders between segments; see `Borders`.
     """
     if not is_volume(reader, offsets[0]) or not engine("objects").can_make_objects():
         return None
-    options = ScanOptions(place=place, batch_rows=engine("record_run").BLOCK_ROWS)
+    options = ScanOptions(place=place, at_border=at_border, batch_rows=engine("record_run").BLOCK_ROWS)
     request = request_of(offsets, transactions, options, limit)
     found: Iterator[list[Record | Message]] = engine("scan").record_lists(
         sources_of(reader, offsets, transactions, options), request

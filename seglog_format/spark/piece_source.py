@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seglog_format.columnar.request import Judged
 from seglog_format.errors import CorruptRecordError, Location
-from seglog_format.log.scanning import SegmentSource
+from seglog_format.log.segment_source import SegmentSource
 
 if TYPE_CHECKING:
     from seglog_format.byte_source import Window

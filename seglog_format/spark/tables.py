@@ -12,7 +12,7 @@ from seglog_format.checks import verify
 from seglog_format.columnar.batch_table import table_parts
 from seglog_format.columnar.layout import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
 from seglog_format.log.listing import list_partition
-from seglog_format.log.scanning import SegmentSource
+from seglog_format.log.segment_source import SegmentSource
 from seglog_format.model import INT64_MAX, CompressionCodec, RecordBatchHeader
 from seglog_format.spark.damage import Damage, readable_parts, refuse_unexpected_end
 from seglog_format.spark.options import FAIL_FAST
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from seglog_format.columnar.batch_table import BatchTable
     from seglog_format.log.listing import SegmentFiles
-    from seglog_format.log.scanning import JudgedEntry
     from seglog_format.log.segment import LogSegment
+    from seglog_format.log.segment_source import JudgedEntry
     from seglog_format.spark.pieces import DirectoryTask, Piece, Task
 
 STORED: Final = {

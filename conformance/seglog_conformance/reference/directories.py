@@ -149,7 +149,7 @@ def _read_all(partition: Partition, isolation: Isolation) -> Json:
     wanted: set[str] = set()
     refused: Json | None = None
     try:
-        for record in partition.records(isolation=isolation):
+        for record in partition.records(isolation=isolation, on_gap=lambda _: None):
             wanted.add(str(record.offset))
     except SeglogError as error:
         refused = rejection(error)

@@ -1,0 +1,158 @@
+"""Telling a reader of offsets that are missing from a partition: at the borders of segments, and nowhere else."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from seglog_format.errors import MissingOffsetsWarning
+from seglog_format.log.gaps import (
+    Gap,
+    GapKind,
+    SegmentEnd,
+    gap_at_end,
+    gap_before,
+    gap_behind,
+    is_known_compacted,
+    shows_compaction,
+    with_snapshot,
+)
+from seglog_format.log.offset_checkpoints import checkpointed_offset
+from seglog_format.log.segment import LogSegment
+from seglog_format.model import TailKind
+from seglog_format.names import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from seglog_format.log.listing import PartitionListing
+
+    OnGap: TypeAlias = Callable[[Gap], None]
+    AtBorder: TypeAlias = Callable[[int, int, int | None], None]
+
+PACKAGE: Final = __name__.partition(".")[0]
+
+
+class GapWatch:
+    """Looks at the borders between the segments of a partition that its readers come to.
+
+    A reader calls `at_border` only where the next segment does not begin with the next offset. All that is needed to
+    tell what the gap is, is read then.
+    """
+
+    def __init__(self, listing: PartitionListing, *, log_start_offset: int, high_watermark: int, copy: bool) -> None:
+        """Watch over a partition.
+
+        Args:
+            listing: of the directory.
+            log_start_offset: as checkpointed, 0 where it is not; what is below is not missed.
+            high_watermark: as checkpointed, 0 where it is not.
+            copy: read files whole instead of mapping them.
+        """
+        self._listing = listing
+        self._log_start_offset = log_start_offset
+        self._high_watermark = high_watermark
+        self._copy = copy
+
+    def at_start(self, on_gap: OnGap) -> None:
+        """Tell of offsets that are missing before the first segment, or where there is none."""
+        start = self._log_start_offset
+        if self._listing.segments:
+            _tell(on_gap, gap_before(self._listing, start))
+        else:
+            _tell(on_gap, self._gap_at_end(start, self._listing.path))
+
+    def at_border(self, on_gap: OnGap, base_offset: int, reached: int, following: int | None) -> None:
+        """Tell of offsets that are missing behind a segment.
+
+        Args:
+            on_gap: whom to tell.
+            base_offset: of the segment.
+            reached: first offset after what was read of it.
+            following: base offset of the next segment; None where there is none.
+        """
+        if following is None and not self._listing.orphans and reached >= self._high_watermark:
+            return
+        end = self._end_of(base_offset, reached)
+        if end is None:
+            return
+        if following is None:
+            _tell(on_gap, self._gap_at_end(end.next_offset, end.files.log))
+            return
+        gap = gap_behind(self._listing, end, following, copy=self._copy)
+        if gap is not None and gap.kind is GapKind.BETWEEN_SEGMENTS:
+            gap = None if self._is_compacted else with_snapshot(self._listing, gap)
+        _tell(on_gap, gap)
+
+    def _end_of(self, base_offset: int, reached: int) -> SegmentEnd | None:
+        """Where a segment ends; None where damage hides it, of which readers hear otherwise."""
+        files = self._listing.segments[self._listing.base_offsets.index(base_offset)]
+        with LogSegment(files, copy=self._copy) as segment:
+            tail = segment.tail
+            if tail is None:
+                return None
+            return SegmentEnd(files, max(reached, segment.next_offset), has_tail=tail.kind is not TailKind.NONE)
+
+    def _gap_at_end(self, log_end_offset: int, path: Path) -> Gap | None:
+        gap = gap_at_end(self._listing, log_end_offset, copy=self._copy)
+        if gap is None and self._high_watermark > log_end_offset:
+            return Gap(log_end_offset, self._high_watermark, GapKind.LOG_END, str(path))
+        return gap
+
+    @cached_property
+    def _is_compacted(self) -> bool:
+        """Whether the log is compacted, as far as it can be known (SEG-PDR-023)."""
+        cleaned_to = checkpointed_offset(self._listing, FileKind.CLEANER_OFFSET_CHECKPOINT)
+        return is_known_compacted(self._listing.name, cleaned_to) or shows_compaction(self._segments())
+
+    def _segments(self) -> Iterator[LogSegment]:
+        for files in self._listing.segments:
+            with LogSegment(files, copy=self._copy) as segment:
+                yield segment
+
+
+class Watched:
+    """A partition, as far as its readers are told of gaps."""
+
+    listing: PartitionListing
+    high_watermark: int | None
+    _log_start_checkpoint: int
+    _copy: bool
+
+    def _watched(self, on_gap: OnGap | None, *, is_from_start: bool) -> AtBorder:
+        """What a reader calls at borders between segments; tells at once of what is missing before the first.
+
+        Args:
+            on_gap: whom to tell; by default a Python warning does.
+            is_from_start: reading begins at the log start offset.
+        """
+        told = warn_of_gap if on_gap is None else on_gap
+        if is_from_start:
+            self._gap_watch.at_start(told)
+        return partial(self._gap_watch.at_border, told)
+
+    @cached_property
+    def _gap_watch(self) -> GapWatch:
+        start, end = self._log_start_checkpoint, self.high_watermark or 0
+        return GapWatch(self.listing, log_start_offset=start, high_watermark=end, copy=self._copy)
+
+
+def _tell(on_gap: OnGap, gap: Gap | None) -> None:
+    if gap is not None:
+        on_gap(gap)
+
+
+def warn_of_gap(gap: Gap) -> None:
+    """Raise a Python warning that points at the line that reads, outside of this package."""
+    warnings.warn(str(gap), MissingOffsetsWarning, stacklevel=_caller_level())
+
+
+def _caller_level() -> int:
+    """How many frames above the function that calls this one the package is left."""
+    level, frame = 1, sys._getframe(1)  # noqa: SLF001 - there is no other way to the caller of a generator
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
+        level, frame = level + 1, frame.f_back
+    return level

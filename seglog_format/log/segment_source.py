@@ -1,0 +1,96 @@
+"""A segment as the columnar engine sees it: its bytes, and the reference's word about any entry of it (chapter 60)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from seglog_format.errors import FormatError
+from seglog_format.log.entry_table import in_order
+from seglog_format.log.reading import delivered
+from seglog_format.model import Tail
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seglog_format.byte_source import Window
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.log.transactions import Transactions
+    from seglog_format.model import BatchHeader
+    from seglog_format.record_model import Message, Record
+
+
+class JudgedEntry(NamedTuple):
+    """An entry's header, what a reader gets of it, where it ends, and its last offset."""
+
+    header: BatchHeader
+    records: Sequence[Record | Message]
+    end: int
+    last_offset: int
+
+
+class SegmentSource(NamedTuple):
+    """A segment as the engine sees it.
+
+    Attributes:
+        segment: to read.
+        to_offset: first offset that is left out.
+        transactions: leave out what these say was aborted.
+    """
+
+    segment: LogSegment
+    to_offset: int
+    transactions: Transactions | None
+
+    @property
+    def path(self) -> str:
+        """The log."""
+        return self.segment.path
+
+    @property
+    def size(self) -> int:
+        """Bytes of the log."""
+        return self.segment.source.size
+
+    def view(self, start: int, end: int) -> memoryview:
+        """Bytes of the log; as `FileBytes.view`."""
+        return self.segment.source.view(start, end)
+
+    def window(self, position: int, at_least: int = 0) -> Window:
+        """A part of the log; as `FileBytes.window`."""
+        return self.segment.source.window(position, at_least)
+
+    @property
+    def file(self) -> str:
+        """Name of the log."""
+        return self.segment.paths.log.name
+
+    @property
+    def allowed_offsets(self) -> tuple[int, int]:
+        """Lowest and highest offset that the segment can hold."""
+        return self.segment.allowed.first, self.segment.allowed.last
+
+    def judge(self, position: int, previous: int, floor: int) -> JudgedEntry | None:
+        """What the reference says of the entry at a position; None where the log ends.
+
+        Raises:
+            FormatError: it is damaged or refused.
+        """
+        found = self.segment.frame_at(position)
+        if isinstance(found, Tail):
+            return None
+        segment = self.segment
+        (frame,) = in_order((found,), segment.path, segment.allowed, previous)
+        first = frame.header.base_offset
+        if first is not None and first >= self.to_offset:  # as in `LogReader.frames_from`: reading ends before it
+            return JudgedEntry(frame.header, (), frame.end, self.to_offset - 1)
+        batch = segment.decode(frame)
+        records = tuple(delivered(batch, floor, self.to_offset, self.transactions))
+        return JudgedEntry(frame.header, records, frame.end, batch.last_offset)
+
+    def end_of_damaged(self, position: int) -> int | None:
+        """Position after a damaged entry; None where its size or magic is wrong, and nothing more can be found."""
+        try:
+            found = self.segment.frame_at(position)
+        except FormatError:
+            return None
+        return None if isinstance(found, Tail) else found.end

@@ -1,0 +1,201 @@
+"""Who reads a partition is told of offsets that are missing from it, and reads on behind them."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from typing import TYPE_CHECKING
+
+import pytest
+from made_partitions import checkpoint, entry, make, numbered
+from support import bundled
+
+import seglog_format
+from seglog_format import open_log_directory, open_partition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from seglog_format import Gap, Partition
+
+    Reading = Callable[..., list[int]]
+
+DENSE: Mapping[str, bytes] = {"0.log": entry(0, 5) + entry(5, 5), "10.log": entry(10, 5), "20.log": entry(20, 5)}
+"""Three segments; offsets 15 to 19 are missing."""
+
+
+def by_records(partition: Partition, **options: object) -> list[int]:
+    return [record.offset for record in partition.records(**options)]  # type: ignore[arg-type]
+
+
+def by_scan(partition: Partition, **options: object) -> list[int]:
+    table = partition.scan(("offset",), **options).read_all()  # type: ignore[arg-type]
+    return [int(offset) for offset in table["offset"].to_pylist()]
+
+
+def by_threads(partition: Partition, **options: object) -> list[int]:
+    return by_scan(partition, threads=3, **options)
+
+
+def past_damage(partition: Partition, **options: object) -> list[int]:
+    return by_scan(partition, on_corrupt=lambda _: None, **options)
+
+
+@pytest.fixture(params=[by_records, by_scan, by_threads, past_damage])
+def read(request: pytest.FixtureRequest) -> Reading:
+    reading: Reading = request.param
+    return reading
+
+
+@pytest.fixture
+def at_volume(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records come from the engine, however few they are."""
+    from seglog_format.log import volume
+
+    monkeypatch.setattr(volume, "VOLUME", 0)
+    monkeypatch.setattr(volume, "SMALL_VOLUME", 0)
+
+
+def told(partition: Partition, read: Reading, **options: object) -> list[tuple[int, int, str]]:
+    gaps: list[Gap] = []
+    read(partition, on_gap=gaps.append, **options)
+    return [(gap.first_offset, gap.next_offset, gap.kind.value) for gap in gaps]
+
+
+def segments(tmp_path: Path) -> Path:
+    """Segments 0, 92, 184 and 274 up to offset 299, as a broker wrote them."""
+    return shutil.copytree(bundled("4.3.0/segs-fine") / "segs-fine-0", tmp_path / "segs-fine-0")
+
+
+@pytest.mark.req("SEG-LKP-019")
+def test_records_go_on_behind_a_gap_and_warn(tmp_path: Path) -> None:
+    directory = make(tmp_path, DENSE)
+    with open_partition(directory) as partition, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        offsets = [record.offset for record in partition.records()]
+    assert offsets == [*range(15), *range(20, 25)]
+    assert [each.category.__name__ for each in caught] == ["MissingOffsetsWarning"]
+    (warning,) = caught
+    assert issubclass(warning.category, seglog_format.MissingOffsetsWarning)
+    assert "5 offsets are missing, 15 to 19 (between segments)" in str(warning.message)
+    assert warning.filename == __file__
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_scan_warns_where_it_is_read(threads: int, tmp_path: Path) -> None:
+    directory = make(tmp_path, DENSE)
+    with open_partition(directory) as partition, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert partition.scan(("offset",), threads=threads).read_all().num_rows == 20
+    assert [(each.category, each.filename) for each in caught] == [(seglog_format.MissingOffsetsWarning, __file__)]
+
+
+@pytest.mark.req("SEG-LKP-019")
+def test_between_segments(read: Reading, tmp_path: Path) -> None:
+    with open_partition(make(tmp_path, DENSE)) as partition:
+        assert told(partition, read) == [(15, 20, "between segments")]
+        assert told(partition, read, from_offset=12) == [(15, 20, "between segments")]
+        assert told(partition, read, from_offset=17) == [(17, 20, "between segments")]
+        assert told(partition, read, from_offset=20) == []
+        assert told(partition, read, to_offset=15) == []
+        assert told(partition, read, to_offset=16) == [(15, 20, "between segments")]
+
+
+@pytest.mark.req("SEG-LKP-019")
+@pytest.mark.usefixtures("at_volume")
+def test_records_from_the_engine(tmp_path: Path) -> None:
+    with open_partition(make(tmp_path, DENSE)) as partition:
+        assert told(partition, by_records) == [(15, 20, "between segments")]
+
+
+def test_segments_that_join(read: Reading, tmp_path: Path) -> None:
+    with open_partition(segments(tmp_path)) as partition:
+        assert told(partition, read) == []
+
+
+def test_an_empty_segment(read: Reading, tmp_path: Path) -> None:
+    with open_partition(make(tmp_path, {**DENSE, "10.log": b""})) as partition:
+        assert told(partition, read) == [(10, 20, "between segments")]
+
+
+@pytest.mark.req("SEG-LKP-019")
+def test_a_missing_log(read: Reading, tmp_path: Path) -> None:
+    directory = segments(tmp_path)
+    (directory / numbered("92.log")).unlink()
+    with open_partition(directory) as partition:
+        assert told(partition, read) == [(92, 184, "missing log")]
+    (directory / numbered("0.log")).unlink()
+    with open_partition(directory) as partition:
+        assert told(partition, read) == [(0, 184, "missing log")]
+        assert told(partition, read, from_offset=184) == []
+
+
+@pytest.mark.req("SEG-LKP-019")
+@pytest.mark.parametrize("size", [0, 19_890])
+def test_a_cut_segment(read: Reading, size: int, tmp_path: Path) -> None:
+    directory = segments(tmp_path)
+    log = directory / numbered("92.log")
+    log.write_bytes(log.read_bytes()[:size])
+    with open_partition(directory) as partition:
+        assert told(partition, read) == [(92 if not size else 182, 184, "cut segment")]
+
+
+@pytest.mark.req("SEG-LKP-019")
+def test_the_log_ends_below_its_high_watermark(read: Reading, tmp_path: Path) -> None:
+    directory = make(tmp_path, {"0.log": entry(0, 5)})
+    checkpoint(directory, "replication-offset-checkpoint", 9)
+    with open_partition(directory) as partition:
+        assert told(partition, read) == [(5, 9, "log end")]
+        assert told(partition, read, to_offset=5) == []
+    (directory / numbered("0.log")).unlink()
+    with open_partition(directory) as partition:
+        assert told(partition, read) == [(0, 9, "log end")]
+
+
+def test_damage_is_no_gap(tmp_path: Path) -> None:
+    damaged = bytearray(entry(10, 5))
+    damaged[-1] ^= 1
+    garbage = entry(10, 2) + bytes(12) + b"\xff" * 40
+    for number, log in enumerate((bytes(damaged), garbage)):
+        files = {"0.log": entry(0, 10), "10.log": log, "15.log": entry(15)}
+        with open_partition(make(tmp_path / str(number), files)) as partition:
+            assert told(partition, past_damage) == []
+
+
+COMPACTED = {
+    "by its cleaner": DENSE,
+    "by its gaps": {**DENSE, "0.log": entry(0, 5) + entry(6, 4)},
+    "by its name": DENSE,
+}
+
+
+@pytest.mark.req("SEG-LKP-019")
+@pytest.mark.parametrize("how", COMPACTED)
+def test_nothing_is_told_of_a_compacted_log(how: str, read: Reading, tmp_path: Path) -> None:
+    directory = make(tmp_path, COMPACTED[how])
+    if how == "by its name":
+        directory = directory.rename(directory.with_name("__consumer_offsets-3"))
+    elif how == "by its cleaner":
+        checkpoint(directory, "cleaner-offset-checkpoint", 0)
+    with open_partition(directory) as partition:
+        assert told(partition, read) == []
+
+
+def test_a_scan_of_a_log_directory(tmp_path: Path) -> None:
+    directories = open_log_directory(make(tmp_path, DENSE).parent)
+    gaps: list[Gap] = []
+    assert directories.scan(("partition", "offset"), on_gap=gaps.append).read_all().num_rows == 20
+    assert [str(gap.missing) for gap in gaps] == ["5 offsets are missing, 15 to 19"]
+
+
+def test_nothing_is_read_for_borders_that_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from seglog_format.log import gap_watch
+
+    def refuse(*_: object, **__: object) -> Iterator[int]:
+        raise AssertionError
+
+    with open_partition(segments(tmp_path)) as partition:
+        monkeypatch.setattr(gap_watch, "LogSegment", refuse)
+        monkeypatch.setattr(gap_watch, "checkpointed_offset", refuse)
+        assert by_records(partition) == by_scan(partition) == list(range(300))

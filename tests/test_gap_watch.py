@@ -12,6 +12,7 @@ from support import bundled
 
 import seglog_format
 from seglog_format import open_log_directory, open_partition
+from seglog_format.cli.main import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -199,3 +200,29 @@ def test_nothing_is_read_for_borders_that_join(tmp_path: Path, monkeypatch: pyte
         monkeypatch.setattr(gap_watch, "LogSegment", refuse)
         monkeypatch.setattr(gap_watch, "checkpointed_offset", refuse)
         assert by_records(partition) == by_scan(partition) == list(range(300))
+
+
+def test_dump_tells_on_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = make(tmp_path, DENSE)
+    log = directory / numbered("10.log")
+    for path, options, is_told in (
+        (directory, (), True),
+        (directory.parent, ("--json",), True),
+        (directory, ("--from", "12", "--to", "22"), True),
+        (directory, ("--no-records", "--to", "18"), True),
+        (directory, ("--from", "20"), False),
+        (directory, ("--to", "15"), False),
+        (log, (), False),
+    ):
+        assert run(["dump", str(path), *options]) == 0
+        out, err = capsys.readouterr()
+        message = f"seglog: {log}: 5 offsets are missing, 15 to 19 (between segments)"
+        assert err.splitlines() == ([message] if is_told else [])
+        assert "are missing" not in out
+
+
+def test_dump_tells_nothing_of_logs_that_are_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = segments(tmp_path)
+    shutil.copytree(bundled("4.3.0/compact") / "compact-0", directory.parent / "compact-0")
+    assert run(["dump", "--no-records", str(directory.parent)]) == 0
+    assert capsys.readouterr().err == ""

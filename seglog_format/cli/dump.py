@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seglog_format.cli.exit_status import FINDINGS, UNREADABLE
+from seglog_format.cli.gap_lines import GapLines
 from seglog_format.cli.options import json_option, limit_option, path_argument
 from seglog_format.cli.output import LONG_SIZE, SHOWN_SIZE, diagnose, is_busy, progress, write_json, write_text
 
@@ -47,7 +48,8 @@ def command(path: Path, *, as_json: bool, **choices: Any) -> int:  # noqa: ANN40
     """Print what stands in the files at PATH: batches, records, index entries, snapshots, checkpoints.
 
     With --from or --to, only batches and records are printed, those of files on their way out left aside. A damaged
-    batch is named and passed over; the exit status is 1 then.
+    batch is named and passed over; the exit status is 1 then. Offsets that are missing between two segments are told on
+    standard error, unless the log is compacted.
 
     Text shows the first 4,096 bytes of a longer key, value or header, and the first 4,096 headers of a record; --json
     prints all of them.
@@ -70,13 +72,19 @@ def _lines(path: Path, options: LineOptions) -> Iterator[Line]:
 
     sources = [source for source in sources_of(path) if options.wants(source)]
     sizes = [source.size for source in sources]
+    gaps = GapLines(options)
     done = 0
     with progress("Reading", sum(sizes)) as advance:
         for source, size in zip(sources, sizes, strict=True):
+            if path.is_dir():
+                gaps.begin(source)
             for line in lines_of_source(source, options):
                 if line["type"] == "batch":
                     advance(done + line["position"])
+                    gaps.reached = line["nextOffset"]
                 yield line
+            if path.is_dir():
+                gaps.end(source)
             done += size
             advance(done)
 

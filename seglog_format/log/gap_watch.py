@@ -41,6 +41,9 @@ class GapWatch:
 
     A reader calls `at_border` only where the next segment does not begin with the next offset. All that is needed to
     tell what the gap is, is read then.
+
+    Attributes:
+        listing: of the partition directory.
     """
 
     def __init__(self, listing: PartitionListing, *, log_start_offset: int, high_watermark: int, copy: bool) -> None:
@@ -52,7 +55,7 @@ class GapWatch:
             high_watermark: as checkpointed, 0 where it is not.
             copy: read files whole instead of mapping them.
         """
-        self._listing = listing
+        self.listing = listing
         self._log_start_offset = log_start_offset
         self._high_watermark = high_watermark
         self._copy = copy
@@ -60,10 +63,10 @@ class GapWatch:
     def at_start(self, on_gap: OnGap) -> None:
         """Tell of offsets that are missing before the first segment, or where there is none."""
         start = self._log_start_offset
-        if self._listing.segments:
-            _tell(on_gap, gap_before(self._listing, start))
+        if self.listing.segments:
+            _tell(on_gap, gap_before(self.listing, start))
         else:
-            _tell(on_gap, self._gap_at_end(start, self._listing.path))
+            _tell(on_gap, self._gap_at_end(start, self.listing.path))
 
     def at_border(self, on_gap: OnGap, base_offset: int, reached: int, following: int | None) -> None:
         """Tell of offsets that are missing behind a segment.
@@ -74,7 +77,7 @@ class GapWatch:
             reached: first offset after what was read of it.
             following: base offset of the next segment; None where there is none.
         """
-        if following is None and not self._listing.orphans and reached >= self._high_watermark:
+        if following is None and not self.listing.orphans and reached >= self._high_watermark:
             return
         end = self._end_of(base_offset, reached)
         if end is None:
@@ -82,14 +85,14 @@ class GapWatch:
         if following is None:
             _tell(on_gap, self._gap_at_end(end.next_offset, end.files.log))
             return
-        gap = gap_behind(self._listing, end, following, copy=self._copy)
+        gap = gap_behind(self.listing, end, following, copy=self._copy)
         if gap is not None and gap.kind is GapKind.BETWEEN_SEGMENTS:
-            gap = None if self._is_compacted else with_snapshot(self._listing, gap)
+            gap = None if self._is_compacted else with_snapshot(self.listing, gap)
         _tell(on_gap, gap)
 
     def _end_of(self, base_offset: int, reached: int) -> SegmentEnd | None:
         """Where a segment ends; None where damage hides it, of which readers hear otherwise."""
-        files = self._listing.segments[self._listing.base_offsets.index(base_offset)]
+        files = self.listing.segments[self.listing.base_offsets.index(base_offset)]
         with LogSegment(files, copy=self._copy) as segment:
             tail = segment.tail
             if tail is None:
@@ -97,7 +100,7 @@ class GapWatch:
             return SegmentEnd(files, max(reached, segment.next_offset), has_tail=tail.kind is not TailKind.NONE)
 
     def _gap_at_end(self, log_end_offset: int, path: Path) -> Gap | None:
-        gap = gap_at_end(self._listing, log_end_offset, copy=self._copy)
+        gap = gap_at_end(self.listing, log_end_offset, copy=self._copy)
         if gap is None and self._high_watermark > log_end_offset:
             return Gap(log_end_offset, self._high_watermark, GapKind.LOG_END, str(path))
         return gap
@@ -105,13 +108,22 @@ class GapWatch:
     @cached_property
     def _is_compacted(self) -> bool:
         """Whether the log is compacted, as far as it can be known (SEG-PDR-023)."""
-        cleaned_to = checkpointed_offset(self._listing, FileKind.CLEANER_OFFSET_CHECKPOINT)
-        return is_known_compacted(self._listing.name, cleaned_to) or shows_compaction(self._segments())
+        cleaned_to = checkpointed_offset(self.listing, FileKind.CLEANER_OFFSET_CHECKPOINT)
+        return is_known_compacted(self.listing.name, cleaned_to) or shows_compaction(self._segments())
 
     def _segments(self) -> Iterator[LogSegment]:
-        for files in self._listing.segments:
+        for files in self.listing.segments:
             with LogSegment(files, copy=self._copy) as segment:
                 yield segment
+
+
+def watch_over(listing: PartitionListing, *, copy: bool) -> GapWatch:
+    """Watch over a partition by what the checkpoints above its directory say."""
+    start, end = (
+        checkpointed_offset(listing, kind) or 0
+        for kind in (FileKind.LOG_START_OFFSET_CHECKPOINT, FileKind.REPLICATION_OFFSET_CHECKPOINT)
+    )
+    return GapWatch(listing, log_start_offset=start, high_watermark=end, copy=copy)
 
 
 class Watched:

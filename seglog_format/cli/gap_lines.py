@@ -1,0 +1,67 @@
+"""Telling on standard error which offsets are missing between the files that a command reads one after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog_format.cli.output import diagnose
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seglog_format.lines import LineOptions, Source
+    from seglog_format.log.gap_watch import GapWatch
+    from seglog_format.log.gaps import Gap
+
+
+class GapLines:
+    """Follows the logs of partition directories as they are read.
+
+    Attributes:
+        reached: the first offset after what was read of a log.
+    """
+
+    def __init__(self, options: LineOptions) -> None:
+        """Begin before the first file.
+
+        Args:
+            options: which offsets are wanted; others are not missed.
+        """
+        self._options = options
+        self._directory: Path | None = None
+        self._watch: GapWatch | None = None
+        self.reached = 0
+
+    def begin(self, source: Source) -> None:
+        """Begin to read a file; tell what is missing before the first segment of its directory."""
+        self.reached = source.base_offset
+        if _is_log(source) and source.path.parent != self._directory:
+            self._directory = source.path.parent
+            self._watch = self._watch_over(source.path.parent)
+            if self._options.from_offset is None:
+                self._watch.at_start(self._tell)
+
+    def end(self, source: Source) -> None:
+        """Tell what is missing behind a file that was read."""
+        following, until = source.next_base_offset, self._options.to_offset
+        reached = max(self.reached, self._options.from_offset or 0)
+        if self._watch is None or not _is_log(source) or source.base_offset not in self._watch.listing.base_offsets:
+            return
+        if following is None and until is not None:
+            return
+        if (until is None or reached < until) and (following is None or reached < following):
+            self._watch.at_border(self._tell, source.base_offset, reached, following)
+
+    def _watch_over(self, directory: Path) -> GapWatch:
+        from seglog_format.log.gap_watch import watch_over
+        from seglog_format.log.listing import list_partition
+
+        return watch_over(list_partition(directory), copy=self._options.copy)
+
+    def _tell(self, gap: Gap) -> None:
+        if self._options.overlaps(gap.first_offset, max(gap.next_offset, gap.first_offset + 1)):
+            diagnose(str(gap))
+
+
+def _is_log(source: Source) -> bool:
+    return source.path.suffix == ".log" and source.is_live

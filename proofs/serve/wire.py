@@ -35,11 +35,7 @@ class Connection:
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(seconds)
-        try:
-            self.socket.connect(("127.0.0.1", port))
-        except OSError:
-            self.socket.close()
-            raise
+        self.socket.connect(("127.0.0.1", port))
 
     def send(self, body: bytes) -> None:
         """Send a request."""

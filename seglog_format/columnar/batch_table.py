@@ -46,12 +46,20 @@ class BatchTable:
 
 
 def table_parts(
-    data: Readable, *, first_offset: int = 0, last_offset: int = INT64_MAX, checksums: bool = True
+    data: Readable,
+    *,
+    position: int = 0,
+    end: int | None = None,
+    first_offset: int = 0,
+    last_offset: int = INT64_MAX,
+    checksums: bool = True,
 ) -> Iterator[BatchTable]:
     """The entries of a log, some thousands at a time; each part is overwritten by the next.
 
     Args:
-        data: of a `.log` file, from the start of an entry on.
+        data: of a `.log` file.
+        position: where an entry starts.
+        end: nothing from there on is looked at; None for the end of the file.
         first_offset: lowest offset that the log can hold.
         last_offset: highest offset that it can hold.
         checksums: compute each checksum too (column ``crc_is_valid``).
@@ -59,8 +67,8 @@ def table_parts(
     Yields:
         Parts until the first entry that is not regular: cut short, of an impossible size, magic or offset.
     """
-    window = Windows(data)
-    state = np.array([0, first_offset - 1, first_offset, last_offset], np.int64)
+    window = Windows(data, position, end)
+    state = np.array([window.at(position), first_offset - 1, first_offset, last_offset], np.int64)
     rows = np.empty((ROWS, len(COLUMNS)), np.int64)
     path = checksum_path() if checksums else WITHOUT_CHECKSUMS
     goes_on = True

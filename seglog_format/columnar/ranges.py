@@ -118,6 +118,11 @@ class Cuts:
         self._state = np.array([self._window.at(position), before, lowest, highest], np.int64)
 
     @property
+    def is_in_memory(self) -> bool:
+        """Whether no windows are needed."""
+        return self._window.is_whole
+
+    @property
     def position(self) -> int:
         """Of the next entry."""
         return self._window.origin + int(self._state[POSITION])

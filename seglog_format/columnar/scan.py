@@ -15,6 +15,7 @@ from seglog_format.columnar.pool import own_pool
 from seglog_format.columnar.ranges import Cuts
 from seglog_format.columnar.record_run import RecordRun
 from seglog_format.columnar.request import Start
+from seglog_format.columnar.windows import WINDOW_SIZE
 from seglog_format.errors import FormatError
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from seglog_format.record_model import Message, Record
 
 RANGE_SIZE: Final = 2**24
-"""Bytes of a log that one thread reads before another goes on: what is kept in memory depends on it."""
+"""Bytes of a log that one thread reads before another goes on: what is kept in memory depends on it. Where logs are
+read through windows it is one of these."""
 AHEAD: Final = 1
 """Ranges under way besides one for each thread: whoever is done early finds another."""
 
@@ -222,7 +224,7 @@ def _ranges(sources: Iterable[tuple[Source, Start]], request: Request) -> Iterat
         cuts = Cuts(guarded, source.allowed_offsets, start.position, start.previous, start.end)
         while True:
             position, previous = cuts.position, cuts.previous
-            has_more = cuts.next(RANGE_SIZE)
+            has_more = cuts.next(RANGE_SIZE if cuts.is_in_memory else WINDOW_SIZE)
             end = cuts.position if has_more else start.end
             yield guarded, Start(position, previous, max(start.floor, floor), end)
             floor = max(floor, cuts.previous + 1)

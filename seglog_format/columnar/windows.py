@@ -56,6 +56,11 @@ class Windows:
         if position < self._end and not self._has_all(position):
             self._move_to(position, MIN_SHOWN_SIZE)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the log up to the end can be looked at."""
+        return not self.origin and len(self.data) == self._end
+
     def _has_all(self, position: int) -> bool:
         """Look at all of the log, if that is in memory or mapped."""
         with suppress(UnreadableError):

@@ -100,6 +100,19 @@ class FileBytes(Closing):
             self._fill(self.path, start, self.size if end is None else min(end, self.size))
         return self._data
 
+    def bring(self, start: int, end: int | None) -> None:
+        """Bring bytes that will be looked at, where the file is somewhere else: all at once is quicker than in parts.
+
+        Args:
+            start: position of the first of them.
+            end: position after the last; None for the end of the file.
+
+        Raises:
+            UsageError: they could not be brought.
+        """
+        if self._fill is not None:
+            self._fill(self.path, start, self.size if end is None else min(end, self.size))
+
     def view(self, start: int, end: int) -> memoryview:
         """The bytes from one position to another in one piece, as far as the file goes; they outlive `close`.
 

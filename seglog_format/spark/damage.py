@@ -14,6 +14,7 @@ from seglog_format.model import Tail, TailKind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seglog_format.byte_source import ByteSource
     from seglog_format.lifecycle.salvage_scan import DamagedRange, SalvageScan
     from seglog_format.log.segment import LogSegment
     from seglog_format.spark.pieces import Piece
@@ -47,18 +48,18 @@ class Damage:
         return cls(at.path, at.position, at.size, error.requirements[0], str(error))
 
 
-def readable_parts(piece: Piece, data: memoryview) -> Iterator[Piece | Damage]:
+def readable_parts(piece: Piece, log: ByteSource) -> Iterator[Piece | Damage]:
     """A piece as runs of intact entries, and the damage between them.
 
     Args:
         piece: to read.
-        data: the bytes of its log.
+        log: the bytes of its log.
     """
-    end = len(data) if piece.end is None else min(piece.end, len(data))
-    if _is_sound(piece, data[piece.start : end]):
+    end = log.size if piece.end is None else min(piece.end, log.size)
+    if _is_sound(piece, log, end):
         yield piece
         return
-    found = salvage_scan(data[piece.start : end], OffsetRange(piece.base_offset, piece.last_allowed), piece.log)
+    found = salvage_scan(log.view(piece.start, end), OffsetRange(piece.base_offset, piece.last_allowed), piece.log)
     ranges = [_damage(piece, damaged) for damaged in found.damaged if not _is_end(damaged, end - piece.start)]
     parts: list[Piece | Damage] = [*_runs(piece, found), *ranges]
     yield from sorted(parts, key=_place)
@@ -68,14 +69,14 @@ def _place(part: Piece | Damage) -> int:
     return part.position if isinstance(part, Damage) else part.start
 
 
-def _is_sound(piece: Piece, data: memoryview) -> bool:
+def _is_sound(piece: Piece, log: ByteSource, end: int) -> bool:
     """Whether compiled code finds nothing odd at all."""
-    end = 0
-    for part in table_parts(data, first_offset=piece.base_offset, last_offset=piece.last_allowed):
+    reached, bounds = piece.start, (piece.base_offset, piece.last_allowed)
+    for part in table_parts(log, position=piece.start, end=end, first_offset=bounds[0], last_offset=bounds[1]):
         if not part.column("crc_is_valid").all():
             return False
-        end = part.end
-    return end == len(data)
+        reached = part.end
+    return reached == end
 
 
 def _runs(piece: Piece, found: SalvageScan) -> Iterator[Piece]:
@@ -120,7 +121,7 @@ def refuse_unexpected_end(piece: Piece, segment: LogSegment, position: int) -> N
     if not piece.is_last:
         found = f"{tail.size} bytes of an entry that is cut short, though other segments follow"
         raise TruncatedError(at, "SEG-LOG-004", expected="whole entries", found=found)
-    rest = segment.source.part(position, None)[position:]
+    rest = segment.source.view(position, segment.source.size)
     behind = salvage_scan(rest, OffsetRange(piece.base_offset, piece.last_allowed), piece.log)
     if behind.starts:
         found = f"one that ends behind the file, though intact entries follow from {position + behind.starts[0]} on"

@@ -85,10 +85,9 @@ class TaskReader:
 
     def _piece(self, piece: Piece, transactions: Transactions | None) -> Iterator[pa.RecordBatch]:
         with closing(piece.segment()) as segment:
+            segment.source.bring(piece.start, piece.end)
             parts: Iterable[Piece | Damage] = (
-                (piece,)
-                if self.mode == FAIL_FAST
-                else readable_parts(piece, segment.source.part(piece.start, piece.end))
+                (piece,) if self.mode == FAIL_FAST else readable_parts(piece, segment.source)
             )
             for part in parts:
                 if isinstance(part, Damage):

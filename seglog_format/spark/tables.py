@@ -54,6 +54,7 @@ def batch_rows(task: Task, schema: pa.Schema, mode: str) -> Iterator[pa.RecordBa
     """
     for piece in task.pieces:
         with closing(piece.segment()) as segment:
+            segment.source.bring(piece.start, piece.end)
             for run in _runs(piece, segment, mode):
                 yield from _entries(run, segment, schema)
 
@@ -63,22 +64,23 @@ def _runs(piece: Piece, segment: LogSegment, mode: str) -> Iterator[Piece]:
     if mode == FAIL_FAST:
         yield piece
         return
-    for part in readable_parts(piece, segment.source.part(piece.start, piece.end)):
+    for part in readable_parts(piece, segment.source):
         if not isinstance(part, Damage):
             yield part
 
 
 def _entries(piece: Piece, segment: LogSegment, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Entries in tables; one that compiled code leaves alone is a row by itself, if the reference takes it."""
-    data, source = segment.source.part(piece.start, piece.end), SegmentSource(segment, INT64_MAX, None)
+    source = SegmentSource(segment, INT64_MAX, None)
     position, previous = piece.start, piece.previous
-    end = len(data) if piece.end is None else piece.end
+    end = source.size if piece.end is None else piece.end
     while position < end:
-        lowest, rest = max(piece.base_offset, previous + 1), data[position:end]
-        start = position
-        for table in table_parts(rest, first_offset=lowest, last_offset=piece.last_allowed):
-            yield _of_table(table, start, piece, schema)
-            position, previous = start + table.end, int(table.column("last_offset")[-1])
+        lowest = max(piece.base_offset, previous + 1)
+        for table in table_parts(
+            source, position=position, end=end, first_offset=lowest, last_offset=piece.last_allowed
+        ):
+            yield _of_table(table, piece, schema)
+            position, previous = table.end, int(table.column("last_offset")[-1])
         if position >= end:
             return
         entry = source.judge(position, previous, 0)
@@ -89,13 +91,13 @@ def _entries(piece: Piece, segment: LogSegment, schema: pa.Schema) -> Iterator[p
         position, previous = entry.end, entry.last_offset
 
 
-def _of_table(table: BatchTable, start: int, piece: Piece, schema: pa.Schema) -> pa.RecordBatch:
+def _of_table(table: BatchTable, piece: Piece, schema: pa.Schema) -> pa.RecordBatch:
     attributes, count = table.column("attributes"), len(table)
     made: dict[str, Any] = {
         "topic": pa.repeat(pa.scalar(piece.topic), count),
         "partition": pa.repeat(pa.scalar(piece.partition), count),
         "file": pa.repeat(pa.scalar(piece.log), count),
-        "position": table.column("position") + start,
+        "position": table.column("position").copy(),
         "codec": CODECS.take(pa.array(attributes & CODEC_MASK)),
         "timestampType": (attributes & LOG_APPEND_TIME) // LOG_APPEND_TIME,
         "isTransactional": (attributes & TRANSACTIONAL) != 0,

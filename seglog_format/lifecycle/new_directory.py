@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
@@ -42,6 +42,8 @@ def require_new(directory: Path) -> None:
 def all_or_nothing(directory: Path) -> Iterator[Path]:
     """Fill a new directory: with everything that is made in here, or, if that fails, with nothing.
 
+    At the end all of it is on the disk.
+
     Args:
         directory: new or empty; one that is not there is made, and removed again after a failure.
 
@@ -58,9 +60,21 @@ def all_or_nothing(directory: Path) -> Iterator[Path]:
             staging = Path(tempfile.mkdtemp(prefix=".seglog-", suffix=TEMPORARY_SUFFIX, dir=directory))
         try:
             yield staging
+            with write_errors("writing"):
+                _sync_all(staging)
             _move_up(staging)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
+
+
+def _sync_all(directory: Path) -> None:
+    """Wait until everything below a directory is on the disk."""
+    for above, _, names in os.walk(directory):
+        for path in (Path(above, name) for name in names):
+            if not path.is_symlink():
+                with closing(LOCAL_FILES.open_append(path)) as handle:
+                    handle.fsync()
+        LOCAL_FILES.fsync_directory(Path(above))
 
 
 def _move_up(staging: Path) -> None:
@@ -71,6 +85,7 @@ def _move_up(staging: Path) -> None:
             for path in sorted(staging.iterdir()):
                 rename_to_new(path, staging.parent / path.name)
                 moved.append(path)
+            LOCAL_FILES.fsync_directory(staging.parent)
     except BaseException:
         for path in moved:
             (staging.parent / path.name).rename(path)
@@ -79,7 +94,9 @@ def _move_up(staging: Path) -> None:
 
 @contextmanager
 def directories_for(path: Path) -> Iterator[None]:
-    """Make a directory and those above it; after a failure in here, remove those that were made and are empty.
+    """Make a directory and those above it, and wait until their names are on the disk.
+
+    After a failure in here, those that were made and are empty are removed.
 
     Raises:
         WriteError: they could not be made.
@@ -91,6 +108,7 @@ def directories_for(path: Path) -> Iterator[None]:
             for each in reversed(absent):
                 each.mkdir(exist_ok=True)
                 made.append(each)
+                LOCAL_FILES.fsync_directory(each.parent)
         yield
     except BaseException:
         with suppress(OSError):

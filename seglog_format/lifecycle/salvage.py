@@ -115,6 +115,7 @@ class _Writer:
         self.transactions = Transactions()
         self.epochs = LeaderEpochs()
         self.unfinished: list[Path] = []
+        self.is_new = not files.exists(target)
 
     def run(self, segments: Sequence[LogSegment]) -> Iterator[SalvagedSegment]:
         """Write segment after segment."""
@@ -200,6 +201,8 @@ class _Writer:
                 decode_partition_metadata(content)
                 self._write_file(FileKind.PARTITION_METADATA.value, content)
         self.files.fsync_directory(self.target)
+        if self.is_new:
+            self.files.fsync_directory(self.target.parent)
 
 
 def _opened(segment: LogSegment) -> tuple[ByteSource, DamagedRange | None]:

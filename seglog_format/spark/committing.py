@@ -72,6 +72,8 @@ def commit(root: Path, job: str, staged: Sequence[Staged], *, keeps_offsets: boo
         replace_file(LOCAL_FILES, manifest_path(root, job), manifest.encoded())
         _apply(root, manifest)
         _remove_manifest(root, job)
+    with suppress(PermissionError):  # who may not look there has not made the directory, either
+        LOCAL_FILES.fsync_directory(root.parent)
     return len(staged)
 
 

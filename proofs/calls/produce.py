@@ -1,0 +1,73 @@
+"""A producer and a server in one process: what is answered was synced before."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.build import build_batch, new_record
+from seglog_format.codec.encode import encode_batch
+from seglog_format.serve.catalog import CatalogOptions, open_catalog
+from seglog_format.serve.schemas import request_type, write_entity
+from seglog_format.serve.server import Server
+from seglog_format.serve.settings import Settings
+from seglog_format.serve.writing import Writers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+PRODUCE, VERSION, BATCHES = 0, 9, 3
+SIZE: Final = struct.Struct(">i")
+
+
+def produce(root: Path, topic: str, begins: Callable[[], None], ends: Callable[[], None]) -> None:
+    """Serve a log directory, and append to it by the network.
+
+    Args:
+        root: the log directory.
+        topic: that has a partition 0.
+        begins: called when the server is ready: from now on it acknowledges what it answers.
+        ends: called before it is closed.
+    """
+    writers = Writers()
+    catalog = open_catalog([root], on_finding=print, options=CatalogOptions(end_of=writers.end_of))
+    writers.open(catalog.topics)
+    with (
+        Server(catalog, Settings(port=0), print, writers) as server,
+        socket.create_connection(("127.0.0.1", server.address.port), timeout=30) as client,
+    ):
+        begins()
+        for number in range(BATCHES):
+            _ask(client, number, topic)
+        ends()
+
+
+def _ask(client: socket.socket, number: int, topic: str) -> None:
+    """Append one batch, and wait for the answer."""
+    kind = request_type(PRODUCE, VERSION)
+    batch = encode_batch(build_batch([new_record(b"value", timestamp_ms=1000)]))
+    topics = [{"name": topic, "partition_data": [{"index": 0, "records": batch}]}]
+    header = {
+        "request_api_key": PRODUCE,
+        "request_api_version": VERSION,
+        "correlation_id": number,
+        "client_id": "watched",
+    }
+    body = {"transactional_id": None, "acks": -1, "timeout": 0, "topic_data": topics}
+    frame = write_entity(kind.__header_schema__, header) + write_entity(kind, body)
+    client.sendall(SIZE.pack(len(frame)) + frame)
+    (size,) = SIZE.unpack(_exactly(client, SIZE.size))
+    _exactly(client, size)
+
+
+def _exactly(client: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        more = client.recv(size - len(data))
+        if not more:
+            msg = "the server has closed the connection"
+            raise RuntimeError(msg)
+        data += more
+    return data

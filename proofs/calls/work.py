@@ -1,0 +1,152 @@
+"""What is watched: one operation of the public interface after the other, each told when it has returned.
+
+``python -m proofs.calls.work DIRECTORY [FAULT]``; a fault is the name of one in `plants.toml`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from proofs.calls.rules import TOLD
+from proofs.power.plants import planted, plants
+from seglog_format.cli.main import run as run_command
+from seglog_format.codec.build import new_record
+from seglog_format.lifecycle.compaction_apply import compact
+from seglog_format.lifecycle.config import COMPACT, LogConfig
+from seglog_format.lifecycle.deletion import retain_partition
+from seglog_format.lifecycle.files import LOCAL_FILES
+from seglog_format.lifecycle.log_writer import LogWriter
+from seglog_format.lifecycle.truncation import truncate_to
+from seglog_format.names import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RECORDS: Final = [new_record(b"value", b"key", timestamp_ms=1000)]
+SMALL: Final = LogConfig(segment_bytes=300, index_interval_bytes=0)
+RECIPE: Final = """
+[[topic]]
+name = "made"
+partitions = 2
+[topic.settings]
+"segment.bytes" = 2000
+[[topic.step]]
+records = 50
+"""
+
+
+class Work:
+    """Operations below an empty directory, and a file beside it that says what was told."""
+
+    def __init__(self, top: Path) -> None:
+        self.top = top
+        self.root = top / "logs"
+        self._told = os.open(top.with_name(TOLD), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def tell(self, what: str, path: Path) -> None:
+        """Tell somebody."""
+        os.write(self._told, f"{what} {path}\n".encode())
+
+    def write(self) -> None:
+        """Append, flush, roll, checkpoint, retain, close; twice, so that the second time trusts the first."""
+        for _ in range(2):
+            with LogWriter(self.root, SMALL) as logs:
+                writers = [logs.open("t", number, topic_id="AAAAAAAAAAEAAAAAAAAAAg") for number in range(2)]
+                for _ in range(8):
+                    for writer in writers:
+                        writer.append(RECORDS)
+                    writers[0].append(RECORDS, acks="flushed")
+                    self.tell("flushed", self.root / "t-0")
+                logs.checkpoint()
+                writers[1].roll()
+                writers[1].flush()
+                self.tell("flushed", self.root / "t-1")
+            self.tell("done", self.root)
+
+    def go_on(self) -> None:
+        """Go on where a process has died that did not wait for the disk."""
+        root = self.top / "died"
+        dead = LogWriter(root, SMALL)
+        dead.open("t", 0).append(RECORDS)
+        dead._root.close()  # noqa: SLF001 - a process that ends lets go of its lock, and of nothing else
+        with LogWriter(root) as logs:
+            writer = logs.open("t", 0)
+            assert writer.recovery_point == 1
+            self.tell("opened", root / "t-0")
+            writer.append(RECORDS, acks="flushed")
+            self.tell("flushed", root / "t-0")
+        self.tell("done", root)
+
+    def change(self) -> None:
+        """Change closed logs: truncate, remove segments, compact, recover."""
+        truncate_to(self.root / "t-0", 10)
+        self.tell("done", self.root)
+        retain_partition(self.root / "t-1", LogConfig(retention_bytes=300), now_ms=2000)
+        self.tell("done", self.root)
+        compact(self.root / "t-0", LogConfig(cleanup_policy=frozenset({COMPACT})), now_ms=10**13)
+        self.tell("done", self.root)
+        self._lose_indexes()
+        self._run("recover", "--write", str(self.root))
+        self.tell("done", self.root)
+
+    def _lose_indexes(self) -> None:
+        """Somebody deletes indexes, with care, so that there is something to recover."""
+        (self.root / FileKind.CLEAN_SHUTDOWN.value).unlink()
+        LOCAL_FILES.fsync_directory(self.root)
+        for path in self.root.glob("t-*"):
+            for index in path.glob("*.index"):
+                index.unlink()
+            LOCAL_FILES.fsync_directory(path)
+
+    def make(self) -> None:
+        """Make directories: from a damaged one, and from a recipe."""
+        self._run("salvage", str(self.root), "-o", str(self.top / "saved" / "here"))
+        self.tell("done", self.top / "saved")
+        recipe = self.top.with_name("recipe.toml")
+        recipe.write_text(RECIPE, encoding="utf-8")
+        self._run("generate", str(recipe), "-o", str(self.top / "generated" / "here"))
+        self.tell("done", self.top / "generated")
+
+    def serve(self) -> None:
+        """Take records from a client of the network; the sync comes before the answer."""
+        from proofs.calls.produce import produce  # noqa: PLC0415 - needs what not everybody has installed
+
+        root = self.top / "served"
+        with LogWriter(root) as logs:
+            logs.open("t", 0)
+        produce(root, "t", lambda: self.tell("serves", root / "t-0"), lambda: self.tell("serves", Path()))
+        self.tell("done", root)
+
+    def commit(self) -> None:
+        """Commit what tasks of Spark have staged; Spark itself is not needed for that."""
+        from proofs.calls.stage import commit  # noqa: PLC0415 - the same
+
+        commit(self.top / "spark")
+        self.tell("done", self.top / "spark")
+
+    def _run(self, *arguments: str) -> None:
+        status = run_command(list(arguments))
+        if status > 1:
+            msg = f"seglog {' '.join(arguments)}: {status}"
+            raise RuntimeError(msg)
+
+
+def main() -> None:
+    """Do all of it, with a fault or without."""
+    top, *names = sys.argv[1:]
+    fault = next((planted(plant) for plant in plants() if plant.name in names), nullcontext())
+    work = Work(Path(top))
+    operations: list[Callable[[], None]] = [work.write, work.go_on, work.change, work.make]
+    if not names:
+        operations += [work.serve, work.commit]
+    with fault:
+        for operation in operations:
+            operation()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Faults that lose data when the power goes, as values, and planting them into the running package."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+import tomllib
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import seglog_format
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FunctionType
+
+PACKAGE: Final = Path(seglog_format.__file__).parent
+LIST: Final = Path(__file__).with_name("plants.toml")
+POWER_CUTS, SYSTEM_CALLS, NOBODY = "power cuts", "system calls", "nobody"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plant:
+    """A fault.
+
+    Attributes:
+        name: what is wrong.
+        symbol: function or method, with its class, that it is planted into.
+        find: text of the function, which occurs there once.
+        replace: text in its place.
+        judge: who notices it.
+        reason: why nobody does.
+        histories: numbers of histories that noticed it.
+        breaks_calls: the system calls of one thread show it, too (`proofs/calls/`).
+    """
+
+    name: str
+    symbol: str
+    find: str
+    replace: str
+    judge: str = POWER_CUTS
+    reason: str = ""
+    histories: tuple[int, ...] = ()
+    breaks_calls: bool = True
+
+
+class PlantError(Exception):
+    """A fault cannot be planted: the package has changed, and the list has not."""
+
+
+def plants() -> list[Plant]:
+    """The list."""
+    found = tomllib.loads(LIST.read_text(encoding="utf-8"))["plant"]
+    return [Plant(**{**each, "histories": tuple(each.get("histories", ()))}) for each in found]
+
+
+@contextmanager
+def planted(plant: Plant) -> Iterator[None]:
+    """Plant a fault into this process, and take it out again.
+
+    Only the code of the function changes, so that whoever has imported it runs the fault, too.
+
+    Raises:
+        PlantError: the function or the text in it is not there exactly once.
+    """
+    function, code = _located(plant)
+    before, function.__code__ = function.__code__, code.__code__
+    try:
+        yield
+    finally:
+        function.__code__ = before
+
+
+def _located(plant: Plant) -> tuple[FunctionType, FunctionType]:
+    """The function of a plant, and the same function with the fault in it."""
+    places = [(path, node) for path in sorted(PACKAGE.rglob("*.py")) for node in _definitions(path, plant.symbol)]
+    if len(places) != 1:
+        msg = f"{plant.name}: {plant.symbol} is defined {len(places)} times"
+        raise PlantError(msg)
+    path, node = places[0]
+    source = "".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[node.lineno - 1 : node.end_lineno])
+    if source.count(plant.find) != 1:
+        msg = f"{plant.name}: {plant.symbol} has this text {source.count(plant.find)} times: {plant.find}"
+        raise PlantError(msg)
+    module = import_module(".".join(["seglog_format", *path.relative_to(PACKAGE).with_suffix("").parts]))
+    text = textwrap.dedent(source.replace(plant.find, plant.replace))
+    names = dict(vars(module))
+    exec(compile(text, str(path), "exec", annotations.compiler_flag), names)  # noqa: S102 - our own source
+    return attrgetter(plant.symbol)(module), names[node.name]
+
+
+def _definitions(path: Path, symbol: str) -> Iterator[ast.FunctionDef]:
+    """Definitions of a function, or of a method of a class, in a module."""
+    text = path.read_text(encoding="utf-8")
+    *classes, name = symbol.split(".")
+    if f"def {name}(" not in text:
+        return
+    bodies = [ast.parse(text).body]
+    for each in classes:
+        bodies = [node.body for body in bodies for node in body if isinstance(node, ast.ClassDef) and node.name == each]
+    yield from (node for body in bodies for node in body if isinstance(node, ast.FunctionDef) and node.name == name)

@@ -99,12 +99,18 @@ class MissingOffsets(NamedTuple):
         """How many they are: as many records or more."""
         return self.next_offset - self.first_offset
 
-    def __str__(self) -> str:
+    @property
+    def span(self) -> str:
+        """How many, and from where to where, in words."""
         if not self.offset_count:
-            return f"offsets from {self.first_offset} on are missing"
+            return f"offsets from {self.first_offset} on"
         if self.offset_count == 1:
-            return f"offset {self.first_offset} is missing"
-        return f"{self.offset_count} offsets are missing, {self.first_offset} to {self.next_offset - 1}"
+            return f"offset {self.first_offset}"
+        return f"{self.offset_count} offsets, {self.first_offset} to {self.next_offset - 1}"
+
+    def __str__(self) -> str:
+        many, _, which = self.span.partition(", ")
+        return f"{many} {'is' if self.offset_count == 1 else 'are'} missing{f', {which}' if which else ''}"
 
 
 @dataclass(frozen=True, slots=True)

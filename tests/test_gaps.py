@@ -290,3 +290,66 @@ def test_what_brokers_left_has_no_hole(name: str, below: str, capsys: pytest.Cap
     """A broker leaves damage below its recovery point alone; that is in none of these."""
     assert run(["verify", str(authentic(name) / below), "--severity", "error"]) == 0
     capsys.readouterr()
+
+
+def recovered(path: Path, capsys: pytest.CaptureFixture[str], *options: str, status: int) -> dict[str, Any]:
+    """What ``seglog recover`` says, which has to exit like this."""
+    assert run(["recover", str(path), "--json", *options]) == status
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def lost(file: str, reason: str, first: int, following: int) -> dict[str, Any]:
+    return {"file": numbered(file), "reason": reason, **missing(first, following)}
+
+
+@pytest.mark.req("SEG-RCV-031")
+def test_recover_tells_what_an_empty_replacement_takes_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = segments(tmp_path)
+    file(directory, "92.log.swap").touch()
+    found = recovered(directory, capsys, status=HOLE)
+    assert found["lost"] == [lost("92.log", "is replaced by .swap files", 92, 184)]
+    assert found["missing"] == []
+    assert run(["recover", str(directory)]) == HOLE
+    assert f"{numbered('92.log')} is replaced by .swap files: 92 offsets, 92 to 183" in capsys.readouterr().out
+    assert recovered(directory, capsys, "--write", status=HOLE)["lost"] == found["lost"]
+    assert recovered(directory, capsys, status=FINE)["missing"] == [
+        {"file": numbered("92.snapshot"), "kind": "missing log", **missing(92, 184)}
+    ]
+
+
+@pytest.mark.req("SEG-RCV-031")
+def test_recover_tells_of_a_replacement_in_a_compacted_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = make(tmp_path, {"0.log": entry(0, 5) + entry(5, 5), "0.log.swap": entry(3, 2), "10.log": entry(10)})
+    checkpoint(directory, CLEANED, 10)
+    found = recovered(directory, capsys, status=FINE)
+    assert found["lost"] == [lost("0.log", "is replaced by .swap files", 5, 10)]
+
+
+@pytest.mark.req("SEG-RCV-031")
+def test_recover_tells_which_offsets_are_cut_and_dropped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    damaged = bytearray(entry(10, 5))
+    damaged[-1] ^= 1
+    files = {"0.log": entry(0, 10), "10.log": bytes(damaged) + entry(15, 5), "20.log": entry(20, 5) + entry(25, 5)}
+    found = recovered(make(tmp_path, files), capsys, status=HOLE)
+    assert found["lost"] == [lost("10.log", "is cut", 10, 20), lost("20.log", "is dropped", 20, 30)]
+
+
+@pytest.mark.req("SEG-RCV-031")
+def test_recover_tells_what_is_missing_below_the_recovery_point(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = make(tmp_path, {"0.log": entry(0, 5) + entry(5, 5)[:40], "10.log": entry(10, 5)}, clean=True)
+    checkpoint(directory, HIGH_WATERMARKS, 20)
+    for name in ("0.index", "10.index"):
+        file(directory, name).touch()
+    found = recovered(directory, capsys, status=HOLE)
+    assert found["missing"] == [
+        {"file": numbered("0.log"), "kind": "cut segment", **missing(5, 10)},
+        {"file": numbered("10.log"), "kind": "log end", **missing(15, 20)},
+    ]
+
+
+def test_recover_loses_nothing_of_a_whole_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = recovered(segments(tmp_path), capsys, status=FINE)
+    assert (found["lost"], found["missing"]) == ([], [])

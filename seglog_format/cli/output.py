@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from seglog_format.model import MissingOffsets
+
 SHOWN_SIZE: Final = 4096
 """Bytes of a key, value or header, and headers of a record, beyond which text shows only the first."""
 LONG_SIZE: Final = 2**16
@@ -103,3 +105,12 @@ def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
 
 def _ignore(_done: int) -> None:
     return
+
+
+def missing_object(missing: MissingOffsets) -> dict[str, int]:
+    """Missing offsets for JSON."""
+    return {
+        "firstOffset": missing.first_offset,
+        "nextOffset": missing.next_offset,
+        "offsetCount": missing.offset_count,
+    }

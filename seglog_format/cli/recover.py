@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -15,22 +16,23 @@ from seglog_format.cli.options import (
     json_option,
     path_argument,
 )
-from seglog_format.cli.output import progress, write_json, write_text
+from seglog_format.cli.output import missing_object, progress, write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from seglog_format.lifecycle.config import BrokerGeneration
     from seglog_format.lifecycle.file_steps import FileStep
     from seglog_format.lifecycle.index_settings import IndexSettings
     from seglog_format.lifecycle.recovery import RecoveryPlan
     from seglog_format.lifecycle.recovery_apply import PreparedRecovery, RecoveryOptions
+    from seglog_format.lifecycle.recovery_losses import Losses
     from seglog_format.lifecycle.segment_scan import Cut, Remark
     from seglog_format.lifecycle.segment_split import Split
     from seglog_format.log.directory import LogDirectory
+    from seglog_format.log.gaps import Gap
 
 EPILOG: Final = """\b
 Examples:
@@ -58,23 +60,27 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
     Files of dropped segments get names that end in .deleted, which the next broker that starts removes. The directory
     is not touched while a broker works in it. Where the plan keeps more or less than a broker would, that is told.
 
-    The exit status is 1 when something is cut or dropped, by the plan or by a scan of everything. A partition that
-    cannot be read is not planned, and not touched.
+    The plan tells which offsets cannot be read any more afterwards, and why, and which are missing already.
+
+    The exit status is 1 when something is cut, dropped or lost, by the plan or by a scan of everything. A partition
+    that cannot be read is not planned, and not touched.
     """
     status = 0
     from seglog_format.cli.engine import size_of_logs, volume_for
 
     chosen = replace(_options(**options), volume=volume_for(engine, size_of_logs(path)))
     passing = PassingOver("partitions")
-    for recovery, full_scan in _recoveries(path, chosen, passing, write=write):
-        if recovery.plan.changes_log or full_scan.changes_log or recovery.failure:
+    for recovery, full_scan, losses in _recoveries(path, chosen, passing, write=write):
+        if recovery.plan.changes_log or full_scan.changes_log or recovery.failure or losses.is_loss:
             status = FINDINGS
         if as_json:
-            write_json(as_object(recovery, full_scan, is_written=write))
+            write_json(as_object(recovery, full_scan, losses, is_written=write))
         else:
-            from seglog_format.cli.render_recovery import recovery_text
+            from seglog_format.cli.render_recovery import losses_text, recovery_text
 
             for line in recovery_text(recovery, full_scan, title=_title(chosen), is_written=write):
+                write_text(line)
+            for line in losses_text(losses, is_written=write):
                 write_text(line)
     return max(status, passing.status())
 
@@ -103,7 +109,7 @@ def _title(options: RecoveryOptions) -> str:
 
 def _recoveries(
     path: Path, options: RecoveryOptions, passing: PassingOver, *, write: bool
-) -> Iterator[tuple[PreparedRecovery, RecoveryPlan]]:
+) -> Iterator[tuple[PreparedRecovery, RecoveryPlan, Losses]]:
     from seglog_format.cli.places import log_directory_at
     from seglog_format.lifecycle.recovery import DELETE_STATE
     from seglog_format.log.directory import LogDirectory
@@ -130,25 +136,30 @@ def _recoveries(
 
 def _recovery(
     path: Path, directory: LogDirectory, options: RecoveryOptions, *, write: bool
-) -> tuple[PreparedRecovery, RecoveryPlan]:
+) -> tuple[PreparedRecovery, RecoveryPlan, Losses]:
     from seglog_format.lifecycle.recovery import plan_for_partition
     from seglog_format.lifecycle.recovery_apply import prepare_recovery, recover_partition
+    from seglog_format.lifecycle.recovery_losses import Losses, losses_of
 
+    recovery = prepare_recovery(path, directory, options=options)
+    losses = Losses() if recovery.failure else losses_of(recovery)
     if write:
         recovery = recover_partition(path, directory, options=options)
-        return recovery, recovery.plan
-    recovery = prepare_recovery(path, directory, options=options)
+        return recovery, recovery.plan, losses
     full_scan = (
         recovery.plan if options.is_full_scan else plan_for_partition(path, directory, volume=options.volume).full_scan
     )
-    return recovery, full_scan
+    return recovery, full_scan, losses
 
 
-def _file_recovery(path: Path, options: RecoveryOptions, *, write: bool) -> tuple[PreparedRecovery, RecoveryPlan]:
+def _file_recovery(
+    path: Path, options: RecoveryOptions, *, write: bool
+) -> tuple[PreparedRecovery, RecoveryPlan, Losses]:
     from seglog_format.cli.places import segment_files_at
     from seglog_format.lifecycle.index_settings import infer_settings
     from seglog_format.lifecycle.recovery import Circumstances, plan_recovery
     from seglog_format.lifecycle.recovery_apply import PreparedRecovery
+    from seglog_format.lifecycle.recovery_losses import Losses
     from seglog_format.log.segment import LogSegment
 
     if write or options.like_broker:
@@ -157,10 +168,12 @@ def _file_recovery(path: Path, options: RecoveryOptions, *, write: bool) -> tupl
     with LogSegment(segment_files_at(path)) as segment:
         plan = plan_recovery([segment], is_full_scan=True, volume=options.volume)
         settings = infer_settings([segment], interval_bytes=options.interval_bytes)
-    return PreparedRecovery(path, Circumstances(), plan, settings, ()), plan
+    return PreparedRecovery(path, Circumstances(), plan, settings, ()), plan, Losses()
 
 
-def as_object(recovery: PreparedRecovery, full_scan: RecoveryPlan, *, is_written: bool) -> dict[str, Any]:
+def as_object(
+    recovery: PreparedRecovery, full_scan: RecoveryPlan, losses: Losses, *, is_written: bool
+) -> dict[str, Any]:
     """One partition for JSON."""
     return {
         "type": "recovery",
@@ -168,6 +181,8 @@ def as_object(recovery: PreparedRecovery, full_scan: RecoveryPlan, *, is_written
         "hasCleanShutdown": recovery.circumstances.has_clean_shutdown,
         "plan": _plan(recovery.plan),
         "fullScan": _plan(full_scan),
+        "lost": [{"file": one.file, "reason": one.reason.value, **missing_object(one.missing)} for one in losses.lost],
+        "missing": [_gap(gap) for gap in losses.missing],
         "splits": [_split(split) for split in recovery.splits],
         "differences": [_remark(remark) for remark in recovery.differences],
         "failure": None if recovery.failure is None else _remark(recovery.failure),
@@ -190,6 +205,10 @@ def index_object(settings: IndexSettings) -> dict[str, Any]:
         "indexedOffset": settings.indexed_offset.value,
         "offsetReason": settings.offset_reason,
     }
+
+
+def _gap(gap: Gap) -> dict[str, Any]:
+    return {"file": Path(gap.path).name, "kind": gap.kind.value, **missing_object(gap.missing)}
 
 
 def _plan(plan: RecoveryPlan) -> dict[str, Any]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from seglog_format.lifecycle.index_settings import IndexSettings
     from seglog_format.lifecycle.recovery import RecoveryPlan
     from seglog_format.lifecycle.recovery_apply import PreparedRecovery
+    from seglog_format.lifecycle.recovery_losses import Losses
     from seglog_format.lifecycle.segment_scan import Remark
 
 LABEL_WIDTH: Final = 16
@@ -52,6 +53,18 @@ def _changes(recovery: PreparedRecovery, *, is_written: bool) -> Iterator[str]:
     for step in steps:
         yield f"    {printable(step.path.name)}: {printable(step.text)} [{step.requirement}]"
     yield from (f"  {line}" for line in index_text(recovery.settings))
+
+
+def losses_text(losses: Losses, *, is_written: bool) -> Iterator[str]:
+    """Which offsets cannot be read after a recovery, and which could not before."""
+    if losses.lost:
+        yield f"  {'lost' if is_written else 'to be lost, with --write'}:"
+    for one in losses.lost:
+        yield f"    {printable(one.file)} {one.reason.value}: {one.missing.span}"
+    if losses.missing:
+        yield "  missing already:"
+    for gap in losses.missing:
+        yield f"    {printable(PurePath(gap.path).name)}: {gap.missing.span} ({gap.kind.value})"
 
 
 def rebuilt_text(segment: RebuiltSegment) -> Iterator[str]:

@@ -10,14 +10,13 @@ import click
 
 from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import PATH, engine_option, json_option, limit_option
-from seglog_format.cli.output import progress, write_json, write_text
+from seglog_format.cli.output import missing_object, progress, write_json, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from seglog_format.checks import Finding
-    from seglog_format.model import MissingOffsets
 
 EPILOG: Final = """\b
 Examples:
@@ -115,13 +114,4 @@ def as_object(finding: Finding) -> dict[str, Any]:
         "message": finding.message,
         "count": finding.count,
         "missing": None if finding.missing is None else missing_object(finding.missing),
-    }
-
-
-def missing_object(missing: MissingOffsets) -> dict[str, int]:
-    """Missing offsets for JSON."""
-    return {
-        "firstOffset": missing.first_offset,
-        "nextOffset": missing.next_offset,
-        "offsetCount": missing.offset_count,
     }

@@ -87,7 +87,7 @@ class GapWatch:
             return
         gap = gap_behind(self.listing, end, following, copy=self._copy)
         if gap is not None and gap.kind is GapKind.BETWEEN_SEGMENTS:
-            gap = None if self._is_compacted else with_snapshot(self.listing, gap)
+            gap = None if self.is_compacted else with_snapshot(self.listing, gap)
         _tell(on_gap, gap)
 
     def _end_of(self, base_offset: int, reached: int) -> SegmentEnd | None:
@@ -106,7 +106,7 @@ class GapWatch:
         return gap
 
     @cached_property
-    def _is_compacted(self) -> bool:
+    def is_compacted(self) -> bool:
         """Whether the log is compacted, as far as it can be known (SEG-PDR-023)."""
         cleaned_to = checkpointed_offset(self.listing, FileKind.CLEANER_OFFSET_CHECKPOINT)
         return is_known_compacted(self.listing.name, cleaned_to) or shows_compaction(self._segments())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import message_tables
 
-from seglog_format.schema.coordinator_records import CONSUMER_OFFSETS_RECORDS, TRANSACTION_STATE_RECORDS
-from seglog_format.schema.metadata_records import METADATA_RECORDS
+from seglog_format.schema.coordinator_records import COORDINATOR_TOPICS
+from seglog_format.schema.metadata_records import FRAMED_TOPICS
 
 
 def sections(module: str) -> dict[str, str]:
@@ -14,9 +14,10 @@ def sections(module: str) -> dict[str, str]:
 
 
 def test_every_kind_of_record_has_its_section() -> None:
-    coordinators = [*CONSUMER_OFFSETS_RECORDS.values(), *TRANSACTION_STATE_RECORDS.values()]
+    coordinators = [record for records in COORDINATOR_TOPICS.values() for record in records.values()]
     assert sections("coordinator_records").keys() == {record.type for record in coordinators}
-    assert sections("metadata_records").keys() == {record.name for record in METADATA_RECORDS.values()}
+    framed = [record for records in FRAMED_TOPICS.values() for record in records.values()]
+    assert sections("metadata_records").keys() == {record.name for record in framed}
     assert sections("record_batch") == {}
 
 

@@ -1,8 +1,9 @@
 """Build and check `fixtures/`.
 
 ``build --from DIR`` copies the selection of `fixtures/selection.toml` out of the full collection of broker
-directories, builds the handbook fixtures and writes the manifest. ``manifest`` writes the manifest alone; ``check``
-compares it with the files and holds the size limits. The result depends on the input bytes only.
+directories, builds the handbook fixtures and those of messages, and writes the manifest. ``manifest`` writes the
+manifest alone; ``check`` compares it with the files and holds the size limits. The result depends on the input bytes
+only.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import handbook_fixtures
+import message_fixtures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -156,6 +158,7 @@ def main(arguments: list[str]) -> int:
         return int(bool(found))
     if options.command == "build":
         build_selection(options.source)
+        message_fixtures.build(options.source, FIXTURES)
     if options.command in {"build", "handbook"}:
         handbook_fixtures.build(FIXTURES)
     write_manifest()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from construct import Array, FormatField, Renamed, Struct, Subconstruct
+from message_coverage import coverage
 
-from seglog_format.schema.coordinator_records import CONSUMER_OFFSETS_RECORDS, TRANSACTION_STATE_RECORDS
+from seglog_format.schema.coordinator_records import COORDINATOR_TOPICS
 from seglog_format.schema.fields import FORMAT_TYPES, Checked, type_name
-from seglog_format.schema.metadata_records import METADATA_RECORDS
-from seglog_format.schema.protocol import TAGGED_FIELDS, MessageDefinition, declaration
+from seglog_format.schema.metadata_records import FRAMED_TOPICS
+from seglog_format.schema.protocol import MessageDefinition, declaration
+from seglog_format.schema.protocol_parts import TAGGED_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from construct import Construct
 
 SPOKEN: Final = {"flag": "bool", "doublebe": "float64"}
-MANY: Final = 1000
-"""A message whose latest version is above this has one layout, whatever its version says."""
 
 
 def tables(module: str) -> Iterator[str]:
@@ -28,10 +28,8 @@ def tables(module: str) -> Iterator[str]:
         module: its stem.
     """
     if module == "coordinator_records":
-        for topic, records in (
-            ("__consumer_offsets", CONSUMER_OFFSETS_RECORDS),
-            ("__transaction_state", TRANSACTION_STATE_RECORDS),
-        ):
+        yield f"\n{coverage().sentence()}\n"
+        for topic, records in COORDINATOR_TOPICS.items():
             for record in dict.fromkeys(records.values()):
                 numbers = " or ".join(str(number) for number, one in sorted(records.items()) if one is record)
                 yield f"\n## {record.type}\n"
@@ -40,14 +38,21 @@ def tables(module: str) -> Iterator[str]:
                 yield "\nBehind the version of the value:\n"
                 yield _table(record.value)
     if module == "metadata_records":
-        for number, definition in sorted(METADATA_RECORDS.items()):
-            yield f"\n## {definition.name}\n"
-            yield f"Type {number}.\n"
-            yield _table(definition)
+        yield f"\n{coverage().sentence()}\n"
+        for topic, definitions in FRAMED_TOPICS.items():
+            for number, definition in sorted(definitions.items()):
+                yield f"\n## {definition.name}\n"
+                yield f"Type {number} in `{topic}`{_until(definition)}.\n"
+                yield _table(definition)
+
+
+def _until(definition: MessageDefinition) -> str:
+    last = definition.releases[1]
+    return f", up to the releases {last}" if last else ""
 
 
 def _table(definition: MessageDefinition) -> str:
-    latest = 0 if definition.latest > MANY else definition.latest
+    latest = definition.latest
     found: dict[str, tuple[str, list[int]]] = {}
     order: list[str] = []
     for version in reversed(range(latest + 1)):

@@ -31,7 +31,9 @@ BARE_TODO = re.compile(r"\b(?:TODO|FIXME|XXX)\b(?!: \w+ \w+ \w+)(?!-)")
 
 PROSE_ONLY = ("00-terms", "A-disagreements", "B-version-history", "C-departures")
 """Chapters without requirements."""
-SCHEMA_HELPERS = ("__init__", "fields", "fixed_fields", "protocol", "text", "tracing", "varint")
+SCHEMA_HELPERS = (
+    *("__init__", "derived", "fields", "fixed_fields", "protocol", "protocol_parts", "text", "tracing", "varint"),
+)
 """Schema modules that describe no structure of their own."""
 APPLICATION_SCHEMAS = ("coordinator_records", "metadata_records")
 """Schema modules for what Kafka writes into topics of its own: data, to which no chapter but 32 has anything to say."""

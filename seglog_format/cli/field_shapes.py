@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from construct import Array, Bytes, Construct, FormatField, Renamed, Tell
 
 from seglog_format.schema.fields import Checked, type_name
-from seglog_format.schema.protocol import CompactLength
+from seglog_format.schema.protocol_parts import CompactLength
 from seglog_format.schema.varint import NullableBytes, UnsignedVarint
 
 if TYPE_CHECKING:

@@ -6,11 +6,14 @@ from seglog_format.codec.coordinator_records import decode_coordinator_record
 from seglog_format.codec.metadata_records import decode_metadata_record
 from seglog_format.errors import FormatError
 from seglog_format.schema.coordinator_records import COORDINATOR_TOPICS
-from seglog_format.schema.metadata_records import CLUSTER_METADATA_TOPIC
+from seglog_format.schema.metadata_records import FRAMED_TOPICS
 
 
 def decode_application_record(topic: str, key: bytes | None, value: bytes | None) -> dict[str, object] | None:
-    """Decode a data record of `__consumer_offsets`, `__transaction_state` or `__cluster_metadata`.
+    """Decode a data record of a topic that Kafka keeps for itself.
+
+    These are `__consumer_offsets`, `__transaction_state`, `__share_group_state`, `__cluster_metadata` and
+    `__remote_log_metadata`.
 
     Args:
         topic: the topic's name; snapshots of the metadata log count as the metadata log.
@@ -24,7 +27,7 @@ def decode_application_record(topic: str, key: bytes | None, value: bytes | None
     try:
         if topic in COORDINATOR_TOPICS:
             return decode_coordinator_record(topic, key, value)
-        return decode_metadata_record(value) if topic == CLUSTER_METADATA_TOPIC else None
+        return decode_metadata_record(topic, value) if topic in FRAMED_TOPICS else None
     except FormatError as problem:
         place = f"{problem.location.field} at byte {problem.location.position}"
         return {"error": f"{place}: expected {problem.expected}, found {problem.found}"}

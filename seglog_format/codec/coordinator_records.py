@@ -1,16 +1,22 @@
-"""Records of `__consumer_offsets` and `__transaction_state` to plain values."""
+"""Records of `__consumer_offsets`, `__transaction_state` and `__share_group_state` to plain values."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import base64
+from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.codec.parse import parse
-from seglog_format.codec.protocol import decode_message
-from seglog_format.errors import Location
-from seglog_format.schema.coordinator_records import COORDINATOR_TOPICS, VersionPrefix
+from seglog_format.codec.protocol import decode_message, decode_whole
+from seglog_format.errors import FormatError, Location
+from seglog_format.schema.coordinator_records import CONSUMER_PROTOCOL, COORDINATOR_TOPICS, EMBEDDED, VersionPrefix
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from seglog_format.schema.protocol import MessageDefinition
+
+CONSUMER: Final = "consumer"
+"""Type of the protocol of groups of consumers. Others, such as those of Kafka Connect, embed something else."""
 
 
 def decode_coordinator_record(topic: str, key: bytes | None, value: bytes | None) -> dict[str, object]:
@@ -23,7 +29,8 @@ def decode_coordinator_record(topic: str, key: bytes | None, value: bytes | None
 
     Returns:
         ``type``, ``version`` (of the key), ``key``, ``valueVersion`` and ``value``; or ``unknownVersion`` in the place
-        of what cannot be decoded for its version.
+        of what cannot be decoded for its version. ``embedded`` lists the messages of the consumer protocol inside byte
+        fields, ``layoutOf`` names an early release that laid the value out otherwise than today's.
 
     Raises:
         CorruptRecordError: key or value does not fit its message (SEG-CTL-010).
@@ -34,17 +41,58 @@ def decode_coordinator_record(topic: str, key: bytes | None, value: bytes | None
     kind = COORDINATOR_TOPICS[topic].get(version)
     if kind is None:
         return {"type": "unknown", "unknownVersion": version}
-    named = decode_message(kind.key, version, body, Location(field="key"))
-    return {"type": kind.type, "version": version, "key": named, **_value(kind.value, value)}
+    named = decode_message(kind.key, 0, body, Location(field="key"))
+    return {"type": kind.type, "version": version, "key": named, **_value(kind.type, kind.value, value)}
 
 
-def _value(definition: MessageDefinition, value: bytes | None) -> dict[str, object]:
+def _value(kind: str, definition: MessageDefinition, value: bytes | None) -> dict[str, object]:
     if value is None:
         return {"value": None}
     version, body = _versioned(value, "value")
-    if not 0 <= version <= definition.latest:
+    if not definition.describes(version):
         return {"value": {"unknownVersion": version}}
-    return {"valueVersion": version, "value": decode_message(definition, version, body, Location(field="value"))}
+    fields, line = decode_whole(definition, version, body, Location(field="value"))
+    found: dict[str, object] = {"valueVersion": version, "value": fields}
+    embedded = list(_embedded(kind, fields))
+    return found | ({"layoutOf": line} if line else {}) | ({"embedded": embedded} if embedded else {})
+
+
+def _embedded(kind: str, fields: dict[str, Any]) -> Iterator[dict[str, object]]:
+    """The messages of the consumer protocol in byte fields; bytes that are none are passed over."""
+    if fields.get("protocolType", CONSUMER) != CONSUMER:
+        return
+    names = EMBEDDED.get(kind, {})
+    for path, place, text in _texts(fields) if names else ():
+        message = _consumer_message(names[path], base64.b64decode(text)) if path in names else None
+        if message is not None:
+            yield {"path": place, "type": names[path], **message}
+
+
+def _texts(value: object, path: str = "", place: str = "") -> Iterator[tuple[str, str, str]]:
+    """Every text in stored order, with its path and its place, such as ``members.subscription`` and its number."""
+    if isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from _texts(each, path, f"{place}[{number}]")
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            yield from _texts(each, f"{path}.{name}" if path else name, f"{place}.{name}" if place else name)
+    elif isinstance(value, str):
+        yield path, place, value
+
+
+def _consumer_message(name: str, data: bytes) -> dict[str, object] | None:
+    """A version above the known ones is read as the latest of them, as clients do; more bytes may follow."""
+    definition = CONSUMER_PROTOCOL[name]
+    try:
+        version, body = _versioned(data, name)
+        if version < 0:
+            return None
+        return {
+            "version": version,
+            "value": decode_message(definition, min(version, definition.latest), body, Location(field=name)),
+        }
+    except FormatError:
+        return None
 
 
 def _versioned(data: bytes, name: str) -> tuple[int, bytes]:

@@ -1,18 +1,28 @@
-"""Messages of Kafka's protocol to plain values, ready for JSON."""
+"""Messages of Kafka's protocol to plain values, ready for JSON, and back."""
 
 from __future__ import annotations
 
 import base64
 import json
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from construct import ConstructError, Struct, Tell
 
 from seglog_format.codec.parse import parse
-from seglog_format.schema.protocol import TAGGED_FIELDS, declaration
+from seglog_format.errors import CorruptRecordError, UsageError
+from seglog_format.schema.fields import SchemaError
+from seglog_format.schema.protocol import SIMPLE_TYPES, ArrayOf, Blob, Structure, declaration
+from seglog_format.schema.protocol_parts import TAGGED_FIELDS, UNKNOWN_TAGGED_FIELDS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from seglog_format.errors import Location
-    from seglog_format.schema.protocol import MessageDefinition
+    from seglog_format.schema.protocol import FieldType, MessageDefinition
+
+Plain: TypeAlias = dict[str, object]
+"""The fields of a message, as JSON knows them."""
 
 
 def decode_message(definition: MessageDefinition, version: int, data: bytes, at: Location) -> dict[str, object]:
@@ -35,6 +45,88 @@ def decode_message(definition: MessageDefinition, version: int, data: bytes, at:
     plain = to_plain(container)
     assert isinstance(plain, dict)
     return plain
+
+
+def decode_whole(definition: MessageDefinition, version: int, data: bytes, at: Location) -> tuple[Plain, str]:
+    """The fields of a message that fills its bytes, laid out by whichever release wrote it.
+
+    Early releases changed some messages without a new version. So where the layout of today does not fit the bytes, or
+    leaves some, those of earlier releases are tried, the newest of them first.
+
+    Args:
+        definition: what the message is.
+        version: of the message; the definition describes it.
+        data: the message and nothing else.
+        at: where the bytes stand.
+
+    Returns:
+        The fields, as `decode_message` has them, and the last line of releases with that layout; empty for today's.
+
+    Raises:
+        CorruptRecordError: the bytes fit no layout; names the definition's requirement.
+    """
+    problem = None
+    for layout in (definition, *definition.earlier):
+        if layout.describes(version):
+            try:
+                return _decode_all(layout, version, data, at), layout.releases[1]
+            except CorruptRecordError as error:
+                problem = problem or error
+    assert problem is not None
+    raise problem
+
+
+def _decode_all(definition: MessageDefinition, version: int, data: bytes, at: Location) -> Plain:
+    whole = Struct("message" / declaration(definition, version), "end" / Tell)
+    parsed = parse(whole, data, at, requirement=definition.requirement)
+    if parsed.end != len(data):
+        left = f"{len(data) - parsed.end} more bytes"
+        expected = f"the end of {definition.name}"
+        raise CorruptRecordError(at, definition.requirement, expected=expected, found=left)
+    plain = to_plain(parsed.message)
+    assert isinstance(plain, dict)
+    return plain
+
+
+def encode_message(definition: MessageDefinition, version: int, fields: Mapping[str, object]) -> bytes:
+    """The bytes of a message from what `decode_message` gives.
+
+    Args:
+        definition: what the message is.
+        version: of the message; the definition describes it.
+        fields: by Kafka's names. Tagged fields may be left out.
+
+    Raises:
+        UsageError: a field is missing, or has a value that cannot be stored.
+    """
+    try:
+        return bytes(declaration(definition, version).build(_to_stored(Structure(definition.fields), version, fields)))
+    except (ConstructError, SchemaError, KeyError, TypeError, ValueError) as error:
+        msg = f"{definition.name} of version {version} cannot be written: {error}"
+        raise UsageError(msg) from error
+
+
+def _to_stored(kind: FieldType, version: int, value: Any) -> Any:  # noqa: ANN401 - JSON, and what construct builds
+    """A plain value as its declaration builds it."""
+    if value is None:
+        return None
+    if isinstance(kind, Structure):
+        return _structure_to_stored(kind, version, value)
+    if isinstance(kind, ArrayOf):
+        return [_to_stored(kind.element, version, each) for each in value]
+    if isinstance(kind, Blob):
+        return base64.b64decode(value, validate=True)
+    return float(value) if kind is SIMPLE_TYPES["float64"] else value
+
+
+def _structure_to_stored(kind: Structure, version: int, value: Mapping[str, Any]) -> dict[str, Any]:
+    present = [field for field in kind.fields if field.exists(version) and (field.tag is None or field.name in value)]
+    stored = {field.name: _to_stored(field.type, version, value[field.name]) for field in present}
+    tagged = {field.name: stored.pop(field.name) for field in present if field.tag is not None}
+    unknown = [
+        each | {"data": base64.b64decode(each["data"], validate=True)} for each in value.get(UNKNOWN_TAGGED_FIELDS, ())
+    ]
+    return stored | {TAGGED_FIELDS: tagged | ({UNKNOWN_TAGGED_FIELDS: unknown} if unknown else {})}
 
 
 def to_plain(value: object) -> object:

@@ -10,20 +10,9 @@ from typing import TYPE_CHECKING
 
 from construct import Int16sb, Int32sb, Struct
 
+from seglog_format.schema.derived import message, rows
 from seglog_format.schema.fields import Checked, Doc
-from seglog_format.schema.protocol import (
-    INT16,
-    INT32,
-    INT64,
-    UINT16,
-    UUID,
-    Field,
-    MessageDefinition,
-    array,
-    declaration,
-    string,
-    structure,
-)
+from seglog_format.schema.protocol import MessageDefinition, declaration
 
 if TYPE_CHECKING:
     from construct import Construct
@@ -64,63 +53,63 @@ def _kraft_version(version: Construct) -> Checked:
     return Checked(version, _not_negative, "a version of 0 or more", "SEG-CTL-006")
 
 
-_VERSION = Field("version", INT16, "Version of this value; what follows depends on it.", check=_kraft_version)
+_ROWS = {row["name"]: row for row in rows("control_records")}
 
-_VOTER = structure(
-    Field("voterId", INT32, "Node id of the voter."),
-    Field("voterDirectoryId", UUID, "Id of the voter's metadata log directory.", since=1),
-)
-
-_ENDPOINT = structure(
-    Field("name", string, "Name of the listener."),
-    Field("host", string, "Host name."),
-    Field("port", UINT16, "Port."),
-)
-
-_KRAFT_VERSION_FEATURE = structure(
-    Field("minSupportedVersion", INT16, "Lowest quorum version that the voter supports."),
-    Field("maxSupportedVersion", INT16, "Highest quorum version that the voter supports."),
-)
-
-_KRAFT_VOTER = structure(
-    Field("voterId", INT32, "Node id of the voter."),
-    Field("voterDirectoryId", UUID, "Id of the voter's metadata log directory."),
-    Field("endpoints", array(_ENDPOINT), "Where the voter can be reached."),
-    Field("kRaftVersionFeature", _KRAFT_VERSION_FEATURE, "Quorum versions that the voter supports."),
-)
+_VERSION = "Version of this value; what follows depends on it."
+_VOTER_ID = "Node id of the voter."
+_DIRECTORY_ID = "Id of the voter's metadata log directory."
 
 
-def _kraft_value(name: str, *fields: Field, broker: str, latest: int = 0) -> MessageDefinition:
-    return MessageDefinition(name, (_VERSION, *fields), latest=latest, requirement="SEG-CTL-006", broker=broker)
+def _kraft_value(name: str, broker: str, docs: dict[str, str]) -> MessageDefinition:
+    return message(
+        name,
+        _ROWS[name],
+        broker=broker,
+        requirement="SEG-CTL-006",
+        docs={"version": _VERSION, **docs},
+        checks={"version": _kraft_version},
+    )
 
 
 LEADER_CHANGE = _kraft_value(
     "LeaderChangeMessage",
-    Field("leaderId", INT32, "Node id of the new leader."),
-    Field("voters", array(_VOTER), "Voters of the quorum in this epoch."),
-    Field("grantingVoters", array(_VOTER), "Voters that voted for the leader."),
-    broker="3.0.0",
-    latest=1,
+    "3.0.0",
+    {
+        "leaderId": "Node id of the new leader.",
+        "voters": "Voters of the quorum in this epoch.",
+        "voters.voterId": _VOTER_ID,
+        "voters.voterDirectoryId": _DIRECTORY_ID,
+        "grantingVoters": "Voters that voted for the leader.",
+        "grantingVoters.voterId": _VOTER_ID,
+        "grantingVoters.voterDirectoryId": _DIRECTORY_ID,
+    },
 )
 
 SNAPSHOT_HEADER = _kraft_value(
     "SnapshotHeaderRecord",
-    Field("lastContainedLogTimestamp", INT64, "Append time (ms) of the last record that the snapshot covers."),
-    broker="3.0.0",
+    "3.0.0",
+    {"lastContainedLogTimestamp": "Append time (ms) of the last record that the snapshot covers."},
 )
 
-SNAPSHOT_FOOTER = _kraft_value("SnapshotFooterRecord", broker="3.0.0")
+SNAPSHOT_FOOTER = _kraft_value("SnapshotFooterRecord", "3.0.0", {})
 
-KRAFT_VERSION = _kraft_value(
-    "KRaftVersionRecord",
-    Field("kRaftVersion", INT16, "Quorum version in force from here on."),
-    broker="3.8.0",
-)
+KRAFT_VERSION = _kraft_value("KRaftVersionRecord", "3.8.0", {"kRaftVersion": "Quorum version in force from here on."})
 
 KRAFT_VOTERS = _kraft_value(
     "VotersRecord",
-    Field("voters", array(_KRAFT_VOTER), "Voters of the quorum from here on."),
-    broker="3.8.0",
+    "3.8.0",
+    {
+        "voters": "Voters of the quorum from here on.",
+        "voters.voterId": _VOTER_ID,
+        "voters.voterDirectoryId": _DIRECTORY_ID,
+        "voters.endpoints": "Where the voter can be reached.",
+        "voters.endpoints.name": "Name of the listener.",
+        "voters.endpoints.host": "Host name.",
+        "voters.endpoints.port": "Port.",
+        "voters.kRaftVersionFeature": "Quorum versions that the voter supports.",
+        "voters.kRaftVersionFeature.minSupportedVersion": "Lowest quorum version that the voter supports.",
+        "voters.kRaftVersionFeature.maxSupportedVersion": "Highest quorum version that the voter supports.",
+    },
 )
 
 KRAFT_VALUES = {2: LEADER_CHANGE, 3: SNAPSHOT_HEADER, 4: SNAPSHOT_FOOTER, 5: KRAFT_VERSION, 6: KRAFT_VOTERS}

@@ -1,4 +1,4 @@
-"""Records of `__consumer_offsets` and `__transaction_state`: what the coordinators remember.
+"""Records of `__consumer_offsets`, `__transaction_state` and `__share_group_state`: what the coordinators remember.
 
 Key and value each start with a version of 16 bits; the version of the key says what kind of record it is. A null value
 deletes. These topics are ordinary ones to the log format, so nothing here decides whether a record is valid.
@@ -7,24 +7,15 @@ deletes. These topics are ordinary ones to the log format, so nothing here decid
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from construct import Int16sb, Struct
 
+from seglog_format.schema.derived import lower_camel, message, rows
 from seglog_format.schema.fields import Doc
-from seglog_format.schema.protocol import (
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    UUID,
-    Field,
-    MessageDefinition,
-    array,
-    blob,
-    nullable_structure,
-    string,
-    structure,
-)
+
+if TYPE_CHECKING:
+    from seglog_format.schema.protocol import MessageDefinition
 
 VersionPrefix = Struct("version" / Int16sb * Doc("Of the message that follows.", "SEG-CTL-010", since="0.8.2"))
 
@@ -44,196 +35,51 @@ class CoordinatorRecord:
     value: MessageDefinition
 
 
-def _key(name: str, *fields: Field) -> MessageDefinition:
-    return MessageDefinition(name, fields, latest=32767, flexible_since=None)
+TYPES: Final = {"TransactionLog": "transactionState"}
+"""Names for output that are not those of Kafka's messages: they are older than these."""
 
 
-_GROUP_ID = Field("groupId", string)
-_MEMBER_ID = Field("memberId", string)
+def _kinds(table: str, broker: str) -> dict[int, CoordinatorRecord]:
+    """Kinds of records by the version of the key."""
+    known = {row["name"]: row for row in rows(table)}
+    names = [name.removesuffix("Key") for name in known if name.endswith("Key")]
+    return {
+        known[f"{name}Key"]["type"]: CoordinatorRecord(
+            TYPES.get(name, lower_camel(name)),
+            message(f"{name}Key", known[f"{name}Key"], broker=broker),
+            message(f"{name}Value", known[f"{name}Value"], broker=broker),
+        )
+        for name in names
+    }
 
-_OFFSET_COMMIT = CoordinatorRecord(
-    "offsetCommit",
-    _key("OffsetCommitKey", Field("group", string), Field("topic", string), Field("partition", INT32)),
-    MessageDefinition(
-        "OffsetCommitValue",
-        (
-            Field("offset", INT64),
-            Field("leaderEpoch", INT32, since=3),
-            Field("metadata", string),
-            Field("commitTimestamp", INT64),
-            Field("expireTimestamp", INT64, since=1, until=1),
-            Field("topicId", UUID, since=4, tag=0),
-        ),
-        latest=4,
-        flexible_since=4,
-    ),
-)
 
-_MEMBER = structure(
-    _MEMBER_ID,
-    Field("groupInstanceId", string, since=3, nullable=True),
-    Field("clientId", string),
-    Field("clientHost", string),
-    Field("rebalanceTimeout", INT32, since=1),
-    Field("sessionTimeout", INT32),
-    Field("subscription", blob),
-    Field("assignment", blob),
-)
+CONSUMER_OFFSETS_RECORDS = _kinds("consumer_offsets", "0.8.2")
+CONSUMER_OFFSETS_RECORDS[0] = CONSUMER_OFFSETS_RECORDS[1]  # the same bytes; Kafka has two names for them since 4.1
+"""Kinds of records in `__consumer_offsets`: of classic, consumer, share and streams groups."""
 
-_GROUP_METADATA = CoordinatorRecord(
-    "groupMetadata",
-    _key("GroupMetadataKey", Field("group", string)),
-    MessageDefinition(
-        "GroupMetadataValue",
-        (
-            Field("protocolType", string),
-            Field("generation", INT32),
-            Field("protocol", string, nullable=True),
-            Field("leader", string, nullable=True),
-            Field("currentStateTimestamp", INT64, since=2),
-            Field("members", array(_MEMBER)),
-        ),
-        latest=4,
-        flexible_since=4,
-    ),
-)
+TRANSACTION_STATE_RECORDS = _kinds("transaction_state", "0.11.0")
+"""Kinds of records in `__transaction_state`."""
 
-_CONSUMER_GROUP_METADATA = CoordinatorRecord(
-    "consumerGroupMetadata",
-    _key("ConsumerGroupMetadataKey", _GROUP_ID),
-    MessageDefinition(
-        "ConsumerGroupMetadataValue",
-        (Field("epoch", INT32), Field("metadataHash", INT64, tag=0), Field("creationTimeMs", INT64, tag=1)),
-    ),
-)
-
-_PARTITION_RACKS = structure(Field("partition", INT32), Field("racks", array(string)))
-
-_TOPIC_METADATA = structure(
-    Field("topicId", UUID),
-    Field("topicName", string),
-    Field("numPartitions", INT32),
-    Field("partitionMetadata", array(_PARTITION_RACKS)),
-)
-
-_CONSUMER_GROUP_PARTITION_METADATA = CoordinatorRecord(
-    "consumerGroupPartitionMetadata",
-    _key("ConsumerGroupPartitionMetadataKey", _GROUP_ID),
-    MessageDefinition("ConsumerGroupPartitionMetadataValue", (Field("topics", array(_TOPIC_METADATA)),)),
-)
-
-_CLASSIC_PROTOCOL = structure(Field("name", string), Field("metadata", blob))
-
-_CLASSIC_MEMBER_METADATA = nullable_structure(
-    Field("sessionTimeoutMs", INT32),
-    Field("supportedProtocols", array(_CLASSIC_PROTOCOL)),
-)
-
-_CONSUMER_GROUP_MEMBER_METADATA = CoordinatorRecord(
-    "consumerGroupMemberMetadata",
-    _key("ConsumerGroupMemberMetadataKey", _GROUP_ID, _MEMBER_ID),
-    MessageDefinition(
-        "ConsumerGroupMemberMetadataValue",
-        (
-            Field("instanceId", string, nullable=True),
-            Field("rackId", string, nullable=True),
-            Field("clientId", string),
-            Field("clientHost", string),
-            Field("subscribedTopicNames", array(string)),
-            Field("subscribedTopicRegex", string, nullable=True),
-            Field("rebalanceTimeoutMs", INT32),
-            Field("serverAssignor", string, nullable=True),
-            Field("classicMemberMetadata", _CLASSIC_MEMBER_METADATA, nullable=True, tag=0),
-        ),
-    ),
-)
-
-_CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA = CoordinatorRecord(
-    "consumerGroupTargetAssignmentMetadata",
-    _key("ConsumerGroupTargetAssignmentMetadataKey", _GROUP_ID),
-    MessageDefinition("ConsumerGroupTargetAssignmentMetadataValue", (Field("assignmentEpoch", INT32),)),
-)
-
-_TOPIC_PARTITIONS = structure(
-    Field("topicId", UUID),
-    Field("partitions", array(INT32)),
-    Field("assignmentEpochs", array(INT32), nullable=True, tag=0),
-)
-
-_CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER = CoordinatorRecord(
-    "consumerGroupTargetAssignmentMember",
-    _key("ConsumerGroupTargetAssignmentMemberKey", _GROUP_ID, _MEMBER_ID),
-    MessageDefinition(
-        "ConsumerGroupTargetAssignmentMemberValue", (Field("topicPartitions", array(_TOPIC_PARTITIONS)),)
-    ),
-)
-
-_CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT = CoordinatorRecord(
-    "consumerGroupCurrentMemberAssignment",
-    _key("ConsumerGroupCurrentMemberAssignmentKey", _GROUP_ID, _MEMBER_ID),
-    MessageDefinition(
-        "ConsumerGroupCurrentMemberAssignmentValue",
-        (
-            Field("memberEpoch", INT32),
-            Field("previousMemberEpoch", INT32),
-            Field("state", INT8),
-            Field("assignedPartitions", array(_TOPIC_PARTITIONS)),
-            Field("partitionsPendingRevocation", array(_TOPIC_PARTITIONS)),
-        ),
-    ),
-)
-
-_CONSUMER_GROUP_REGULAR_EXPRESSION = CoordinatorRecord(
-    "consumerGroupRegularExpression",
-    _key("ConsumerGroupRegularExpressionKey", _GROUP_ID, Field("regularExpression", string)),
-    MessageDefinition(
-        "ConsumerGroupRegularExpressionValue",
-        (Field("topics", array(string)), Field("version", INT64), Field("timestamp", INT64)),
-    ),
-)
-
-_TRANSACTION_PARTITIONS = structure(Field("topic", string), Field("partitionIds", array(INT32)))
-
-_TRANSACTION_STATE = CoordinatorRecord(
-    "transactionState",
-    _key("TransactionLogKey", Field("transactionalId", string)),
-    MessageDefinition(
-        "TransactionLogValue",
-        (
-            Field("producerId", INT64),
-            Field("previousProducerId", INT64, since=1, tag=0),
-            Field("nextProducerId", INT64, since=1, tag=1),
-            Field("producerEpoch", INT16),
-            Field("transactionTimeoutMs", INT32),
-            Field("transactionStatus", INT8),
-            Field("transactionPartitions", array(_TRANSACTION_PARTITIONS), nullable=True),
-            Field("transactionLastUpdateTimestampMs", INT64),
-            Field("transactionStartTimestampMs", INT64),
-            Field("clientTransactionVersion", INT16, since=1, tag=2),
-        ),
-        latest=1,
-        flexible_since=1,
-    ),
-)
-
-CONSUMER_OFFSETS_RECORDS = {
-    0: _OFFSET_COMMIT,
-    1: _OFFSET_COMMIT,
-    2: _GROUP_METADATA,
-    3: _CONSUMER_GROUP_METADATA,
-    4: _CONSUMER_GROUP_PARTITION_METADATA,
-    5: _CONSUMER_GROUP_MEMBER_METADATA,
-    6: _CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
-    7: _CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
-    8: _CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
-    16: _CONSUMER_GROUP_REGULAR_EXPRESSION,
-}
-"""Kinds of records in `__consumer_offsets`, by the version of the key; share and streams groups are not described."""
-
-TRANSACTION_STATE_RECORDS = {0: _TRANSACTION_STATE}
-"""Kinds of records in `__transaction_state`, by the version of the key."""
+SHARE_GROUP_STATE_RECORDS = _kinds("share_group_state", "4.0.0")
+"""Kinds of records in `__share_group_state`."""
 
 COORDINATOR_TOPICS = {
     "__consumer_offsets": CONSUMER_OFFSETS_RECORDS,
     "__transaction_state": TRANSACTION_STATE_RECORDS,
+    "__share_group_state": SHARE_GROUP_STATE_RECORDS,
 }
+"""Kinds of records by topic."""
+
+CONSUMER_PROTOCOL = {row["name"]: message(row["name"], row, broker="0.9.0") for row in rows("consumer_protocol")}
+"""What members of consumer groups write into the byte fields of their groups' records, behind a version of 16 bits."""
+
+EMBEDDED: Final = {
+    "groupMetadata": {
+        "members.subscription": "ConsumerProtocolSubscription",
+        "members.assignment": "ConsumerProtocolAssignment",
+    },
+    "consumerGroupMemberMetadata": {
+        "classicMemberMetadata.supportedProtocols.metadata": "ConsumerProtocolSubscription",
+    },
+}
+"""The byte fields with such messages, by type of record."""

@@ -249,9 +249,11 @@ def _array(item: Step | int, count: Count, *, may_be_null: bool) -> Step:
         if items < 0 and not may_be_null:
             msg = "null where there has to be an array"
             raise BrokenRequestError(msg)
-        walk.announce(max(items, 0))
+        if items <= 0:
+            return position
+        walk.announce(items)
         if isinstance(item, int):
-            return position + max(items, 0) * item
+            return position + items * item
         for _ in range(items):
             position = _within(item(walk, position, end), end)
         return position

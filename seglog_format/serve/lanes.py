@@ -6,7 +6,6 @@ long waits for one thread more. Who sends what takes long waits for others who d
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.serve.limits import LIGHT_PRODUCE_SIZE, LIGHT_SIZE
@@ -23,8 +22,6 @@ LOG_KEYS: Final = frozenset({PRODUCE, 1, 2, 23})
 """Produce, Fetch, ListOffsets and OffsetForLeaderEpoch: the APIs that look into logs."""
 
 QUICK_THREADS: Final = 2
-
-KEY: Final = struct.Struct(">h")
 
 
 class TooMuchError(Exception):
@@ -65,9 +62,9 @@ class Lanes:
     def _queue_of(self, waiting: Waiting) -> RequestQueue:
         if waiting.is_long:
             return self.long
-        size = len(waiting.frame)
-        (key,) = KEY.unpack_from(waiting.frame)
-        if size > (LIGHT_PRODUCE_SIZE if key == PRODUCE else LIGHT_SIZE):
+        frame = waiting.frame
+        key = frame[0] << 8 | frame[1]
+        if len(frame) > LIGHT_SIZE and (key != PRODUCE or len(frame) > LIGHT_PRODUCE_SIZE):
             return self.long
         return self.logs if key in LOG_KEYS else self.quick
 

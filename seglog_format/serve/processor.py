@@ -10,6 +10,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.serve.hangups import hung_up
+from seglog_format.serve.limits import UNCOUNTED_SIZE
 from seglog_format.serve.schemas import UnreadableRequestError
 from seglog_format.serve.slices import Chunk, SliceLostError, close_all
 
@@ -227,7 +228,8 @@ class Processor:
             self._await(connection, selectors.EVENT_WRITE)
         elif not connection.is_busy or connection.awaited == selectors.EVENT_WRITE:
             self._await(connection, selectors.EVENT_READ)
-        self.account(connection)
+        if connection.held_size // UNCOUNTED_SIZE != connection.counted:
+            self.account(connection)
         if frame is not None and not connection.is_doomed:  # last, as the thread that takes it wants to run here
             connection.gone_at = None
             waiting = connection.waiting = Waiting(self, connection, frame)

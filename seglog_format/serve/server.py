@@ -212,12 +212,12 @@ class Server:
             self._on_failure(f"a request was not answered: {type(error).__name__}: {error}")
 
     def _answer(self, waiting: Waiting) -> None:
-        key, version, correlation_id = peek(waiting.frame)
+        key, version, correlation_id = start = peek(waiting.frame)
         api = APIS.get(key)
         if api is None or not api.lowest <= version <= api.highest:
             waiting.answer(_refusal(key, correlation_id))
             return
-        request = decode_request(waiting.frame, self._limits.request_items)
+        request = decode_request(waiting.frame, self._limits.request_items, start)
         if request.items > LIGHT_ITEMS:
             if not waiting.is_long:
                 raise TooMuchError

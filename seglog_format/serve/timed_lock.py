@@ -33,8 +33,10 @@ class TimedLock:
         self._since = 0.0
         self._lock.release()
 
-    def __enter__(self) -> None:
-        self.acquire()
+    def __enter__(self) -> None:  # each fetch comes here: no call more than has to be
+        self._lock.acquire()
+        self._since = time.monotonic()
 
     def __exit__(self, *_: object) -> None:
-        self.release()
+        self._since = 0.0
+        self._lock.release()

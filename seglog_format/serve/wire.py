@@ -10,7 +10,6 @@ from seglog_format.serve.schemas import (
     MARK,
     UnreadableRequestError,
     read_counted,
-    read_entity,
     request_type,
     response_type,
     write_entity,
@@ -65,15 +64,22 @@ def peek(frame: bytes) -> tuple[int, int, int]:
     return key, version, correlation_id
 
 
-def decode_request(frame: bytes, max_items: int = MAX_REQUEST_ITEMS) -> Request:
-    """Decode a request of a known API and version; ``frame`` is what follows its size.
+def decode_request(
+    frame: bytes, max_items: int = MAX_REQUEST_ITEMS, start: tuple[int, int, int] | None = None
+) -> Request:
+    """Decode a request of a known API and version.
+
+    Args:
+        frame: what follows its size.
+        max_items: items of all arrays that it may have.
+        start: what `peek` has found, by whom it was called before.
 
     Raises:
         UnreadableRequestError: the bytes are no such request, or its arrays have more items than that.
     """
-    key, version, correlation_id = peek(frame)
+    key, version, correlation_id = start or peek(frame)
     kind = request_type(key, version)
-    header, size = read_entity(kind.__header_schema__, frame, 0)
+    header, size, _ = read_counted(kind.__header_schema__, frame, 0)
     body, _, items = read_counted(kind, frame, size, max_items)
     return Request(key, version, correlation_id, header.client_id or "", body, items)
 

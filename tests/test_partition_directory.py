@@ -438,23 +438,27 @@ def test_each_file_counts_or_is_set_aside(files: set[str], reach: int) -> None:
 # What is read
 
 
-def test_only_regular_files_inside_are_read(tmp_path: Path) -> None:
+def test_only_regular_files_and_links_to_them_are_read(tmp_path: Path) -> None:
     path = directory(tmp_path, {name(0): one_record(0)})
-    secret = tmp_path / name(5)
-    secret.write_bytes(one_record(5))
-    (path / name(5)).symlink_to(secret)
+    elsewhere = tmp_path / name(5)
+    elsewhere.write_bytes(one_record(5))
+    (path / name(5)).symlink_to(elsewhere)
     (path / name(6)).symlink_to("../" + name(5))
     (path / name(7)).symlink_to(path / "nowhere")
     (path / name(8)).symlink_to(name(8))
     (path / name(9)).symlink_to(path / name(0))
     os.mkfifo(path / name(10))
     (path / name(11)).mkdir()
+    (path / name(12)).symlink_to(tmp_path)
+    (path / name(13)).symlink_to("/dev/zero")
     listing = list_partition(path)
-    assert listing.base_offsets == (0, 9)
+    assert listing.base_offsets == (0, 5, 6, 9)
     reasons = {entry.name: entry.reason for entry in listing.skipped}
-    assert set(reasons) == {name(offset) for offset in (5, 6, 7, 8, 10, 11)}
-    assert "link" in reasons[name(5)]
+    assert set(reasons) == {name(offset) for offset in (7, 8, 10, 11, 12, 13)}
+    assert "nowhere" in reasons[name(7)]
+    assert "link" in reasons[name(8)]
     assert "directory" in reasons[name(11)]
+    assert len(listing.blocked) == 6
 
 
 @pytest.mark.parametrize("path", ["nowhere", "file", "a\0b"])

@@ -108,7 +108,7 @@ def name_findings(listing: PartitionListing) -> Iterator[Finding]:
     """What the names of a directory and its files show."""
     if listing.name is not None:
         yield from findings_of(DirectoryName(str(listing.path), listing.name))
-    for error in listing.misnamed:
+    for error in (*listing.misnamed, *listing.blocked):
         yield Finding.of_error(error)
     for path in numbered_files(listing):
         name = parse_file_name(path.name)

@@ -51,7 +51,10 @@ def _list_segments(path: Path, engine: str, *, is_long: bool, as_json: bool) -> 
     from seglog_format.cli.summaries import segment_summary
     from seglog_format.log.listing import list_partition
 
-    segments = list_partition(path).segments if path.is_dir() else (segment_files_at(path),)
+    listing = list_partition(path) if path.is_dir() else None
+    segments = (segment_files_at(path),) if listing is None else listing.segments
+    for error in () if listing is None else listing.blocked:
+        diagnose(str(error))
     copy, tables = is_busy(path), tables_for(engine, _size(segments))
 
     def summary(files: SegmentFiles) -> SegmentSummary:
@@ -75,6 +78,8 @@ def _list_partitions(directory: LogDirectory, engine: str, *, is_long: bool, as_
 
     def summary(entry: PartitionEntry) -> PartitionSummary:
         listing = list_partition(entry.path)
+        for error in listing.blocked:
+            diagnose(str(error))
         tables = tables_for(engine, _size(listing.segments if is_long else listing.segments[-1:]))
         return partition_summary(entry, listing, directory, walk_all=is_long, tables=tables)
 

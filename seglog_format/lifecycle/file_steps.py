@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+from seglog_format.errors import FormatError, Location
 from seglog_format.lifecycle.files import replace_file
 
 if TYPE_CHECKING:
@@ -188,3 +189,17 @@ def settled(steps: Iterable[FileStep], directory: Path) -> tuple[FileStep, ...]:
     """The steps with a flush of the directory behind them; nothing where there are none."""
     found = tuple(steps)
     return (*found, Settle(directory)) if found else ()
+
+
+def require_no_links(steps: Iterable[FileStep]) -> None:
+    """Refuse steps that would change a symbolic link, or write through it (SEG-PDR-026).
+
+    Raises:
+        FormatError: one would.
+    """
+    for step in steps:
+        paths = () if isinstance(step, Settle) else (step.path, getattr(step, "target", step.path))
+        for path in paths:
+            if path.is_symlink():
+                place, found = Location(str(path)), f"a symbolic link; to {step.text} is for you to do at its target"
+                raise FormatError(place, "SEG-PDR-026", expected="a regular file to change", found=found)

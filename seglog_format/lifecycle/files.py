@@ -199,7 +199,7 @@ def _write(descriptor: int, data: memoryview, position: int) -> int:
 
 
 class LocalFiles:
-    """The file system as it is. Nothing is written through a symbolic link, which may lead anywhere."""
+    """The file system as it is. No symbolic link is changed, and nothing is written through one."""
 
     is_local: Final = True
 
@@ -237,6 +237,8 @@ class LocalFiles:
 
     def rename(self, path: Path, target: Path) -> None:
         """Give a file or directory another name at once; a file of that name is replaced."""
+        _require_no_link(path)
+        _require_no_link(target)
         path.replace(target)
 
     def publish(self, path: Path, target: Path) -> None:
@@ -245,6 +247,7 @@ class LocalFiles:
 
     def remove(self, path: Path) -> None:
         """Delete a file."""
+        _require_no_link(path)
         path.unlink()
 
     def fsync_directory(self, path: Path) -> None:
@@ -290,7 +293,16 @@ def _open(path: Path, flags: int) -> int:
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
-        raise OSError(errno.ELOOP, "a symbolic link, through which nothing is written", str(path)) from error
+        raise _link_error(path) from error
+
+
+def _require_no_link(path: Path) -> None:
+    if path.is_symlink():
+        raise _link_error(path)
+
+
+def _link_error(path: Path) -> OSError:
+    return OSError(errno.ELOOP, "a symbolic link, which is neither changed nor written through", str(path))
 
 
 LOCAL_FILES: Final = LocalFiles()

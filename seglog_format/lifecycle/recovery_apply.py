@@ -19,7 +19,7 @@ from seglog_format.lifecycle.broker_recovery import BrokerPlan, plan_like_broker
 from seglog_format.lifecycle.clean_shutdown import opened_for_change
 from seglog_format.lifecycle.default_recovery import differences, plan_by_default
 from seglog_format.lifecycle.directory_lock import DirectoryLock
-from seglog_format.lifecycle.file_steps import apply_steps
+from seglog_format.lifecycle.file_steps import apply_steps, require_no_links
 from seglog_format.lifecycle.files import LOCAL_FILES
 from seglog_format.lifecycle.index_settings import IndexSettings, infer_settings
 from seglog_format.lifecycle.leftover_files import leftover_steps
@@ -124,6 +124,8 @@ def prepare_recovery(
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`).
         UnreadableError: the disk refuses the directory, a file of it, or a range of a file (SEG-PDR-022).
+        FormatError: a name of a file of the log is that of something else, or a link would have to be changed
+            (SEG-PDR-026).
     """
     require_partition(path)
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
@@ -146,6 +148,8 @@ def _prepare(
     with raised_refusals():
         listing = list_partition(path)
         require_readable(listing)
+    for error in listing.blocked:
+        raise error
     broker = BrokerFiles(listing, creates=settings is None) if options.like_broker else None
     listing = broker.listed() if broker else listing
     circumstances = circumstances_of(listing, directory)
@@ -154,6 +158,7 @@ def _prepare(
         if settings is None and not options.like_broker:
             work = RecoveryWork(listing, segments, circumstances, found.plan, found.settings, volume=options.volume)
             found = replace(found, differences=differences(segments, found.plan, _imitated(work)))
+    require_no_links(found.steps)
     return found
 
 

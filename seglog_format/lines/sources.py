@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.log.listing import stays_inside
+from seglog_format.log.directory_entries import stays_inside
 from seglog_format.names import TEMPORARY_SUFFIXES, FileKind, parse_file_name
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def sources_of(path: str | Path) -> list[Source]:
 
 
 def _below(root: Path, directory: Path, prefix: str, seen: set[tuple[int, int]]) -> Iterator[Source]:
-    """The files of a directory and those below; what a symbolic link leads to outside the root is not looked at."""
+    """The files of a directory and those below; a directory that a link leads to outside the root is left out."""
     here = directory.stat()
     if (here.st_dev, here.st_ino) in seen:
         return  # a symbolic link that leads back
@@ -103,7 +103,7 @@ def _below(root: Path, directory: Path, prefix: str, seen: set[tuple[int, int]])
         found = sorted(entries, key=lambda entry: (entry.is_symlink(), entry.name))
     for entry in found:
         path, name = Path(entry.path), prefix + entry.name
-        if entry.is_symlink() and not stays_inside(root, path):
+        if entry.is_symlink() and not path.is_file() and not stays_inside(root, path):
             continue
         if entry.is_dir() and os.access(path, os.R_OK | os.X_OK):
             yield from _below(root, path, f"{name}/", seen)

@@ -4,22 +4,21 @@ A listing groups the files of each segment and decides which files count at all:
 removal are no part of the log, and the output of an interrupted replacement either takes the place of the files that
 it covers or is left out (SEG-PDR-009, SEG-PDR-010). Nothing is renamed or removed here.
 
-Only regular files inside the directory given are listed. A symbolic link counts where it leads to a regular file in
-the same directory; anything else is reported among the `skipped` entries and never opened.
+Only regular files are listed, and symbolic links that lead to one, wherever it is: brokers read those, too. Anything
+else is among the `skipped` entries and never opened; `blocked` tells which of them have the name of a file of the log.
 """
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.codec.framing import walk
-from seglog_format.errors import FormatError, UsageError
+from seglog_format.errors import FormatError, Location
+from seglog_format.log.directory_entries import SkippedEntry, scan_directory
 from seglog_format.log.file_bytes import open_bytes
-from seglog_format.log.file_reader import refusal_of
 from seglog_format.log.resolution import Resolution, relocated, resolve
 from seglog_format.names import (
     FIXED_NAMES,
@@ -28,11 +27,13 @@ from seglog_format.names import (
     OFFSET_CHECKPOINT_KINDS,
     REMOTE_INDEX_CACHE,
     FileKind,
+    parse_file_name,
     parse_partition_directory,
     printable,
 )
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator
 
     from seglog_format.names import FileName, PartitionDirectoryName
@@ -66,21 +67,6 @@ class SegmentFiles(NamedTuple):
     time_index: Path | None = None
     transaction_index: Path | None = None
     snapshot: Path | None = None
-
-
-class SkippedEntry(NamedTuple):
-    """A directory entry that is not read: not a regular file, or a link that leads out of the directory."""
-
-    name: str
-    reason: str
-
-
-class DirectoryEntries(NamedTuple):
-    """What stands in a directory, each in name order: regular files, directories, and what is neither."""
-
-    files: list[str]
-    directories: list[str]
-    skipped: tuple[SkippedEntry, ...]
 
 
 class PartitionListing(NamedTuple):
@@ -117,6 +103,21 @@ class PartitionListing(NamedTuple):
     misnamed: tuple[FormatError, ...]
     others: tuple[Path, ...]
     skipped: tuple[SkippedEntry, ...]
+
+    @property
+    def blocked(self) -> tuple[FormatError, ...]:
+        """Errors of entries that have the name of a file of the log, and are none that can be read (SEG-PDR-026)."""
+        return tuple(_blocked(self.path / name, reason) for name, reason in self.skipped if _names_a_file(name))
+
+    def require_logs(self) -> None:
+        """Refuse to read on where the name of a log is that of something else: its records would be missing.
+
+        Raises:
+            FormatError: one is (SEG-PDR-026).
+        """
+        for error in self.blocked:
+            if error.location.path.endswith(FileKind.LOG.value):
+                raise error
 
     def segment_for(self, offset: int) -> SegmentFiles | None:
         """The segment with the greatest base offset that is not above ``offset``; None below the first."""
@@ -209,6 +210,18 @@ def _segments(files: dict[str, NamedFile], used: dict[tuple[int, FileKind], str]
         yield SegmentFiles(base_offset, log, *companions)
 
 
+def _names_a_file(name: str) -> bool:
+    try:
+        return parse_file_name(name) is not None
+    except FormatError:
+        return False
+
+
+def _blocked(path: Path, reason: str) -> FormatError:
+    place = Location(printable(str(path)))
+    return FormatError(place, "SEG-PDR-026", expected="a regular file, or a link to one", found=reason)
+
+
 def _of_kinds(
     files: dict[str, NamedFile],
     used: dict[tuple[int, FileKind], str],
@@ -289,40 +302,3 @@ def _root_files(directory: Path, names: list[str]) -> tuple[dict[FileKind, Path]
         else:
             known[kind] = directory / name
     return known, tuple(others)
-
-
-def scan_directory(directory: Path) -> DirectoryEntries:
-    """List a directory; no file is opened.
-
-    Raises:
-        UsageError: the path is not a directory.
-        UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
-    """
-    files, directories, skipped = [], [], []
-    try:
-        with os.scandir(directory) as entries:
-            for entry in entries:
-                if entry.is_symlink() and not stays_inside(directory, entry.path):
-                    skipped.append(SkippedEntry(entry.name, "a link that leads out of the directory, or nowhere"))
-                elif entry.is_file():
-                    files.append(entry.name)
-                elif entry.is_dir():
-                    directories.append(entry.name)
-                else:
-                    skipped.append(SkippedEntry(entry.name, "neither a regular file nor a directory"))
-    except OSError as error:
-        raise refusal_of(printable(str(directory)), error) from error
-    except ValueError as error:  # a NUL character in the name
-        msg = f"{printable(str(directory))}: {error}"
-        raise UsageError(msg) from error
-    by_name = tuple(sorted(skipped, key=lambda entry: entry.name))
-    return DirectoryEntries(sorted(files), sorted(directories), by_name)
-
-
-def stays_inside(directory: Path, link: str | os.PathLike[str]) -> bool:
-    """Whether a symbolic link leads to something below a directory."""
-    try:
-        target = Path(link).resolve(strict=True)
-    except (OSError, RuntimeError):  # nowhere, or round in circles
-        return False
-    return directory.resolve() in target.parents

@@ -323,9 +323,8 @@ def open_partition(
     later lookups search what that found. Timestamp lookups also verify the checksums of the entries that they pass
     over. With ``trust_indexes`` a lookup starts at the floor entry of the index, after a look at what stands there,
     and takes time in proportion to the distance between index entries. An index that is missing, cut, shifted or
-    points anywhere but at an entry still does no harm. One that was made to deceive does, and so does one that belongs
-    to another version of the log and happens to fit: nothing short of the walk can tell an entry from the bytes of one
-    inside a record's value (SEG-IDX-009).
+    points anywhere but at an entry does no harm. One that was made to deceive does, or one of another version of the
+    log that happens to fit: only the walk tells an entry from the bytes of one in a record's value (SEG-IDX-009).
 
     Args:
         path: of the directory.
@@ -336,9 +335,11 @@ def open_partition(
 
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`), or cannot be read.
+        FormatError: what has the name of a log is no file, but a link that leads nowhere, say (SEG-PDR-026).
     """
     require_partition(path)
     listing = list_partition(path)
+    listing.require_logs()
     return Partition(
         listing,
         log_start_checkpoint=checkpointed_offset(listing, FileKind.LOG_START_OFFSET_CHECKPOINT),

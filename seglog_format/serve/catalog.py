@@ -10,9 +10,11 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from seglog_format.errors import UsageError
+from seglog_format.log.directory_entries import stays_inside
+from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import open_partition
 from seglog_format.log.path_kind import partitions_in_use
 from seglog_format.names import parse_partition_directory
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
+    from seglog_format.log.partition import Partition
     from seglog_format.names import PartitionDirectoryName
     from seglog_format.serve.side_files import TopicIds
     from seglog_format.small_model import EpochStart
@@ -128,7 +131,11 @@ class Catalog:
             return
         self._log_directories.append(path)
         for name in listed:
-            self._add(name, (path, str(name)), found)
+            partition = path / str(name)
+            if partition.is_symlink() and not stays_inside(path, partition):
+                self._on_finding(f"{partition}: not served, it is a link that leads out of {path}")
+            else:
+                self._add(name, (path, str(name)), found)
 
     def _add(
         self, name: PartitionDirectoryName, place: tuple[Path, str], found: dict[str, dict[int, tuple[Path, str]]]
@@ -137,11 +144,21 @@ class Catalog:
         if known is not place and (path := place[0] / place[1]) != (other := known[0] / known[1]):
             self._on_finding(f"{path}: not served, {other} is the same partition")
 
+    def _open_inside(self, path: Path, **options: Any) -> Partition:
+        """Open a partition, unless one of its files is a link that leads out of its log directory."""
+        root = path.absolute().parent
+        for file in list_partition(path).files:
+            if file.path.is_symlink() and not stays_inside(root, file.path):
+                msg = f"{file.path}: {path.name} is not served, this is a link that leads out of {root}"
+                self._on_finding(msg)
+                raise UsageError(msg)
+        return open_partition(path, **options)
+
     def _source(self, topic: str, number: int, path: Path) -> Source:
         options = self._options
         end_of = options.end_of(topic, number) if options.end_of is not None else None
         copy = False if end_of is not None else None  # the lock is ours then, and nothing is cut short
-        opener = partial(open_partition, path, trust_indexes=options.trust_indexes, copy=copy)
+        opener = partial(self._open_inside, path, trust_indexes=options.trust_indexes, copy=copy)
         return Source(topic, number, path, opener, end_of, is_raw=options.is_raw)
 
     @property

@@ -1,0 +1,161 @@
+"""Symbolic links: what leads to a file is read, what does not is reported, and nothing beside either is deleted."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from hostile_names import below
+from serve_client import serving
+
+from seglog_format import LogConfig, PartitionWriter, new_record, open_partition, verify
+from seglog_format.cli.main import run
+from seglog_format.errors import FormatError, WriteError
+from seglog_format.lifecycle.files import LOCAL_FILES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+NUMBERS = list(range(30))
+BLOCKS: dict[str, Callable[[Path], object]] = {
+    "dangling": lambda path: path.symlink_to(path.parent.parent / "nowhere"),
+    "circle": lambda path: path.symlink_to(path.name),
+    "directory": lambda path: path.mkdir(),
+    "link to a directory": lambda path: path.symlink_to(path.parent.parent),
+    "fifo": os.mkfifo,
+    "device": lambda path: path.symlink_to("/dev/zero"),
+}
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    path = tmp_path / "data" / "orders-0"
+    with PartitionWriter(path, LogConfig(segment_bytes=400, retention_ms=-1)) as writer:
+        for number in NUMBERS:
+            writer.append([new_record(b"%d" % number)])
+    return path
+
+
+def logs(path: Path) -> list[Path]:
+    return sorted(path.glob("*.log"))
+
+
+def moved(file: Path, to: Path) -> Path:
+    """Put a file elsewhere and a link in its place, as git-annex does."""
+    to.mkdir(exist_ok=True)
+    target = file.rename(to / file.name)
+    file.symlink_to(target)
+    return target
+
+
+def values(path: Path) -> list[int]:
+    with open_partition(path) as partition:
+        return [int(record.value or b"") for record in partition.records()]
+
+
+@pytest.mark.req("SEG-PDR-026")
+@pytest.mark.parametrize("number", [0, 2, -1])
+def test_a_linked_log_is_read_and_recovered_as_a_file(
+    number: int, directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moved(logs(directory)[number], tmp_path / "annex")
+    (tmp_path / "data" / ".kafka_cleanshutdown").unlink()
+    before = below(tmp_path)
+    assert values(directory) == NUMBERS
+    assert not list(verify(directory))
+    assert run(["recover", "--write", str(directory)]) == 0
+    assert run(["recover", "--write", "--like-broker", str(directory)]) == 0
+    assert below(tmp_path) == before
+    assert logs(directory)[number].is_symlink()
+    assert run(["dump", str(directory)]) == 0
+    assert "29" in capsys.readouterr().out
+
+
+@pytest.mark.req("SEG-PDR-026")
+@pytest.mark.parametrize("like_broker", [[], ["--like-broker"]])
+def test_a_linked_log_that_has_to_be_cut_is_left_alone(
+    like_broker: list[str], directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = moved(logs(directory)[-1], tmp_path / "annex")
+    target.write_bytes(target.read_bytes()[:-3])
+    (tmp_path / "data" / ".kafka_cleanshutdown").unlink()
+    before = below(tmp_path)
+    assert run(["recover", "--write", *like_broker, str(directory)]) not in {0, 1}
+    assert "symbolic link" in capsys.readouterr().err
+    assert below(tmp_path) == before
+    with pytest.raises(FormatError, match="SEG-PDR-026"):
+        PartitionWriter(directory)
+    after = below(tmp_path)
+    assert {name: data for name, data in after.items() if not name.endswith(".lock")} == {
+        name: data for name, data in before.items() if not name.endswith(".lock")
+    }
+
+
+@pytest.mark.req("SEG-PDR-026")
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("ending", [".log", ".index"])
+def test_what_is_no_file_is_reported_and_nothing_is_deleted(
+    block: str, ending: str, directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = logs(directory)[2].with_suffix(ending)
+    file.unlink()
+    BLOCKS[block](file)
+    (tmp_path / "data" / ".kafka_cleanshutdown").unlink()
+    before = sorted(os.listdir(directory))  # noqa: PTH208 - names are all that counts
+    found = [finding for finding in verify(directory) if finding.requirement == "SEG-PDR-026"]
+    assert [finding.location.path for finding in found] == [file.name]
+    assert run(["verify", str(directory)]) == 1
+    for options in ([], ["--write"], ["--write", "--like-broker"]):
+        assert run(["recover", *options, str(directory)]) == 3
+    assert sorted(os.listdir(directory)) == before  # noqa: PTH208
+    capsys.readouterr()
+    run(["ls", str(directory)])
+    assert file.name in capsys.readouterr().err
+    if ending == ".log":
+        with pytest.raises(FormatError, match="SEG-PDR-026"):
+            values(directory)
+
+
+@pytest.mark.req("SEG-PDR-026")
+def test_a_writer_neither_appends_through_a_link_nor_removes_it(directory: Path, tmp_path: Path) -> None:
+    moved(logs(directory)[-1], tmp_path / "annex")
+    before = below(tmp_path / "annex")
+    with pytest.raises(WriteError, match="symbolic link"):
+        PartitionWriter(directory)
+    assert below(tmp_path / "annex") == before
+    link = logs(directory)[-1]
+    for act in (
+        lambda: LOCAL_FILES.remove(link),
+        lambda: LOCAL_FILES.rename(link, link.with_suffix(".deleted")),
+        lambda: LOCAL_FILES.rename(logs(directory)[0], link),
+    ):
+        with pytest.raises(OSError, match="symbolic link"):
+            act()
+    assert link.is_symlink()
+
+
+def test_a_linked_partition_directory_is_listed(
+    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "orders-0").symlink_to(directory)
+    (tmp_path / "root" / "meta.properties").write_text("version=1\n")
+    run(["ls", str(tmp_path / "root")])
+    assert "orders-0" in capsys.readouterr().out
+
+
+def test_a_server_follows_no_link_out_of_its_root_and_says_so(directory: Path, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    with PartitionWriter(root / "own-0") as writer:
+        writer.append([new_record(b"v")])
+    (root / "orders-0").symlink_to(directory)
+    moved(logs(directory)[0], tmp_path / "annex")
+    with serving(root) as served, served.client() as client:
+        assert any("orders-0" in line and "link" in line for line in served.findings)
+        assert client.list_offset("own", -1).offset == 1
+        assert client.list_offset("orders", -1).error_code != 0
+    with serving(directory.parent) as served, served.client() as client:
+        assert client.list_offset("orders", -1).error_code != 0
+        assert any("link" in line for line in served.findings)

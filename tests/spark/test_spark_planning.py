@@ -65,9 +65,15 @@ def test_segments_without_a_partition_name(tmp_path: Path) -> None:
         tasks(tmp_path / "orders")
 
 
-def test_nothing_is_no_error(tmp_path: Path) -> None:
+def test_a_log_directory_without_partitions_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\n", encoding="utf-8")
     assert tasks(tmp_path) == []
     assert read(tmp_path).num_rows == 0
+
+
+def test_an_empty_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="an empty directory, nothing of Kafka's; is a disk not mounted"):
+        tasks(tmp_path)
 
 
 def test_directories_out_of_use_are_left_out(orders: Path, tmp_path: Path) -> None:

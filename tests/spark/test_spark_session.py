@@ -138,9 +138,10 @@ def test_a_schema_is_the_projection_and_a_wrong_one_an_error(spark: SparkSession
         load(spark, logs, startingOffset="latest")
 
 
-def test_sql_and_an_empty_directory(spark: SparkSession, logs: Path, tmp_path: Path) -> None:
+def test_sql_and_a_log_directory_without_partitions(spark: SparkSession, logs: Path, tmp_path: Path) -> None:
     spark.sql(f"create or replace temporary view v using seglog options (path '{logs}', subscribe 'orders')")
     assert spark.sql("select max(offset) from v where partition = 0").collect() == [(299,)]
+    (tmp_path / "meta.properties").write_text("version=1\n", encoding="utf-8")
     assert load(spark, tmp_path).count() == 0
 
 

@@ -11,6 +11,7 @@ from fuzz_judging import ARENA, LIMIT, LOG, SMALL_LIMIT, DifferenceError, hold
 
 from seglog_format.codec.compression import decompress
 from seglog_format.columnar import plan as names
+from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.copying import SLACK
 from seglog_format.columnar.cpu import checksum_path
 from seglog_format.columnar.decoders import Decoders
@@ -125,7 +126,7 @@ def libraries(data: bytes, option: int) -> str:
     codec = CompressionCodec.GZIP if option & 1 else CompressionCodec.ZSTD
     limit = SMALL_LIMIT if option & 2 else LIMIT
     log = LOG.holding(batch_around(data, codec))
-    found = expanded_by_libraries(Expander(memoryview(log), limit))
+    found = expanded_by_libraries(Expander(readable(log), limit))
     hold(f"content of {codec.label} by functions", expanded(data, codec, room=LIMIT, limit=limit), found)
     try:
         wanted = decompress(codec, data, magic=2, at=Location("p", 0), limit=limit)

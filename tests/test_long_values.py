@@ -12,7 +12,9 @@ from batches import batch, nullable, record, zigzag_varint
 
 from proofs.children import watched
 from seglog_format.cli.main import run
+from seglog_format.errors import CorruptRecordError
 from seglog_format.lines import lines_of
+from seglog_format.log.partition import open_partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +100,7 @@ def test_a_record_with_many_headers_is_cut_in_text_and_whole_in_json(cli: Seglog
 
 
 def test_first_records_of_a_huge_batch_come_at_once(tmp_path: Path) -> None:
-    count = 250_000
+    count = 500_000
     log = stored(tmp_path, b"".join(record(offset_delta=number) for number in range(count)), count)
     ended = watched(["-m", "seglog_format.cli", "dump", "--to", "3", str(log)])
     assert ended.anonymous_bytes < MOST_MEMORY
@@ -120,3 +122,20 @@ def test_many_records_are_given_while_they_are_read(tmp_path: Path) -> None:
     lines = lines_of(stored(tmp_path, record() * count, count + 1))
     assert len([line for line in islice(lines, 2 + count) if line["type"] == "record"]) == count
     assert "SEG-BAT-008" in next(lines)["invalid"]
+
+
+def test_records_of_a_huge_batch_are_delivered_while_they_are_read(tmp_path: Path) -> None:
+    count = 70_000
+    stored(tmp_path, record() * (count - 1) + b"\x0c" + b"\xff" * 6, count)
+    with open_partition(tmp_path, copy=True) as partition:
+        records = partition.records()
+        assert [record.offset for record in islice(records, count - 1)] == [0] * (count - 1)
+        with pytest.raises(CorruptRecordError):
+            next(records)
+
+
+def test_verify_looks_at_the_first_records_of_a_huge_batch_and_says_so(cli: Seglog, tmp_path: Path) -> None:
+    shown = cli("verify", "--engine", "reference", stored(tmp_path, record() * 3_000_000, 3_000_000))
+    assert "at most 65536 records" in shown
+    assert "SEG-COD-016" in shown
+    assert len(shown.splitlines()) < 10

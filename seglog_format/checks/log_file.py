@@ -13,8 +13,10 @@ from seglog_format.checks.finding import Finding, findings_of
 from seglog_format.checks.segment import LogSize, LogTail
 from seglog_format.checks.subjects import Batch, Entry, Messages, decode_subject
 from seglog_format.codec.compression import decompress_all
+from seglog_format.codec.decode import field as field_of_batch
 from seglog_format.codec.framing import frame_at
-from seglog_format.errors import FormatError, Location, UnreadableError
+from seglog_format.codec.record_stream import KEPT_RECORDS
+from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
 from seglog_format.lifecycle.salvage_scan import next_entry
 from seglog_format.log.entry_table import OffsetRange
 from seglog_format.log.log_outline import LogOutline, LogRow
@@ -217,7 +219,15 @@ class LogVerification:
         yield from findings_of(compressed_part(subject, self.limit))
         if isinstance(subject, Batch):
             yield from refusals(subject)
+            yield from self._unchecked(subject)
         self._remember(entry, subject)
+
+    def _unchecked(self, subject: Batch) -> Iterator[Finding]:
+        """Tell of a batch whose records are too many to look at each; compiled code does, where it clears them."""
+        if subject.is_partly_checked:
+            at, count = field_of_batch(subject.at, "records_count"), subject.header.records_count
+            expected = f"at most {KEPT_RECORDS} records in a batch whose records are all looked at"
+            yield Finding.of_error(RefusedError(at, "SEG-COD-016", expected=expected, found=count))
 
     def _remember(self, entry: Entry, subject: Batch | Messages) -> None:
         header = entry.header

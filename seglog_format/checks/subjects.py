@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from seglog_format.codec.decode import decode_frame, verify_checksum
 from seglog_format.codec.message_set import read_message_entry
+from seglog_format.codec.record_stream import has_very_many_records, stream_frame
 from seglog_format.model import CompressionCodec, MessageHeader, RecordBatchHeader
 from seglog_format.record_model import Record, RecordBatch
 
@@ -47,6 +48,11 @@ class Batch:
     header: RecordBatchHeader
     records: tuple[Record, ...]
 
+    @property
+    def is_partly_checked(self) -> bool:
+        """Whether it has so many records that only the first were decoded, and the checks of records say nothing."""
+        return not self.records and has_very_many_records(self.header)
+
     def to_record_batch(self) -> RecordBatch:
         """The same, as the rest of the package knows it."""
         return RecordBatch(self.at.position, self.header, self.records)
@@ -74,6 +80,8 @@ class Messages:
 def decode_subject(frame: Frame, at: Location, limit: int) -> Batch | Messages:
     """Decode an entry into what its checks look at.
 
+    Of a batch of very many records only the first are decoded, and none is handed on: see `Batch.is_partly_checked`.
+
     Raises:
         FormatError: it is damaged or refused.
     """
@@ -81,5 +89,8 @@ def decode_subject(frame: Frame, at: Location, limit: int) -> Batch | Messages:
     if isinstance(header, MessageHeader):
         verify_checksum(frame, at)
         return Messages(at, frame, header, read_message_entry(frame, at=at, limit=limit))
+    if has_very_many_records(header):
+        stream_frame(frame, at=at, limit=limit)
+        return Batch(at, frame, header, ())
     records = decode_frame(frame, at=at, limit=limit).records
     return Batch(at, frame, header, tuple(record for record in records if isinstance(record, Record)))

@@ -81,6 +81,11 @@ def stream_frame(
     return StreamedBatch(frame.position, header, header.base_offset, kept)
 
 
+def has_very_many_records(header: BatchHeader) -> bool:
+    """Whether an entry says that it holds more than `KEPT_RECORDS`."""
+    return isinstance(header, RecordBatchHeader) and header.records_count > KEPT_RECORDS
+
+
 def _opened(frame: Frame, header: RecordBatchHeader, at: Location, limit: int) -> Iterator[Record]:
     verify_checksum(frame, at)
     check_header(header, at)

@@ -24,6 +24,8 @@ MAX_STEPS: Final = 64
 """Entries that are passed over from where the index leads to: mostly none or one."""
 MAX_KNOWN_SIZE: Final = 2**25
 """Bytes of memory, about, in which batches are kept decoded."""
+MAX_KNOWN_RECORDS: Final = 2**16
+"""Records of a batch that is decoded whole for one of them."""
 OBJECT_SIZE: Final = 256
 """Bytes of memory, about, that a record takes besides its own."""
 
@@ -82,7 +84,8 @@ def _decoded(segment: LogSegment, position: int) -> Known:
         frame = segment.frame_at(position)
     except FormatError:
         return NOTHING
-    batch = quick_batch(frame, limit=segment.limit) if isinstance(frame, Frame) else None
+    is_short = isinstance(frame, Frame) and (frame.header.records_count or 0) <= MAX_KNOWN_RECORDS
+    batch = quick_batch(frame, limit=segment.limit) if isinstance(frame, Frame) and is_short else None
     if batch is None or batch.header.is_control or not _are_where_header_says(batch):
         return NOTHING
     return batch.base_offset, batch.records

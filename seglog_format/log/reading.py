@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from seglog_format.errors import FormatError, UsageError
+from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.model import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from seglog_format.codec.record_stream import StreamedBatch
     from seglog_format.log.gap_watch import AtBorder
     from seglog_format.log.quick_lookup import KnownRecords
     from seglog_format.log.segment import LogSegment
@@ -271,13 +272,33 @@ class LogReader:
         Raises:
             FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
         """
-        for batch in self.batches_from(start, end, at_border):
+        first = start
+        for number, (segment, frame) in enumerate(self.frames_from(start, end, at_border)):
+            batch = self._to_deliver(segment, frame, None if number else first, end)
             yield from delivered(batch, start, end, transactions)
             start = max(start, batch.next_offset)
 
+    def _to_deliver(
+        self, segment: LogSegment, frame: Frame, first: int | None, end: int
+    ) -> RecordBatch | StreamedBatch:
+        """Decode an entry; one of very many records while they are delivered. Only the first is held against it.
+
+        Raises:
+            FormatError: it is damaged or refused, or the entry before the first one is.
+        """
+        from seglog_format.codec.record_stream import has_very_many_records, stream_frame  # noqa: PLC0415 - as above
+
+        if not has_very_many_records(frame.header):
+            return self._decoded(segment, frame) if first is None else self.first_batch(segment, frame, first)
+        at = Location(segment.path, frame.position)
+        batch = stream_frame(frame, at=at, limit=segment.limit, to_offset=end)
+        if first is not None and batch.base_offset > first:
+            self.verify_gap(first)
+        return batch
+
 
 def delivered(
-    batch: RecordBatch, start: int, end: int, transactions: Transactions | None
+    batch: RecordBatch | StreamedBatch, start: int, end: int, transactions: Transactions | None
 ) -> Iterator[Record | Message]:
     """The records of a batch that a consumer gets (SEG-LKP-003, SEG-LKP-010, SEG-LKP-011, SEG-CTL-009)."""
     if batch.header.is_control or (transactions is not None and transactions.is_aborted(batch.header)):

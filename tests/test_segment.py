@@ -142,7 +142,7 @@ def test_only_a_few_segments_stay_open(tmp_path: Path) -> None:
     indexes = {f"{base:020}.index": offset_index((0, 0)) for base in range(40)}
     path = made.write(tmp_path, indexes)
     with open_partition(path) as partition:
-        kept = partition.segments[0].data[:4]
+        kept = partition.segments[0].source.view(0, 4)
         index = partition.segments[0].offset_index
         assert [each.offset for each in partition.records()] == list(range(40))
         assert len(partition._opened) == 16

@@ -94,7 +94,7 @@ def test_the_quick_look_finds_no_more_right_than_the_slow_one(name: str) -> None
         for segment in partition.segments:
             bounds = [*segment.entries.positions, segment.entries.position]
             for start, end in pairwise(bounds):
-                whole = bytearray(segment.data[start:end])
+                whole = bytearray(segment.source.view(start, end))
                 mark = verified_entries._mark_of_batch(memoryview(whole), 0, len(whole))
                 assert bool(mark) == (whole[16] == 2)
                 assert not verified_entries._mark_of_batch(memoryview(whole)[:-1], 0, len(whole))

@@ -60,7 +60,7 @@ class WatchedPartition(ServedPartition):
         """The offset after the last whole entry; where sizes lead to none, one that nobody is right to ask for."""
         end = 0
         try:
-            for frame in walk(self._partition.segments[0].data):
+            for frame in walk(self._partition.segments[0].source):
                 end = frame.header.last_offset + 1
         except FormatError:
             return self.log_range(is_committed_only=False).end + 1

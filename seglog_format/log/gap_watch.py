@@ -53,7 +53,7 @@ class GapWatch:
             listing: of the directory.
             log_start_offset: as checkpointed, 0 where it is not; what is below is not missed.
             high_watermark: as checkpointed, 0 where it is not.
-            copy: read files whole instead of mapping them.
+            copy: read files through windows instead of mapping them.
         """
         self.listing = listing
         self._log_start_offset = log_start_offset

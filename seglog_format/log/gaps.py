@@ -97,7 +97,7 @@ def gap_behind(listing: PartitionListing, end: SegmentEnd, following: int, *, co
         listing: of the partition directory.
         end: of the segment.
         following: base offset of the next segment.
-        copy: read indexes whole instead of mapping them.
+        copy: read indexes through windows instead of mapping them.
     """
     if end.next_offset >= following:
         return None

@@ -330,8 +330,8 @@ def open_partition(
         path: of the directory.
         trust_indexes: start lookups at index entries that look right.
         limit: bytes that decompressing one entry may produce at most; an entry that would pass it is refused.
-        copy: read files whole instead of mapping them; by default this is done where a broker holds the lock of the
-            log directory, since it may cut files short at any time.
+        copy: read files through windows instead of mapping them; by default this is done where a broker holds the lock
+            of the log directory, since it may cut files short at any time.
 
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`), or cannot be read.

@@ -42,7 +42,7 @@ class ProducerSnapshot:
             FormatError: as `from_bytes`. A broker passes over such a file, and so may its reader (SEG-PSN-005).
         """
         with open_whole(path) as source:
-            return cls.from_bytes(source.data, source.path)
+            return cls.from_bytes(source.view(0, source.size), source.path)
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview, path: str = "") -> Self:

@@ -76,17 +76,6 @@ class LogSegment(Closing):
         return str(self.paths.log)
 
     @property
-    def data(self) -> memoryview:
-        """The bytes of the `.log` file, in memory whole where it is not mapped; better ask `source` for parts.
-
-        Raises:
-            UsageError: the file is gone.
-            UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
-            RefusedError: it is larger than a log can be (SEG-LOG-010).
-        """
-        return self.source.data
-
-    @property
     def source(self) -> FileBytes:
         """The open `.log` file: what looks at its bytes asks this for the parts that it needs.
 

@@ -53,7 +53,7 @@ class TransactionIndex:
             UnsupportedVersionError: an entry's version is not 0 (SEG-TXN-002).
         """
         with open_whole(path) as source:
-            return cls.from_bytes(source.data, base_offset, source.path)
+            return cls.from_bytes(source.view(0, source.size), base_offset, source.path)
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview, base_offset: int, path: str = "") -> Self:

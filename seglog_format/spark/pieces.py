@@ -31,7 +31,7 @@ class Piece:
         topic_id: of the topic; None where it has none.
         is_last: whether the log goes on in no other segment.
         has_to_reach: the log was seen to reach ``to_offset``: if it ends before, it was cut back meanwhile.
-        copy: read the file whole instead of mapping it.
+        copy: read the file through windows instead of mapping it.
         limit: bytes that decompressing one entry may produce at most.
         here: path of what stands on this machine for a ``log`` that is an address; empty where nothing has to.
     """

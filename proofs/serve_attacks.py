@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--megabytes", type=int, default=200, help="memory that the server may take")
     parser.add_argument("--latency", type=float, default=1, help="seconds that an honest client may wait at most")
     parser.add_argument("--end", type=float, default=5, help="seconds that the server may take to end")
-    parser.add_argument("--only", help="attacks whose names have this in them")
+    parser.add_argument("--only", help="attacks whose labels, such as 'lookups, reading', have this in them")
 
 
 def prove(options: argparse.Namespace) -> Outcome:
@@ -54,12 +54,14 @@ def prove(options: argparse.Namespace) -> Outcome:
         named: list[tuple[str, Callable[[Battle], None]]] = [(each.__name__, each) for each in attacks]
         named.append(("mutated_requests", lambda battle: _mutate(battle, options.requests // 2, options.seed)))
         for name, attack in named:
-            if options.only is None or options.only in name:
-                label = f"{name}, {'writable' if is_writable else 'reading'}"
+            label = f"{name}, {'writable' if is_writable else 'reading'}"
+            if options.only is None or options.only in label:
                 found, wrong = _attacked(attack, options, is_writable=is_writable)
                 results[label] = found
                 failures += [f"{label}: {each}" for each in wrong]
                 print(label, found, wrong or "", file=sys.stderr, flush=True)
+    if not results:
+        failures.append(f"no attack has {options.only!r} in its label")
     return Outcome({"attacks": results, "worst": _worst(results)}, failures)
 
 
@@ -92,7 +94,9 @@ def _attacked(
                 still_fighting.start()
                 time.sleep(1)
             target.end()
-            fighting.join()
+            for each in (fighting, still_fighting):
+                if each.is_alive():
+                    each.join()
         found |= {"end_seconds": target.end_seconds and round(target.end_seconds, 2), "end_status": target.end_status}
         found["verify"] = verify_status(directory)
         found["lost"] = len(_lost(directory, seen["acknowledged"]))

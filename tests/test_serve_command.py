@@ -18,6 +18,7 @@ from support import bundled
 from seglog_format.cli.main import run
 from seglog_format.cli.serve_exposure import check_exposure, resolved
 from seglog_format.errors import UsageError
+from seglog_format.serve.limits import DEFAULT_LIMITS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +63,33 @@ def test_a_process_serves_until_it_is_told_to_end(directory: Path, number: signa
         finally:
             process.kill()
     assert sums(directory) == before
+
+
+def test_a_server_that_still_recovers_its_logs_ends_when_it_is_told_to(directory: Path) -> None:
+    script = (
+        "import sys, time; from seglog_format.cli.main import run; from seglog_format.serve.writing import Writers\n"
+        "def recover(*_):\n    print('recovering', flush=True)\n    while True: time.sleep(0.01)\n"
+        "Writers.open = recover; run(sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", script, "serve", "--writable", "--port", "0", str(directory)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "recovering\n"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(SECONDS) == -signal.SIGTERM
+        finally:
+            process.kill()
+
+
+def test_options_say_what_the_server_takes_by_itself() -> None:
+    from seglog_format.cli import serve
+
+    assert (
+        DEFAULT_LIMITS.request_items,
+        DEFAULT_LIMITS.batch_parts,
+    ) == (serve.MAX_REQUEST_ITEMS, serve.MAX_BATCH_PARTS)
+    assert DEFAULT_LIMITS.held_size == 40 << 20
 
 
 UNNEEDED = (

@@ -35,16 +35,21 @@ reads nothing, and so nobody can hold it up. Where there are too many connection
 A processor has many connections, and waits for all of them at once. What has arrived it takes; when a request is whole
 it goes into the queue. From then on nothing more is read from that connection until the answer has been sent. This one
 rule keeps answers in the order of the requests, and it is the back-pressure, too: a client that does not take its
-answers cannot ask for more, and costs one answer's room.
+answers cannot ask for more, and costs one answer's room. What is held for all clients together has a limit as well:
+beyond it, that connection is closed which has held the most bytes for the longest time.
 
 A processor also sends. It never waits for a client: it sends what the socket takes now, and goes on when the socket
 takes more. So a slow reader slows down nobody but itself.
 
-## The third door: the queue
+## The third door: the queues
 
-All requests go through one queue of limited length, from which the I/O threads take them. When it is full, processors
+All requests go through queues of limited length, from which the I/O threads take them. When one is full, processors
 stop reading, the operating system stops taking bytes, and clients wait where they are: outside. A server without this
 door would take everything in, and die of it.
+
+There are three queues, by how long an answer may take. Requests that look into no log have threads of their own, and
+so have those that do. What may take long has one thread: large requests, lookups by timestamp, the first look into a
+partition, batches of many records. Such requests wait for each other, and nobody else waits for them.
 
 The I/O threads know the logs. For a fetch, they find the entry with the offset, see how many whole entries fit, and
 verify the checksums of those that were not verified before. The answer names a file, a position and a size. It holds no

@@ -223,7 +223,10 @@ def dribbled_bytes(battle: Battle) -> None:
     deadline = time.monotonic() + battle.seconds
     frame = framed(_names(100))
     with ExitStack() as stack:
-        opened = [stack.enter_context(Connection(battle.target.port)) for _ in range(battle.many(300))]
+        opened = []
+        for _ in range(battle.many(300)):
+            with suppress(OSError):
+                opened.append(stack.enter_context(Connection(battle.target.port)))
         for byte in frame:
             if time.monotonic() > deadline:
                 return

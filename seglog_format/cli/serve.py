@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MAX_FILES: Final = 1 << 16
 NO_STATE: Final = "none"
+ENDING: Final = (signal.SIGINT, signal.SIGTERM)
 MAX_REQUEST_ITEMS: Final = 10_000
 MAX_BATCH_PARTS: Final = 100_000
 """As the server has them by itself, which is not loaded to show help."""
@@ -175,7 +176,7 @@ def command(  # noqa: PLR0913 - options of a command
         metrics.count_finding()
         tell(message)
 
-    with _until_told() as told, ExitStack() as closing:
+    with _ending() as ending, ExitStack() as closing:
         state = _state(state_name, paths, closing)
         writers = closing.enter_context(_writers(acknowledge)) if writable else None
         options = CatalogOptions(
@@ -185,11 +186,12 @@ def command(  # noqa: PLR0913 - options of a command
             catalog = open_catalog(paths, on_finding=find, options=options)
         if writers is not None:
             writers.open(catalog.topics)
+        ending.happens_in_order()
         server = closing.enter_context(Server(catalog, settings, tell, writers, metrics, state))
         diagnose(_counted(catalog.topics) + (", open for writing" if writable else ""))
         _offer_metrics(server, metrics_port, closing)
         diagnose(f"listening on {_endpoint(server.address.host, server.address.port)}")
-        show.until(told, partial(_figures, server), end_after)
+        show.until(ending.told, partial(_figures, server), end_after)
     return 0
 
 
@@ -248,13 +250,27 @@ def _allow_more_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+class _Ending:
+    """What Ctrl-C and SIGTERM do: at first they end the process where it is, as recovery may take long.
+
+    Attributes:
+        told: set by them, once there is something that has to be closed in order.
+    """
+
+    def __init__(self) -> None:
+        self.told = Event()
+
+    def happens_in_order(self) -> None:
+        """Have them set the event from now on."""
+        for number in ENDING:
+            signal.signal(number, lambda *_: self.told.set())
+
+
 @contextmanager
-def _until_told() -> Iterator[Event]:
-    """An event that Ctrl-C and SIGTERM set, instead of ending the process where it stands."""
-    told = Event()
-    before = {number: signal.signal(number, lambda *_: told.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+def _ending() -> Iterator[_Ending]:
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in ENDING}
     try:
-        yield told
+        yield _Ending()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from seglog_format.serve.processor import Processor
     from seglog_format.serve.settings import Settings
 
-BACKLOG: Final = 128
+BACKLOG: Final = 1024
+"""Connections that the system keeps until they are taken; one too many waits a second before it tries again."""
+
 POLL_SECONDS: Final = 0.2
 STOP_SECONDS: Final = 1.0
 PAUSE_SECONDS: Final = 0.05

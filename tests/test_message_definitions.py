@@ -39,6 +39,10 @@ FULL = AUTHENTIC / message_fixtures.RELEASE
 KINDS = list(message_fixtures.read(MESSAGES / "kinds.jsonl.gz"))
 RECORDS = list(message_fixtures.read(MESSAGES / "records.jsonl.gz"))
 OFFSETS = "__consumer_offsets"
+PARTITION_OF_2_8 = (
+    "000300000000010000000000000001000000000000000200000002000000010000000200000001000000010000000000000000"
+    "000000010000000300000004"
+)
 
 
 def stored(text: str | None) -> bytes | None:
@@ -200,6 +204,47 @@ def test_a_version_that_had_another_layout_in_early_releases(
     assert found.get("layoutOf", "") == (line or "")
 
 
+@pytest.mark.parametrize(
+    ("data", "name", "fields"),
+    [
+        ("00020000066f726465727300000000000000010000000000000002", "TOPIC_RECORD", {"name": "orders"}),
+        (
+            PARTITION_OF_2_8,
+            "PARTITION_RECORD",
+            {"replicas": [1, 2], "isr": [1], "leader": 1, "leaderEpoch": 3, "partitionEpoch": 4},
+        ),
+        ("0004000200066f7264657273000161000162", "CONFIG_RECORD", {"resourceName": "orders", "value": "b"}),
+        (
+            "000000000000010000000000000003000000000000000400000000000000090000000000000000000172",
+            "REGISTER_BROKER_RECORD",
+            {"brokerId": 1, "brokerEpoch": 9, "endPoints": [], "features": [], "rack": "r"},
+        ),
+        (
+            "000e0000000001000475736572ffff00016b3ff800000000000000",
+            "QUOTA_RECORD",
+            {"key": "k", "value": 1.5, "entity": [{"entityType": "user", "entityName": None}]},
+        ),
+        ("000700000000010000000000000002", "FENCE_BROKER_RECORD", {"id": 1, "epoch": 2}),
+        (
+            "0005000000000100000000000000010000000000000002010104ffffffff",
+            "PARTITION_CHANGE_RECORD",
+            {"partitionId": 1, "leader": -1},
+        ),
+    ],
+)
+def test_frames_of_the_early_access(data: str, name: str, fields: Line) -> None:
+    """Bytes by `MetadataRecordSerde` of Kafka 2.8.2."""
+    found = decode_application_record("__cluster_metadata", None, bytes.fromhex(data))
+    assert found is not None
+    assert found["type"] == name
+    assert fields.items() <= found["data"].items()  # type: ignore[attr-defined]
+
+
+def test_frames_of_the_early_access_with_a_later_type() -> None:
+    found = decode_application_record("__cluster_metadata", None, b"\0\x1d\0\xff")
+    assert found == {"type": "UNKNOWN", "apiKey": 29, "version": 0, "hex": "ff"}
+
+
 def test_what_groups_of_others_embed_is_left_alone() -> None:
     line = next(each for each in RECORDS if each.get("embedded") and each["keyType"] == 2)
     value = base64.b64decode(line["valueBytes"])
@@ -319,10 +364,29 @@ def test_kinds_of_all_groups() -> None:
     assert sorted(numbers) == [*range(18), *range(19, 24)]
 
 
-def test_the_tables_are_those_of_the_jars() -> None:
-    need("Kafka's definitions", ["mvn"])
-    jars = message_definitions.WORK / "jars"
-    if not jars.is_dir() and not os.environ.get("CI"):
+def jars(releases: tuple[str, ...]) -> Path:
+    """The jars of some releases. Those of the newest are fetched in CI, a few megabytes; all are 200."""
+    place = message_definitions.WORK / "jars"
+    names = [f"{name}-{release}.jar" for release in releases for name in message_definitions.artifacts_of(release)]
+    if all((place / name).is_file() for name in names):
+        return place
+    if len(releases) > 1 or not os.environ.get("CI"):
         pytest.skip("the jars are not here; python tools/message_definitions.py fetches them")
-    found = message_definitions.derive(message_definitions.fetch(message_definitions.RELEASES))
+    need("Kafka's definitions", ["java", "mvn"])
+    return message_definitions.fetch(releases)
+
+
+def test_the_tables_are_those_of_the_newest_release() -> None:
+    newest = message_definitions.RELEASES[-1]
+    found = defaultdict(dict)
+    for table, definition in message_definitions.definitions(jars((newest,)), newest):
+        found[table][definition["name"]] = message_definitions.layout(definition)
+    for name in message_definitions.TABLE_NAMES:
+        rows = {row["name"]: row for row in derived.rows(name) if "until" not in row}
+        plain = {key: {part: row[part] for part in row if part in found[name][key]} for key, row in rows.items()}
+        assert plain == found[name]
+
+
+def test_the_tables_are_those_of_all_releases() -> None:
+    found = message_definitions.derive(jars(message_definitions.RELEASES))
     assert {name: (message_definitions.TABLES / name).read_text(encoding="utf-8") for name in found} == found

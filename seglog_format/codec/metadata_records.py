@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from seglog_format.codec.parse import parse
 from seglog_format.codec.protocol import decode_whole
 from seglog_format.errors import CorruptRecordError, Location
-from seglog_format.schema.metadata_records import FRAME_VERSION, FRAMED_TOPICS, MetadataFrame
+from seglog_format.schema.derived import OLDEST_LINE
+from seglog_format.schema.metadata_records import FRAME_VERSIONS, FRAMED_TOPICS, MetadataFrame
+
+if TYPE_CHECKING:
+    from seglog_format.schema.protocol import MessageDefinition
 
 VALUE = Location(field="value")
 
@@ -22,18 +28,26 @@ def decode_metadata_record(topic: str, value: bytes | None) -> dict[str, object]
         otherwise; ``hex`` with the message's bytes in the place of ``data`` where type or version is not known.
 
     Raises:
-        CorruptRecordError: the value is not a frame of version 1, or its message does not fit (SEG-CTL-010).
+        CorruptRecordError: the value is not a frame of version 0 or 1, or its message does not fit (SEG-CTL-010).
     """
     if value is None:
         raise CorruptRecordError(VALUE, "SEG-CTL-010", expected="a metadata record", found="null")
     frame = parse(MetadataFrame, value, VALUE, requirement="SEG-CTL-010")
-    if frame.frameVersion != FRAME_VERSION:
+    if frame.frameVersion not in FRAME_VERSIONS:
         place = VALUE.at("value.frameVersion", 0, 1)
-        raise CorruptRecordError(place, "SEG-CTL-010", expected=str(FRAME_VERSION), found=frame.frameVersion)
+        raise CorruptRecordError(place, "SEG-CTL-010", expected="0 or 1", found=frame.frameVersion)
     definition, body = FRAMED_TOPICS[topic].get(frame.type), value[frame.end :]
+    if definition is not None and not frame.frameVersion:
+        definition = _oldest(definition)
     if definition is None:
         return {"type": "UNKNOWN", "apiKey": frame.type, "version": frame.version, "hex": body.hex()}
     if not definition.describes(frame.version):
         return {"type": definition.name, "version": frame.version, "hex": body.hex()}
     fields, line = decode_whole(definition, frame.version, body, VALUE)
     return {"type": definition.name, "version": frame.version, "data": fields, **({"layoutOf": line} if line else {})}
+
+
+def _oldest(definition: MessageDefinition) -> MessageDefinition | None:
+    """The layout of 2.8; None where that release has no such message."""
+    layouts = (each for each in (definition, *definition.earlier) if each.releases[0] == OLDEST_LINE)
+    return next(layouts, None)

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 REMOTE_LOG_METADATA_TOPIC = "__remote_log_metadata"
-FRAME_VERSION = 1
+FRAME_VERSIONS = (0, 1)
+"""0 in the early access of 2.8, whose messages were laid out otherwise; 1 since 3.0."""
 
 MetadataFrame = Struct(
-    "frameVersion" / UnsignedVarint32 * Doc("Version of this frame: 1.", "SEG-CTL-010", since="3.0.0"),
-    "type" / UnsignedVarint32 * Doc("Type of the record.", "SEG-CTL-010", since="3.0.0"),
-    "version" / UnsignedVarint32 * Doc("Version of the record.", "SEG-CTL-010", since="3.0.0"),
+    "frameVersion" / UnsignedVarint32 * Doc("Of this frame: 0 in 2.8, 1 since 3.0.", "SEG-CTL-010", since="2.8.0"),
+    "type" / UnsignedVarint32 * Doc("Type of the record.", "SEG-CTL-010", since="2.8.0"),
+    "version" / UnsignedVarint32 * Doc("Version of the record.", "SEG-CTL-010", since="2.8.0"),
     "end" / Tell,
 )
 

@@ -199,7 +199,7 @@ def test_the_segments_used_last_stay_open(tmp_path: Path) -> None:
         path.write_bytes(batch(record(), base_offset=base))
         logs.append(LogSegment(SegmentFiles(base, path), opened=opened))
     for number in (0, 1, 0, 2):
-        assert logs[number].data
+        assert logs[number].source.size
     assert [each._bytes is None for each in logs] == [False, True, False]
     opened.close()
     assert all(each._bytes is None for each in logs)

@@ -27,10 +27,11 @@ class OpenSegments:
 
     def use(self, segment: LogSegment) -> None:
         """Note that a segment is in use; let go of those that were not for longest, if they are too many or large."""
-        if segment.base_offset in self._open:
-            self._open.move_to_end(segment.base_offset)
-            return
+        is_known = self._open.get(segment.base_offset) is segment
         self._open[segment.base_offset] = segment
+        self._open.move_to_end(segment.base_offset)
+        if is_known:
+            return
         while len(self._open) > self._limit or (len(self._open) > 1 and self._mapped_size > MAX_MAPPED_SIZE):
             _, oldest = self._open.popitem(last=False)
             oldest.release()

@@ -6,13 +6,13 @@ is judged. It reads logs, in which no offset is delivered twice: bytes whose off
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.features import USUAL_RECORD_FIELDS
 from seglog_conformance.protocol import PROTOCOL_VERSION
 from seglog_conformance.reference.wire import rejection
+from seglog_format.byte_source import MemoryBytes
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import frame_at, walk
@@ -44,21 +44,20 @@ FEATURES: Final = {
 }
 
 
-@dataclass(slots=True)
-class Stream:
-    """Bytes that belong to no segment: any offset may stand in them, in any order.
+class Stream(MemoryBytes):
+    """Bytes that belong to no segment: any offset may occur in them, in any order.
 
     Attributes:
-        data: the bytes.
         limit: bytes that an entry may decompress to.
         judged: entries that were left to the reference.
-        file: a name, which nobody asks for.
+        file: the empty name of bytes that came from no file.
     """
 
-    data: memoryview
-    limit: int
-    judged: int = 0
-    file: str = ""
+    def __init__(self, data: memoryview, limit: int) -> None:
+        super().__init__(data)
+        self.limit = limit
+        self.judged = 0
+        self.file = ""
 
     @property
     def allowed_offsets(self) -> tuple[int, int]:
@@ -71,7 +70,7 @@ class Stream:
         Raises:
             FormatError: it is damaged or refused.
         """
-        frame = frame_at(self.data, position, len(self.data))
+        frame = frame_at(self, position, self.size)
         if isinstance(frame, Tail):
             return None
         self.judged += 1

@@ -294,6 +294,49 @@ def test_checkpoint_above_the_log_end(tmp_path: Path) -> None:
     assert "SEG-CKP-012" in [one.requirement for one in verify(tmp_path)]
 
 
+def in_epoch(data: bytes, epoch: int) -> bytes:
+    return patched(data, 12, "i", epoch, seal=False)
+
+
+@pytest.mark.req("SEG-LOG-012")
+def test_leader_epochs_go_back(tmp_path: Path) -> None:
+    first, second, third = (later(vector("V-06"), offset) for offset in (0, 3, 6))
+    assert found(in_epoch(first, 5) + in_epoch(second, 4)) == [("SEG-LOG-012", 99)]
+    assert found(in_epoch(first, 5) + second + in_epoch(third, 5)) == []  # the one in between has none
+    partition = tmp_path / "t-0"
+    write_segment(partition, in_epoch(first, 5))
+    log = write_segment(partition, in_epoch(second, 4), f"{3:020d}")
+    findings = [one for one in verify(partition) if one.requirement == "SEG-LOG-012"]
+    assert [(one.location.path, one.location.position, one.severity) for one in findings] == [
+        (log.name, 12, Severity.WARNING)
+    ]
+
+
+@pytest.mark.req("SEG-CKP-015")
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ("5 0\n6 3\n", True),
+        ("6 3\n", True),
+        ("5 0\n6 3\n7 6\n", True),
+        ("6 5\n", True),
+        ("9 6\n", True),
+        ("", True),
+        ("5 0\n", False),
+        ("5 0\n6 3\n7 5\n", False),
+        ("5 0\n6 4\n", False),
+        ("5 0\n6 2\n", False),
+        ("4 0\n", False),
+    ],
+)
+def test_leader_epochs_of_the_checkpoint_and_of_the_log(entries: str, expected: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    partition = tmp_path / "t-0"
+    write_segment(partition, in_epoch(later(vector("V-06"), 0), 5) + in_epoch(later(vector("V-06"), 3), 6))
+    (partition / "leader-epoch-checkpoint").write_text(f"0\n{entries.count(' ')}\n{entries}")
+    found_ids = {one.requirement for one in verify(partition)}
+    assert ("SEG-CKP-015" not in found_ids) == expected
+
+
 @pytest.mark.req("SEG-CKP-007", "SEG-CKP-008")
 def test_checkpoints_that_contradict_themselves(tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", vector("V-06"))

@@ -34,6 +34,10 @@ class ClearedEntries(Protocol):
         """Producer id by the last offset of batches with an ABORT marker, and of control batches without a record."""
 
     @property
+    def leader_epochs(self) -> Sequence[tuple[int, int, int, int]]:
+        """Epoch, first and last offset, and position of each run of batches with one leader epoch of 0 or more."""
+
+    @property
     def last_offset(self) -> int:
         """Of the last one."""
 

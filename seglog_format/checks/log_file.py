@@ -10,6 +10,7 @@ from seglog_format.checks import message_set, record, record_batch  # noqa: F401
 from seglog_format.checks.compression import compressed_part
 from seglog_format.checks.control_record import control_records, refusals
 from seglog_format.checks.finding import Finding, findings_of
+from seglog_format.checks.leader_epochs import EpochRun, EpochsOfLog
 from seglog_format.checks.segment import LogSize, LogTail
 from seglog_format.checks.subjects import Batch, Entry, Messages, decode_subject
 from seglog_format.codec.compression import decompress_all
@@ -40,6 +41,7 @@ class LogSummary:
         last_offset: of the last intact entry; None without one.
         is_end_known: no entry that is not intact follows the last intact one.
         has_tail: bytes that are no whole entry follow the last one.
+        epochs: leader epochs of the intact batches that have one, in file order.
         cleared: answers for indexes, where every entry was passed over and nothing follows the last.
     """
 
@@ -49,6 +51,7 @@ class LogSummary:
     last_offset: int | None = None
     is_end_known: bool = True
     has_tail: bool = False
+    epochs: list[EpochRun] = field(default_factory=list)
     cleared: ClearedLog | None = None
     _intact: list[LogRow | ClearedEntries] = field(default_factory=list)
 
@@ -72,6 +75,13 @@ class LogSummary:
         self._intact.append(part)
         self.aborts.update(part.aborts)
         self.last_offset, self.is_end_known = part.last_offset, True
+
+    def add_epoch(self, run: EpochRun) -> None:
+        """Note batches of one leader epoch; none is -1."""
+        if self.epochs and self.epochs[-1].epoch == run.epoch:
+            self.epochs[-1] = self.epochs[-1]._replace(last_offset=run.last_offset)
+        elif run.epoch >= 0:
+            self.epochs.append(run)
 
     def cleared_parts(self) -> list[ClearedEntries] | None:
         """All entries, where every one was passed over; None where one was not, or there is none."""
@@ -136,6 +146,7 @@ class LogVerification:
         parts = self.summary.cleared_parts() if tail.kind is TailKind.NONE else None
         if self._clearing is not None and parts is not None:
             self.summary.cleared = self._clearing.log_of(parts)
+        yield from findings_of(EpochsOfLog(self.summary.epochs))
         yield from findings_of(LogTail(self.path, tail))
         yield from findings_of(LogSize(self.path, self.source.size))
 
@@ -184,6 +195,8 @@ class LogVerification:
             for number, position in part.odd_headers:
                 yield from self._header(position, part.last_offset_before(number) if number else before)
             self.summary.add_cleared(part)
+            for epoch, first, last, position in part.leader_epochs:
+                self.summary.add_epoch(EpochRun(epoch, first, last, Location(self.path, position)))
             self._go_on(part.end)
 
     def _header(self, position: int, previous: int | None) -> Iterator[Finding]:
@@ -234,6 +247,9 @@ class LogVerification:
         is_empty = header.records_count == 0
         span = header.base_offset, header.last_offset
         self.summary.add(LogRow(entry.at.position, *span, header.max_timestamp_ms, header.magic, is_empty))
+        if isinstance(subject, Batch):
+            epoch = subject.header.partition_leader_epoch
+            self.summary.add_epoch(EpochRun(epoch, subject.header.base_offset, header.last_offset, entry.at))
         if isinstance(subject, Batch) and header.is_control:
             types = [control.type for control in control_records(subject)]
             if is_empty or ControlRecordType.ABORT in types:

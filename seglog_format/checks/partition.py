@@ -9,6 +9,7 @@ from seglog_format.checks import offset_index, producer_snapshot, time_index, tr
 from seglog_format.checks.extent import Extent
 from seglog_format.checks.finding import Finding, findings_of
 from seglog_format.checks.gaps import CheckedGaps
+from seglog_format.checks.leader_epochs import epoch_findings
 from seglog_format.checks.log_file import LogSummary, LogVerification
 from seglog_format.checks.partition_directory import DirectoryName, NumberedName, PartitionState, SegmentState
 from seglog_format.checks.segment import LogSize
@@ -26,7 +27,7 @@ from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.log.transaction_index import TransactionIndex
-from seglog_format.names import parse_file_name
+from seglog_format.names import FileKind, parse_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from seglog_format.checks.clearing import Clearer
     from seglog_format.log.listing import PartitionListing, SegmentFiles
-    from seglog_format.names import FileKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +83,21 @@ def listed_findings(
     """The same of a directory that is listed already."""
     options.extent.files += len(listing.files)
     yield from name_findings(listing)
-    states = []
+    states, epochs = [], []
     for segment in listing.segments:
         is_active = segment is listing.segments[-1]
         summary = yield from segment_findings(segment, options, is_active=is_active)
         states.append(_state(segment, summary))
+        epochs.append(summary.epochs)
     for snapshot in listing.snapshots:
         yield from snapshot_findings(snapshot.path, snapshot.base_offset)
     for metadata_snapshot in listing.metadata_snapshots:
         yield from log_findings(metadata_snapshot.path, 0, options)
     for kind, text_file in listing.text_files.items():
         yield from text_file_findings(text_file, kind)
+    log_start_offset = checkpointed.get(FileKind.LOG_START_OFFSET_CHECKPOINT, 0)
+    checkpoint = listing.text_files.get(FileKind.LEADER_EPOCH_CHECKPOINT)
+    yield from epoch_findings(epochs, checkpoint, log_start_offset)
     try:
         gaps = CheckedGaps(listing, states, options, checkpointed)
         yield from findings_of(PartitionState(str(listing.path), tuple(states), gaps.orphans))

@@ -84,6 +84,17 @@ class ClearedEntries:
         return dict(marked[:, [COLUMN["last_offset"], COLUMN["producer_id"]]].tolist())
 
     @property
+    def leader_epochs(self) -> list[tuple[int, int, int, int]]:
+        """Epoch, first and last offset, and position of each run of batches with one leader epoch."""
+        with_epoch = self.table[self._column("leader_epoch") >= 0]
+        epochs = with_epoch[:, COLUMN["leader_epoch"]]
+        starts = np.flatnonzero(np.diff(epochs, prepend=NO_ENTRY))
+        ends = np.append(starts[1:], len(epochs)) - 1
+        columns = ((starts, "leader_epoch"), (starts, "base_offset"), (ends, "last_offset"), (starts, "position"))
+        lists = (with_epoch[rows, COLUMN[name]].tolist() for rows, name in columns)
+        return list(zip(*lists, strict=True)) if len(epochs) else []
+
+    @property
     def last_offset(self) -> int:
         """Of the last entry."""
         return int(self.table[-1, COLUMN["last_offset"]])

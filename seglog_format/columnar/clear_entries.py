@@ -52,8 +52,10 @@ COLUMNS: Final = (
     "records_count",
     "producer_id",
     "flags",
+    "leader_epoch",
 )
-"""Of the table of cleared entries. The base offset of a wrapper is `WRAPPER`; a message counts as one record."""
+"""Of the table of cleared entries. The base offset of a wrapper is `WRAPPER`; a message counts as one record, and its
+leader epoch is -1."""
 COLUMN: Final = {name: number for number, name in enumerate(COLUMNS)}
 ROW_SIZE: Final = 8 * len(COLUMNS)
 
@@ -71,6 +73,7 @@ STORED_START, STORED_END, STORED_CODEC, STORED_MAGIC = range(4)
 LARGEST_SPAN: Final = 2**31 - 1
 UNKNOWN_BITS: Final = 0xFF80
 NO_PRODUCER: Final = -1
+NO_EPOCH: Final = -1
 
 
 @kernel
@@ -189,6 +192,7 @@ def _clear_batch(
         flags |= MARKS_ABORT if kind == ABORT else 0
     producer_id = load_be64(data, position + PRODUCER_ID)
     _store_row(rows, at, (position, BATCH_MAGIC, base, last, newest_ms, count, producer_id))
+    store_64(rows, at + 8 * 8, load_be32(data, position + LEADER_EPOCH))
     return flags
 
 
@@ -248,12 +252,13 @@ def _clear_message(
     if first <= previous or first < lowest or offset - lowest > LARGEST_SPAN:
         return DOUBTFUL
     _store_row(rows, at, (position, magic, shown, offset, timestamp_ms, 1, NO_PRODUCER))
+    store_64(rows, at + 8 * 8, NO_EPOCH)
     return 0
 
 
 @inlined
 def _store_row(rows: Region, at: int, values: tuple[int, int, int, int, int, int, int]) -> None:
-    """All columns of a row but the flags."""
+    """All columns of a row but the flags and the leader epoch."""
     position, magic, base_offset, last_offset, max_timestamp_ms, records_count, producer_id = values
     store_64(rows, at, position)
     store_64(rows, at + 8 * 1, magic)
@@ -264,4 +269,4 @@ def _store_row(rows: Region, at: int, values: tuple[int, int, int, int, int, int
     store_64(rows, at + 8 * 6, producer_id)
 
 
-assert [COLUMN[name] for name in ("last_offset", "producer_id", "flags")] == [3, 6, 7]
+assert [COLUMN[name] for name in ("last_offset", "producer_id", "flags", "leader_epoch")] == [3, 6, 7, 8]

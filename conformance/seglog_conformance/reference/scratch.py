@@ -142,4 +142,4 @@ def _recovered(top: Path, left: Left) -> str:
         return ""
     recover_partition(partition)
     with open_partition(partition) as log:
-        return " ".join(str(record.offset) for record in log.records())
+        return " ".join(str(record.offset) for record in log.records(on_gap=lambda _: None))

@@ -272,7 +272,7 @@ def _known_producers() -> Iterator[Scene]:
     )
     undone = [
         replace(sent(7, 0, attributes=TRANSACTIONAL), base=0),
-        replace(marker("ABORT", 1, producer_id=7, producer_epoch=0, at=NOW), base=1),
+        replace(marker("ABORT", 1, producer_id=7, producer_epoch=0, at=NOW), base=1, leader_epoch=0),
     ]
     yield scene(
         "transaction-index-goes-on",

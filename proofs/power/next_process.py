@@ -143,7 +143,7 @@ def check_readable(path: Path) -> None:
         start = partition.log_start_offset
         wanted = [offset for offset in _offsets(log) if offset >= start]
         for at in {start, *wanted[-1:], *wanted[len(wanted) // 2 :][:1]}:
-            found = [record.offset for record in partition.records(at)]
+            found = [record.offset for record in partition.records(at, on_gap=_ignore)]
             if found != [offset for offset in wanted if offset >= at]:
                 msg = f"{path.name}: reading from {at} gives {found}, and the log holds {wanted}"
                 raise HistoryError(msg)
@@ -151,6 +151,10 @@ def check_readable(path: Path) -> None:
     if missing:
         msg = f"{path.name}: no transaction index lists what was aborted (producer, offset): {sorted(missing)}"
         raise HistoryError(msg)
+
+
+def _ignore(_: object) -> None:
+    """Gaps are right here: followers leave out what their leader did, and compaction and retention make some."""
 
 
 def _batches(log: bytes) -> Iterator[tuple[Frame, RecordBatchHeader]]:

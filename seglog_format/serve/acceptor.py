@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seglog_format.serve.processor import Processor
     from seglog_format.serve.settings import Settings
 
-BACKLOG: Final = 1024
+BACKLOG: Final = 4096
 """Connections that the system keeps until they are taken; one too many waits a second before it tries again."""
 
 POLL_SECONDS: Final = 0.2
@@ -94,6 +94,9 @@ class Acceptor:
 
     def _welcome(self, connected: socket.socket) -> Connection | None:
         """A connection to serve; None where there are too many, or this one is gone already."""
+        if _is_gone(connected):  # a flood of those is passed by quickly, so that the system's queue stays short
+            connected.close()
+            return None
         with self._lock:
             if self._count >= self._settings.max_connections and not self._make_room():
                 connected.close()
@@ -127,3 +130,14 @@ class Acceptor:
             self.connection_closed()
             return None
         return Connection(connected, address, self._settings.max_request_size)
+
+
+def _is_gone(connected: socket.socket) -> bool:
+    """Whether the client has ended a connection already, before it asked for anything."""
+    try:
+        connected.settimeout(0)
+        return not connected.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True

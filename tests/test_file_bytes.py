@@ -45,8 +45,8 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("copy", [False, True])
 def test_a_file_is_a_read_only_view(path: Path, copy: bool) -> None:  # noqa: FBT001
     with open_bytes(path, copy=copy) as source:
-        assert bytes(source.data) == b"0123456789"
-        assert source.data.readonly
+        assert bytes(source.view(0, source.size)) == b"0123456789"
+        assert source.view(0, source.size).readonly
         assert (source.size, source.path, source.is_mapped) == (10, str(path), not copy)
 
 
@@ -54,7 +54,7 @@ def test_an_empty_file_is_no_bytes(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.touch()
     with open_bytes(str(empty)) as source:
-        assert (bytes(source.data), source.is_mapped) == (b"", False)
+        assert (bytes(source.view(0, source.size)), source.is_mapped) == (b"", False)
 
 
 def test_data_cannot_be_used_after_closing(path: Path) -> None:
@@ -62,7 +62,7 @@ def test_data_cannot_be_used_after_closing(path: Path) -> None:
     source.close()
     source.close()
     with pytest.raises(ValueError, match="released"):
-        bytes(source.data)
+        bytes(source.view(0, source.size))
 
 
 @pytest.mark.parametrize("copy", [False, True])
@@ -80,7 +80,7 @@ def test_views_outlive_closing(path: Path, copy: bool) -> None:  # noqa: FBT001
 def test_what_was_forgotten_is_still_there(path: Path, copy: bool) -> None:  # noqa: FBT001
     with open_bytes(path, copy=copy) as source:
         source.forget()
-        assert bytes(source.data) == b"0123456789"
+        assert bytes(source.view(0, source.size)) == b"0123456789"
     source.forget()
 
 
@@ -90,7 +90,7 @@ def test_what_was_forgotten_is_no_memory_of_ours(tmp_path: Path) -> None:
     path.write_bytes(b"x" * size)
     with open_bytes(path) as source:
         before = mapped_memory()
-        assert source.data.tobytes().count(b"x") == size
+        assert source.view(0, source.size).tobytes().count(b"x") == size
         assert mapped_memory() - before > size // 2
         source.forget()
         assert mapped_memory() - before < size // 2
@@ -104,7 +104,9 @@ def mapped_memory() -> int:
 
 def test_an_exported_view_outlives_closing(path: Path) -> None:
     source = open_bytes(path)
-    exported = pickle.PickleBuffer(source.data)  # as numpy would hold it: the view itself cannot be released
+    exported = pickle.PickleBuffer(
+        source.view(0, source.size)
+    )  # as numpy would hold it: the view itself cannot be released
     source.close()
     assert bytes(exported.raw()) == b"0123456789"
 
@@ -129,7 +131,7 @@ def test_a_file_that_cannot_be_mapped_is_copied(path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(file_bytes, "_map", refuse)
     with open_bytes(path) as source:
-        assert (bytes(source.data), source.is_mapped) == (b"0123456789", False)
+        assert (bytes(source.view(0, source.size)), source.is_mapped) == (b"0123456789", False)
 
 
 def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:

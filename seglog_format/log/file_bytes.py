@@ -79,27 +79,6 @@ class FileBytes(Closing):
         """Whether all bytes are on this machine, and none has to be brought."""
         return self._fill is None
 
-    @property
-    def data(self) -> memoryview:
-        """All bytes; may not be used after `close`. A file that is not mapped is in memory whole from then on."""
-        return self.part(0, None)
-
-    def part(self, start: int, end: int | None) -> memoryview:
-        """All bytes, of which only some will be looked at: where the file is somewhere else no others are brought.
-
-        Args:
-            start: position of the first of them.
-            end: position after the last; None for the end of the file.
-
-        Raises:
-            UsageError: they could not be brought.
-        """
-        if self._reader is not None and len(self._data) < self.size:
-            self._data = self.view(0, self.size)
-        if self._fill is not None:
-            self._fill(self.path, start, self.size if end is None else min(end, self.size))
-        return self._data
-
     def bring(self, start: int, end: int | None) -> None:
         """Bring bytes that will be looked at, where the file is somewhere else: all at once is quicker than in parts.
 

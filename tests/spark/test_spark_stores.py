@@ -252,10 +252,10 @@ def test_what_is_looked_at_is_there_and_fetched_once(size: int, looks: list[tupl
         patch.setattr(mirror, "Store", lambda *_: store)
         with Mirror(store.address, {}) as files, open_bytes(files.path / "a/file") as source:
             for start, end in looks:
-                assert source.part(start, end)[start:end] == data[start:end]
+                assert source.view(start, end) == data[start:end]
             assert sum(store.read_sizes) <= size
             assert max(store.read_sizes, default=0) <= 3 * 64
-            assert source.data == data
+            assert source.view(0, source.size) == data
     assert not FILLERS
 
 
@@ -263,7 +263,7 @@ def test_a_copied_file_is_fetched_whole(monkeypatch: pytest.MonkeyPatch) -> None
     store = Bytes(b"seglog" * 40_000)
     monkeypatch.setattr(mirror, "Store", lambda *_: store)
     with Mirror(store.address, {}) as files, open_bytes(files.path / "a/file", copy=True) as source:
-        assert source.data == store.data
+        assert source.view(0, source.size) == store.data
 
 
 def test_missing_parts_are_whole_blocks() -> None:
@@ -311,7 +311,7 @@ def test_a_file_that_became_shorter(bucket: Bucket, tmp_path: Path) -> None:
         path = mirrors.of(there) / "orders-0" / f"{0:020}.log"
         bucket.write(f"shorter/orders-0/{0:020}.log", b"x")
         with pytest.raises(UsageError, match="became shorter"), open_bytes(path) as source:
-            bytes(source.data)
+            bytes(source.view(0, source.size))
 
 
 def test_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,7 +326,7 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.raises(UsageError, match=r"none://here/there/a/file: no room.*No space"),
         open_bytes(files.path / "a/file") as source,
     ):
-        bytes(source.data)
+        bytes(source.view(0, source.size))
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "orders-0/../../x"])

@@ -156,6 +156,17 @@ def test_a_broker_does_not_start_without_a_number(name: str, tmp_path: Path) -> 
     assert (directory / name).exists()
 
 
+@pytest.mark.req("SEG-PDR-005")
+@pytest.mark.parametrize("name", ["5.log.swap", "-1.log.swap", "5.index.swap"])
+def test_a_replacement_by_another_name_is_left_alone(name: str, tmp_path: Path) -> None:
+    """A broker creates an empty replacement beside it, and so loses a segment: that is not imitated."""
+    directory, done = recovered(tmp_path, LOGS, odd={name: b"a"})
+    assert done.failure is not None
+    assert done.failure.text.startswith("nothing is done: ")
+    assert (directory / name).read_bytes() == b"a"
+    assert log_sizes(directory) == {0: 2 * ONE, 2: ONE}
+
+
 @pytest.mark.req("SEG-PDR-011")
 @pytest.mark.parametrize("name", ["x.tmp", "1.log.bak", "x", "x.checkpoint"])
 def test_names_that_a_broker_does_not_look_at(name: str, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import kafka_loads
 import kafka_reads
 from kafka_result import Result
 from random_damage import DAMAGES, damaged
@@ -19,6 +20,8 @@ from seglog_format.codec.framing import walk
 if TYPE_CHECKING:
     from kafka_oracle import Oracle
 
+WITH_ODD_FILES = (2, 18, 35, 45, 69, 73, 76, 101, 125, 138)
+"""Seeds of wrecks with a replacement that did not end, or a file by a name that no broker gives."""
 SEED = 5000
 """Apart from the seeds of the full run."""
 COUNTS = {
@@ -60,6 +63,13 @@ def test_damaged_segments_recover_as_kafka_recovers_them(oracles: dict[str, Orac
 def test_damaged_partitions_recover_as_kafka_loads_them(oracles: dict[str, Oracle]) -> None:
     result = run("loads", oracles)
     assert result.counts["Kafka 4.1: loaded"]
+
+
+def test_odd_names_and_replacements_load_as_kafka_loads_them(oracles: dict[str, Oracle]) -> None:
+    result = kafka_loads.check_loads(list(oracles.values()), WITH_ODD_FILES)
+    assert result.failures == []
+    damages = {name.removeprefix("damage: ") for name in result.counts}
+    assert {"a file -0000000000000000001.log", "torn .log.swap without indexes", "a file x.snapshot"} <= damages
 
 
 # Writing

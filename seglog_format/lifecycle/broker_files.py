@@ -119,12 +119,20 @@ class BrokerFiles:
         return CreatedSegment if files.base_offset in self._created else LogSegment
 
     def failure(self) -> Remark | None:
-        """Why a broker does not start: the first name without a number."""
-        name = next((name for name, offset in self._offsets.items() if offset is None), None)
-        if name is None:
-            return None
-        at = Location(str(self.listing.path / printable(name)), field="base_offset")
-        return Remark(at, ("SEG-PDR-005",), "brokers do not start: they find no number before the first full stop")
+        """Why nothing is done: the first name without a number, or a replacement by a name that a broker does not open.
+
+        Beside such a replacement a broker creates an empty one, which takes the place of what is there.
+        """
+        for name, offset in self._offsets.items():
+            if offset is None:
+                return self._remark(name, "brokers do not start: they find no number before the first full stop")
+            plain = name.removesuffix(SWAP)
+            if name != plain and plain.endswith(NUMBERED) and not _is_brokers_name(self.listing.path / name, offset):
+                return self._remark(name, "nothing is done: brokers put an empty file in the place of this replacement")
+        return None
+
+    def _remark(self, name: str, text: str) -> Remark:
+        return Remark(Location(str(self.listing.path / printable(name)), field="base_offset"), ("SEG-PDR-005",), text)
 
     def index_steps(self) -> tuple[FileStep, ...]:
         """Create the index of each finished replacement that has none: zeros, which a broker takes for entries."""

@@ -1,0 +1,56 @@
+"""A sample of the proof of random damages, and its judge: what it has to notice."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections import Counter
+from random import Random
+from typing import TYPE_CHECKING
+
+from proofs.damages import prove
+from proofs.damaging.contents import delivered
+from proofs.damaging.sources import build
+from proofs.damaging.worker import Case, state_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+CASES = 24
+
+
+def test_a_sample() -> None:
+    outcome = prove(Namespace(seed=18, first=0, cases=CASES, jobs=1, limit=300.0))
+    assert list(outcome.failures) == []
+    assert outcome.facts["cases"] == CASES
+
+
+def test_what_is_built_is_sound(tmp_path: Path) -> None:
+    held = build(tmp_path / "data", Random(1))  # noqa: S311 - chance that repeats
+    assert {name: delivered(tmp_path / "data" / name) for name in held} == held
+
+
+def test_a_loss_that_nobody_names_is_noticed(tmp_path: Path) -> None:
+    case = Case(tmp_path, 1, 0)
+    case.held = {name: held + Counter({(1, b"never", b"written"): 1}) for name, held in case.held.items()}
+    kept = {name: delivered(case.root / name) for name in case.held}
+    case.result.statuses.update(verify=0, recover=0)
+    case._judge_losses(kept)
+    assert any(failure.startswith("silent loss") for failure in case.result.failures)
+
+
+def test_a_traceback_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_arguments: list[str]) -> int:
+        raise KeyError
+
+    monkeypatch.setattr("proofs.damaging.worker.run", fail)
+    case = Case(tmp_path, 1, 0)
+    case._run("verify", "verify", str(case.root))
+    assert any("KeyError" in failure for failure in case.result.failures)
+
+
+def test_a_change_is_noticed(tmp_path: Path) -> None:
+    before = state_of(tmp_path)
+    (tmp_path / "file").write_bytes(b"")
+    assert state_of(tmp_path) != before

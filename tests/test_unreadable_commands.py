@@ -61,6 +61,7 @@ def refused(request: pytest.FixtureRequest, data: Path, monkeypatch: pytest.Monk
         ["ls", "--long", "{}"],
         ["dump", "{}"],
         ["dump", "--no-records", "{}"],
+        ["verify", "{}"],
         ["recover", "{}"],
         ["recover", "--write", "{}"],
         ["index", "{}"],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from seglog_format.cli.output import diagnose
+from seglog_format.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,9 +39,11 @@ class GapLines:
         self.reached = source.base_offset
         if _is_log(source) and source.path.parent != self._directory:
             self._directory = source.path.parent
-            self._watch = self._watch_over(source.path.parent)
-            if self._options.from_offset is None:
-                self._watch.at_start(self._tell)
+            self._watch = None
+            with suppress(FormatError, UsageError):  # what cannot be read is told where it is read
+                self._watch = self._watch_over(source.path.parent)
+                if self._options.from_offset is None:
+                    self._watch.at_start(self._tell)
 
     def end(self, source: Source) -> None:
         """Tell what is missing behind a file that was read."""
@@ -50,7 +54,8 @@ class GapLines:
         if following is None and until is not None:
             return
         if (until is None or reached < until) and (following is None or reached < following):
-            self._watch.at_border(self._tell, source.base_offset, reached, following)
+            with suppress(FormatError, UsageError):
+                self._watch.at_border(self._tell, source.base_offset, reached, following)
 
     def _watch_over(self, directory: Path) -> GapWatch:
         from seglog_format.log.gap_watch import watch_over

@@ -94,6 +94,8 @@ def kind_of_entries(directory: Path, entries: DirectoryEntries) -> PathKind | No
 
 
 def _has_root_file(entries: DirectoryEntries) -> bool:
+    if entries.files == [FileKind.LOCK.value] and not entries.directories:
+        return True  # a writer has only just begun
     return any(FIXED_NAMES.get(name) in ROOT_KINDS for name in entries.files)
 
 

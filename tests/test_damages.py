@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-CASES = 24
+CASES = 12
 
 
 def test_a_sample() -> None:

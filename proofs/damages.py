@@ -91,7 +91,11 @@ class _Pool:
 
 
 class _Worker:
-    """A process that judges some cases, one after the other."""
+    """A process that judges some cases, one after the other.
+
+    Attributes:
+        is_done: it has ended, and all its results were received.
+    """
 
     def __init__(self, context: Any, scratch: Path, seed: int, numbers: list[int]) -> None:  # noqa: ANN401 - fork's
         self.left = list(numbers)
@@ -100,6 +104,7 @@ class _Worker:
         self._process.start()
         theirs.close()
         self._since = time.monotonic()
+        self.is_done = False
 
     def received(self) -> list[Result]:
         """Results that have come, after a short wait for one."""
@@ -109,14 +114,10 @@ class _Worker:
                 found.append(self._connection.recv())
                 self.left.remove(found[-1].number)
                 self._since = time.monotonic()
-        except EOFError:
+        except EOFError:  # which poll() would report for ever
             self._process.join()
+            self.is_done = True
         return found
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the process has ended."""
-        return not self._process.is_alive() and not self._connection.poll()
 
     def hangs(self, limit: float) -> bool:
         """Whether it works on one case for too long."""

@@ -13,6 +13,7 @@ from seglog_format import LogConfig, PartitionWriter, new_record, open_partition
 from seglog_format.cli.main import run
 from seglog_format.errors import FormatError, WriteError
 from seglog_format.lifecycle.files import LOCAL_FILES
+from seglog_format.requirements import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -159,3 +160,14 @@ def test_a_server_follows_no_link_out_of_its_root_and_says_so(directory: Path, t
     with serving(directory.parent) as served, served.client() as client:
         assert client.list_offset("orders", -1).error_code != 0
         assert any("link" in line for line in served.findings)
+
+
+@pytest.mark.req("SEG-PDR-026")
+@pytest.mark.parametrize("target", ["orders-1", "nowhere"])
+def test_a_partition_directory_that_is_a_dead_link_is_an_error(tmp_path: Path, target: str) -> None:
+    root = tmp_path / "data"
+    (root / "orders-0").mkdir(parents=True)
+    (root / "orders-1").symlink_to(root / target)
+    assert [(one.location.path, one.requirement) for one in verify(root) if one.severity is Severity.ERROR] == [
+        ("orders-1", "SEG-PDR-026")
+    ]

@@ -70,7 +70,7 @@ def log_directory_findings(path: Path, options: Options) -> Iterator[Finding]:
     listing = list_log_directory(path)
     checkpoints = Checkpoints.beside(path)
     options.extent.files += len(listing.root_files)
-    for error in listing.misnamed:
+    for error in (*listing.misnamed, *listing.blocked):
         yield Finding.of_error(error)
     for kind, root_file in listing.root_files.items():
         yield from text_file_findings(root_file, kind)

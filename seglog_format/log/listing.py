@@ -159,6 +159,12 @@ class LogDirectoryListing(NamedTuple):
         """Whether the clean-shutdown file is there, whatever it holds."""
         return FileKind.CLEAN_SHUTDOWN in self.root_files
 
+    @property
+    def blocked(self) -> tuple[FormatError, ...]:
+        """Errors of entries that have the name of a partition directory, and are none (SEG-PDR-026)."""
+        named = (entry for entry in self.skipped if _names_a_partition(entry.name))
+        return tuple(_blocked(self.path / name, reason, "a directory, or a link to one") for name, reason in named)
+
 
 def list_partition(path: str | os.PathLike[str]) -> PartitionListing:
     """List the files of a partition directory.
@@ -217,9 +223,15 @@ def _names_a_file(name: str) -> bool:
         return False
 
 
-def _blocked(path: Path, reason: str) -> FormatError:
-    place = Location(printable(str(path)))
-    return FormatError(place, "SEG-PDR-026", expected="a regular file, or a link to one", found=reason)
+def _names_a_partition(name: str) -> bool:
+    try:
+        return parse_partition_directory(name) is not None
+    except FormatError:
+        return False
+
+
+def _blocked(path: Path, reason: str, expected: str = "a regular file, or a link to one") -> FormatError:
+    return FormatError(Location(printable(str(path))), "SEG-PDR-026", expected=expected, found=reason)
 
 
 def _of_kinds(

@@ -90,7 +90,9 @@ def kind_of_entries(directory: Path, entries: DirectoryEntries) -> PathKind | No
     if _is_partition(directory, entries):
         return PathKind.PARTITION
     by_name = sorted(entries.directories, key=lambda name: partition_name(name) is None)  # most are found at once
-    return PathKind.LOG_DIRECTORY if any(_is_partition_at(directory / name) for name in by_name) else None
+    has_link = any(partition_name(entry.name) for entry in entries.skipped)
+    is_log_directory = has_link or any(_is_partition_at(directory / name) for name in by_name)
+    return PathKind.LOG_DIRECTORY if is_log_directory else None
 
 
 def _has_root_file(entries: DirectoryEntries) -> bool:

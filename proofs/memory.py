@@ -63,7 +63,7 @@ def tasks(scratch: Path, made: Made) -> list[Task]:
         command("ls", "ls", "--json"),
         command("ls of the log directory", "ls", "--json", of_root=True),
         command("dump --to 5", "dump", "--json", "--to", "5"),
-        command("verify", "verify", of_root=True),
+        command("verify", "verify"),
         command("recover", "recover", "--json", of_root=True),
         command("lookup", "lookup", "--json", "--offset", str(made.end - 3)),
         command("index", "index", "--json"),

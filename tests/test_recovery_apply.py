@@ -34,6 +34,7 @@ from support import authentic, authentic_expected, authentic_names
 from proofs.power.mirrored_files import MirroredFiles
 from proofs.power.simulated_files import PowerCut, SimulatedFiles
 from seglog_format.checks import verify
+from seglog_format.cli.main import run
 from seglog_format.errors import UsageError, WriteError
 from seglog_format.lifecycle.broker_scan import Outcome, broker_scan
 from seglog_format.lifecycle.files import LocalFiles
@@ -682,3 +683,9 @@ def test_nothing_is_done_where_a_broker_is_at_work(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="in use"):
             recover_partition(directory)
     assert log_sizes(directory) == {0: ONE + 1}
+
+
+def test_a_partition_without_a_segment_loses_nothing(tmp_path: Path) -> None:
+    (tmp_path / "data" / "orders-0").mkdir(parents=True)
+    assert run(["recover", str(tmp_path / "data")]) == 0
+    assert run(["recover", str(tmp_path / "data" / "orders-0")]) == 0

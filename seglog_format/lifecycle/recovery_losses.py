@@ -117,7 +117,7 @@ def _without(extent: MissingOffsets, kept: Iterable[MissingOffsets]) -> Iterator
 
 def _cut_or_dropped(listing: PartitionListing, plan: RecoveryPlan) -> Iterator[LostOffsets]:
     cuts = {cut.base_offset: cut for cut in plan.cuts}
-    for files, following in zip(listing.segments, [*listing.base_offsets[1:], 0], strict=True):
+    for files, following in zip(listing.segments, [*listing.base_offsets, 0][1:], strict=True):
         cut, name = cuts.get(files.base_offset), files.log.name
         if files.base_offset in plan.dropped:
             yield LostOffsets(name, _extent(files), LossReason.DROPPED)

@@ -353,3 +353,10 @@ def test_recover_tells_what_is_missing_below_the_recovery_point(
 def test_recover_loses_nothing_of_a_whole_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = recovered(segments(tmp_path), capsys, status=FINE)
     assert (found["lost"], found["missing"]) == ([], [])
+
+
+def test_recover_plans_a_partition_without_any_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    (directory / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA\n", encoding="utf-8")
+    assert recovered(directory, capsys, status=FINE)["lost"] == []

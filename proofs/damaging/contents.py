@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from seglog_format import SeglogError, open_partition
 
@@ -16,14 +18,51 @@ if TYPE_CHECKING:
 
 Content: TypeAlias = tuple[int | None, bytes | None, bytes | None]
 
+NUMBERED: Final = re.compile(r"[0-9]{20}\.[a-z]+")
 
-def contents_of(records: Iterable[Record]) -> Counter[Content]:
-    """How often each timestamp, key and value comes."""
-    return Counter((record.timestamp_ms, record.key, record.value) for record in records)
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A record that was in a log.
+
+    Attributes:
+        offset: of it.
+        content: timestamp, key and value.
+    """
+
+    offset: int
+    content: Content
+
+
+def held_in(records: Iterable[Record]) -> list[Held]:
+    """The records of a log."""
+    return [Held(record.offset, (record.timestamp_ms, record.key, record.value)) for record in records]
+
+
+def missing(held: list[Held], partition: Path, kept: Counter[Content]) -> int:
+    """How many records are not delivered any more that should be.
+
+    Retention removes segments from the beginning on, and nothing but their absence tells of it: the records before the
+    first log that is left are not missed, unless an index is left that belonged to them.
+    """
+    bases = {path.name: int(path.name[:20]) for path in partition.glob("*.*") if NUMBERED.fullmatch(path.name)}
+    first = min((base for name, base in bases.items() if name.endswith(".log")), default=0)
+    if any(base < first for name, base in bases.items() if not name.endswith(".snapshot")):
+        first = 0
+    return (Counter(each.content for each in held if each.offset >= first) - kept).total()
+
+
+def place_of(partition: Path) -> Path:
+    """A partition directory, or what it was renamed to as brokers rename it, with everything in it."""
+    if partition.exists():
+        return partition
+    renamed = sorted(path for path in partition.parent.glob(f"{partition.name}.*-*") if path.is_dir())
+    return renamed[0] if renamed else partition
 
 
 def delivered(partition: Path) -> Counter[Content]:
     """What can be read of a partition directory; an error ends it, and says so aloud."""
+    partition = place_of(partition)
     found: Counter[Content] = Counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

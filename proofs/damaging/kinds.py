@@ -22,12 +22,14 @@ STATES: Final = ("delete", "stray", "future")
 UNIQUE: Final = "0123456789abcdef0123456789abcdef"
 SIZES: Final = (2**31 - 1, 2**31, 2**31 + 1, 3 * 2**30, 10 * 2**30)
 ENDINGS: Final = (".log", ".log", ".log", ".index", ".timeindex", ".txnindex", ".snapshot", "")
+LARGEST: Final = 2**26
 HUGE: Final = (2**31 - 1, 2**31, 2**63 - 1, 2**63, 10**30)
 
 
 def files_below(root: Path, ending: str = "") -> list[Path]:
-    """Regular files in use by name, where nothing forbids to look."""
-    return sorted(p for p in root.rglob("*") if p.is_file() and not p.is_symlink() and p.name.endswith(ending))
+    """Regular files whose names end so; those that an earlier damage has made huge are left alone."""
+    found = (path for path in root.rglob(f"*{ending}") if path.is_file() and not path.is_symlink())
+    return sorted(path for path in found if path.stat().st_size < LARGEST)
 
 
 def partitions_of(root: Path) -> list[Path]:

@@ -10,14 +10,13 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from proofs.damaging.contents import contents_of
+from proofs.damaging.contents import held_in
 from seglog_format import open_partition
 
 if TYPE_CHECKING:
     import random
-    from collections import Counter
 
-    from proofs.damaging.contents import Content
+    from proofs.damaging.contents import Held
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 PLACES: Final = (REPOSITORY / "fixtures", REPOSITORY.parent / "shared" / "authentic")
@@ -74,7 +73,7 @@ def _sources_in(archive: Path) -> list[Source]:
     return [Source(name, directory, inner) for directory, inner in partitions.items() if directory]
 
 
-def build(root: Path, dice: random.Random) -> dict[str, Counter[Content]]:
+def build(root: Path, dice: random.Random) -> dict[str, list[Held]]:
     """Make a log directory of one to three partitions.
 
     Args:
@@ -82,7 +81,7 @@ def build(root: Path, dice: random.Random) -> dict[str, Counter[Content]]:
         dice: which.
 
     Returns:
-        For each partition, what its records hold.
+        For each partition, its records.
     """
     root.mkdir()
     chosen = {source.name: source for source in dice.sample(sources(), dice.randint(1, 3))}
@@ -90,7 +89,7 @@ def build(root: Path, dice: random.Random) -> dict[str, Counter[Content]]:
     for source in chosen.values():
         path = source.write(root)
         with open_partition(path) as partition:
-            held[source.name] = contents_of(partition.records())
+            held[source.name] = held_in(partition.records())
             topic, _, number = source.name.rpartition("-")
             ends.append(f"{topic} {number} {partition.log_end_offset}")
             starts.append(f"{topic} {number} {partition.log_start_offset}")

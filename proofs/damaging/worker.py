@@ -14,7 +14,7 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from proofs.damaging.contents import delivered
+from proofs.damaging.contents import delivered, missing, place_of
 from proofs.damaging.kinds import damage
 from proofs.damaging.sources import build, discard
 from seglog_format.cli.main import run
@@ -155,7 +155,7 @@ class Case:
             self._fail(f"{name}: {said[-300:]}")
 
     def _judge_losses(self, kept: dict[str, Counter[Content]]) -> None:
-        gone = {name: (held - kept[name]).total() for name, held in self.held.items()}
+        gone = {name: missing(held, place_of(self.root / name), kept[name]) for name, held in self.held.items()}
         self.result.lost = sum(gone.values())
         named = any("missing" in self.said.get(command, "") for command in ("verify", "recover"))  # of compacted logs
         silent = not named and not self.result.statuses["verify"] and not self.result.statuses["recover"]

@@ -29,6 +29,9 @@ NO_PARTITION_LEADER_EPOCH: Final = -1
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 
+GREATEST_OFFSET: Final = INT64_MAX - 1
+"""No record of a log has a greater offset: the offset behind it, the log end offset, is an int64 (SEG-LOG-013)."""
+
 CODEC_MASK: Final = 0x07
 TIMESTAMP_TYPE_BIT: Final = 0x08
 TRANSACTIONAL_BIT: Final = 0x10

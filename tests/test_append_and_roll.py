@@ -320,6 +320,22 @@ def test_a_follower_takes_offsets_as_they_are(tmp_path: Path) -> None:
     assert bytes(frames[0].data) == produced(base_offset=5)
 
 
+@pytest.mark.req("SEG-LOG-013")
+def test_nobody_is_given_the_last_offset_of_all(tmp_path: Path) -> None:
+    greatest = 2**63 - 2
+    with open_writer(tmp_path) as writer:
+        for data in (produced(base_offset=greatest + 1), produced(1, 1, base_offset=greatest), message(greatest + 1)):
+            with pytest.raises(UsageError, match="SEG-LOG-013"):
+                writer.append_as_follower(data)
+        writer.append_as_follower(produced(base_offset=greatest - 1))
+        with pytest.raises(UsageError, match="SEG-LOG-013"):
+            writer.append(produced(1, 1))
+        assert writer.append(produced()).last_offset == greatest
+        with pytest.raises(UsageError, match="SEG-LOG-013"):
+            writer.append(produced())
+        assert writer.log_end_offset == greatest + 1
+
+
 @pytest.mark.req("SEG-APP-014")
 def test_a_follower_leaves_out_later_epochs(tmp_path: Path) -> None:
     row = [patched(produced(base_offset=n), 12, "i", epoch, seal=False) for n, epoch in enumerate((4, 5, 4))]

@@ -209,7 +209,8 @@ SECOND = data_batch(2, [3]).data
         pytest.param(message(1), "SEG-LOG-006", id="message again"),
         pytest.param(data_batch(2, [3], last_delta=-1).data, "SEG-LOG-008", id="negative last offset delta"),
         pytest.param(data_batch(-5, [3] * 9).data, "SEG-LOG-008", id="below the segment"),
-        pytest.param(data_batch(2**63 - 1, [3, 3]).data, "SEG-LOG-006", id="past 64 bits"),
+        pytest.param(data_batch(2**63 - 1, [3, 3]).data, "SEG-LOG-013", id="past 64 bits"),
+        pytest.param(data_batch(2**63 - 1, [3]).data, "SEG-LOG-013", id="the last of 64 bits"),
     ],
 )
 def test_a_segment_is_cut_before(rest: bytes, requirement: str) -> None:

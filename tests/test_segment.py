@@ -90,11 +90,13 @@ def test_a_bad_size_ends_what_can_be_found(tmp_path: Path) -> None:
         (data_batch(2, [1], last_delta=-1).data, "SEG-LOG-006"),
         (data_batch(3, [1, 1]).data, "SEG-PDR-013"),
         (message(4), "SEG-PDR-013"),
-        (data_batch(2**63 - 1, [1, 1]).data, "SEG-PDR-013"),
+        (data_batch(2**63 - 1, [1, 1]).data, "SEG-LOG-013"),
+        (data_batch(2**63 - 1, [1]).data, "SEG-LOG-013"),
+        (message(2**63 - 1), "SEG-LOG-013"),
         (data_batch(-1, [1, 1, 1, 1]).data, "SEG-LOG-008"),
     ],
 )
-@pytest.mark.req("SEG-LOG-006", "SEG-LOG-008", "SEG-PDR-013")
+@pytest.mark.req("SEG-LOG-006", "SEG-LOG-008", "SEG-LOG-013", "SEG-PDR-013")
 def test_offsets_that_cannot_be_true(tmp_path: Path, second: bytes, requirement: str) -> None:
     first = data_batch(0, [1, 2]).data
     with segment(tmp_path, first, second, next_base_offset=4) as log:
@@ -114,7 +116,7 @@ def test_a_first_entry_below_the_segment(tmp_path: Path) -> None:
 
 def test_an_offset_past_64_bits_is_damage_and_no_overflow(tmp_path: Path) -> None:
     with segment(tmp_path, data_batch(2**63 - 1, [1, 1]).data) as log:
-        assert log.damage.requirements == ("SEG-PDR-013",)
+        assert log.damage.requirements == ("SEG-LOG-013",)
 
 
 @pytest.mark.req("SEG-LOG-007")

@@ -11,7 +11,7 @@ from serve_client import FETCH, METADATA, Client, Served, serving
 from support import bundled
 
 import seglog_format as seglog
-from seglog_format.model import INT64_MAX, TimestampOffset
+from seglog_format.model import GREATEST_OFFSET, INT64_MAX, TimestampOffset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -189,17 +189,18 @@ def test_nothing_is_served_from_where_the_walk_ends(tmp_path: Path, place: int) 
         assert served.findings
 
 
-def test_the_greatest_offset_is_served_and_none_behind_it_is_told(tmp_path: Path) -> None:
+def test_the_greatest_offset_is_served(tmp_path: Path) -> None:
     path = tmp_path / "last-0"
     path.mkdir()
-    base = INT64_MAX - 1
+    base = GREATEST_OFFSET - 1
     batch = seglog.encode_batch(seglog.build_batch([seglog.new_record(b"v")] * 2, base_offset=base))
     (path / f"{base:020}.log").write_bytes(batch)
     with serving(path) as served, served.client() as client:
         assert client.list_offset("last", -1).offset == INT64_MAX
-        answer = client.fetch("last", INT64_MAX)
-        assert (answer.error_code, answer.high_watermark) == (ErrorCode.none, INT64_MAX)
-        assert bytes(answer.records) == batch
+        for offset, expected in ((base + 1, batch), (INT64_MAX, b"")):
+            answer = client.fetch("last", offset)
+            assert (answer.error_code, answer.high_watermark) == (ErrorCode.none, INT64_MAX)
+            assert bytes(answer.records) == expected
 
 
 def test_an_incomplete_tail_is_told_and_not_served(tmp_path: Path) -> None:

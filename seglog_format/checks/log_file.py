@@ -19,7 +19,7 @@ from seglog_format.codec.framing import frame_at
 from seglog_format.codec.record_stream import KEPT_RECORDS
 from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
 from seglog_format.lifecycle.salvage_scan import next_entry
-from seglog_format.log.entry_table import OffsetRange
+from seglog_format.log.entry_table import OffsetRange, check_offsets
 from seglog_format.log.log_outline import LogOutline, LogRow
 from seglog_format.model import ControlRecordType, Frame, RecordBatchHeader, Tail, TailKind
 
@@ -219,6 +219,7 @@ class LogVerification:
         at = Location(self.path, frame.position)
         try:
             subject = decode_subject(frame, at, self.limit)
+            check_offsets(subject.to_record_batch(), at)
         except UnreadableError as error:
             yield from self._refused(error)
             return

@@ -11,6 +11,7 @@ from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.errors import FormatError, Location, RefusedError
 from seglog_format.model import (
+    GREATEST_OFFSET,
     INT32_MAX,
     INT64_MAX,
     NO_SEQUENCE,
@@ -103,7 +104,7 @@ def _section(frame: Frame, limit: int) -> tuple[RecordBatchHeader, bytes] | None
     if not isinstance(header, RecordBatchHeader) or not checksum_is_valid(frame):
         return None
     base, delta, count = header.base_offset, header.last_offset_delta, header.records_count
-    if min(base, delta, count) < 0 or base + delta > INT64_MAX:
+    if min(base, delta, count) < 0 or base + delta > GREATEST_OFFSET:
         return None
     stored = frame.data[RECORD_BATCH_HEADER_SIZE:]
     if header.codec_id == CompressionCodec.NONE or not (count or stored):
@@ -228,7 +229,7 @@ class RecordReading(FieldReading):
         count = self._varint(INT32_BITS)
         headers = self._headers(count, stop) if count else ()
         offset = self.base_offset + offset_delta
-        if self.position != stop or not 0 <= offset <= INT64_MAX:
+        if self.position != stop or not 0 <= offset <= GREATEST_OFFSET:
             raise IrregularError
         timestamp_ms = self.base_time + timestamp_delta if self.append_time is None else self.append_time
         if not -INT64_MAX <= timestamp_ms <= INT64_MAX:

@@ -11,7 +11,7 @@ from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.cpu import checksum_path
 from seglog_format.columnar.entries import COLUMN, COLUMNS, fill_table, sound_end
 from seglog_format.columnar.windows import POSITION, Windows
-from seglog_format.model import INT64_MAX
+from seglog_format.model import GREATEST_OFFSET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ def table_parts(
     position: int = 0,
     end: int | None = None,
     first_offset: int = 0,
-    last_offset: int = INT64_MAX,
+    last_offset: int = GREATEST_OFFSET,
     checksums: bool = True,
 ) -> Iterator[BatchTable]:
     """The entries of a log, some thousands at a time; each part is overwritten by the next.
@@ -80,7 +80,7 @@ def table_parts(
 
 
 def batch_table(
-    data: Readable, *, first_offset: int = 0, last_offset: int = INT64_MAX, checksums: bool = True
+    data: Readable, *, first_offset: int = 0, last_offset: int = GREATEST_OFFSET, checksums: bool = True
 ) -> BatchTable:
     """The entries of a whole log; as `table_parts`, in one piece."""
     parts = table_parts(data, first_offset=first_offset, last_offset=last_offset, checksums=checksums)
@@ -91,7 +91,7 @@ def batch_table(
     return BatchTable(np.concatenate(kept), end)
 
 
-def sound_size(data: Buffer, *, first_offset: int = 0, last_offset: int = INT64_MAX) -> int:
+def sound_size(data: Buffer, *, first_offset: int = 0, last_offset: int = GREATEST_OFFSET) -> int:
     """Bytes up to the first entry that is not regular or has a wrong checksum; nothing else of an entry is looked at.
 
     Args:

@@ -19,10 +19,10 @@ from seglog_format.columnar.layout import (
     BATCH_MAGIC,
     CODEC_MASK,
     CONTROL,
+    GREATEST_OFFSET,
     LAST_OFFSET_DELTA,
     LEADER_EPOCH,
     LOG_APPEND_TIME,
-    LONGEST_NUMBER,
     MAGIC,
     MAX_TIMESTAMP,
     MESSAGE_ATTRIBUTES,
@@ -175,7 +175,7 @@ def _clear_batch(
     base, delta = load_be64(data, position + OFFSET), load_be32(data, position + LAST_OFFSET_DELTA)
     attributes, count = load_be16(data, position + BATCH_ATTRIBUTES), load_be32(data, position + RECORDS_COUNT)
     last, newest_ms = base + delta, load_be64(data, position + MAX_TIMESTAMP)
-    if base < 0 or delta < 0 or base > LONGEST_NUMBER - delta or count < 0 or count > (end - start) // MIN_RECORD_SIZE:
+    if base < 0 or delta < 0 or base > GREATEST_OFFSET - delta or count < 0 or count > (end - start) // MIN_RECORD_SIZE:
         return DOUBTFUL
     if not entry_is_valid(path, data, position, size):
         return DOUBTFUL
@@ -241,7 +241,11 @@ def _clear_message(
     position, size, previous, lowest = place
     offset, magic = load_be64(data, position + OFFSET), load_u8(data, position + MAGIC)
     timestamp_ms, attributes = message_timestamp(data, position), load_u8(data, position + MESSAGE_ATTRIBUTES)
-    if offset < 0 or not has_known_bits(data, position) or not entry_is_valid(path, data, position, size):
+    if (
+        not 0 <= offset <= GREATEST_OFFSET
+        or not has_known_bits(data, position)
+        or not entry_is_valid(path, data, position, size)
+    ):
         return DOUBTFUL
     first, shown = offset, offset
     if attributes & CODEC_MASK == NONE:

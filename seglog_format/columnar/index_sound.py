@@ -17,8 +17,8 @@ from seglog_format.columnar.layout import (
     BATCH_MAGIC,
     CODEC_MASK,
     CONTROL,
+    GREATEST_OFFSET,
     LAST_OFFSET_DELTA,
-    LONGEST_NUMBER,
     MAGIC,
     MESSAGE_ATTRIBUTES,
     NONE,
@@ -46,9 +46,9 @@ def ordered_offsets(data: Region, position: int) -> tuple[int, int]:
     offset = load_be64(data, position + OFFSET)
     if load_u8(data, position + MAGIC) < BATCH_MAGIC:
         codec = load_u8(data, position + MESSAGE_ATTRIBUTES) & CODEC_MASK
-        return (UNKNOWN_OFFSET if codec != NONE else offset), max(offset, -1)
+        return (UNKNOWN_OFFSET if codec != NONE else offset), offset if 0 <= offset <= GREATEST_OFFSET else -1
     delta = load_be32(data, position + LAST_OFFSET_DELTA)
-    if offset < 0 or delta < 0 or offset > LONGEST_NUMBER - delta:
+    if offset < 0 or delta < 0 or offset > GREATEST_OFFSET - delta:
         return offset, -1
     return offset, offset + delta
 

@@ -57,3 +57,4 @@ LZ4: Final = 3
 ZSTD: Final = 4
 
 LONGEST_NUMBER: Final = 2**63 - 1
+GREATEST_OFFSET: Final = LONGEST_NUMBER - 1

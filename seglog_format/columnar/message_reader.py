@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 from seglog_format.columnar.compiled import kernel
 from seglog_format.columnar.entries import UNKNOWN_OFFSET, entry_offsets, entry_size, message_is_valid
-from seglog_format.columnar.layout import BATCH_MAGIC, CODEC_MASK, MAGIC, MESSAGE_ATTRIBUTES, NONE, ZSTD
+from seglog_format.columnar.layout import (
+    BATCH_MAGIC,
+    CODEC_MASK,
+    GREATEST_OFFSET,
+    MAGIC,
+    MESSAGE_ATTRIBUTES,
+    NONE,
+    ZSTD,
+)
 from seglog_format.columnar.memory import load_u8, region
 from seglog_format.columnar.messages import decode_message, decode_wrapped, message_timestamp, survey
 from seglog_format.columnar.notes import note_entry
@@ -105,5 +113,5 @@ def read_messages(  # noqa: C901, PLR0911, PLR0912 - each way out is another ans
             state[ARENA_USED] = max(stop, state[ARENA_USED])
         note_entry(plan_, state_, block_, position, rows)
         state[POSITION], state[PREVIOUS], state[FLOOR] = position + size, last, last + 1
-        if last + 1 >= to_offset:
+        if last + 1 >= to_offset and to_offset <= GREATEST_OFFSET:
             return RANGE_END

@@ -8,6 +8,7 @@ from seglog_format.columnar.compiled import helper, inlined
 from seglog_format.columnar.entries import entry_size
 from seglog_format.columnar.layout import (
     CODEC_MASK,
+    GREATEST_OFFSET,
     LENGTH_SIZE,
     LOG_APPEND_TIME,
     MAGIC,
@@ -85,7 +86,7 @@ def decode_message(
     parts = message_parts(data, position, size)
     offset, timestamp_ms = numbers
     lowest, highest = bounds
-    if parts[0] < 0 or offset < 0:
+    if parts[0] < 0 or not 0 <= offset <= GREATEST_OFFSET:
         return DAMAGED
     earliest, latest = load_64(plan, 8 * FROM_TIMESTAMP), load_64(plan, 8 * TO_TIMESTAMP)
     if not (lowest <= offset < highest and earliest <= timestamp_ms <= latest):

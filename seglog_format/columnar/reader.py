@@ -13,6 +13,7 @@ from seglog_format.columnar.layout import (
     BATCH_MAGIC,
     CODEC_MASK,
     CONTROL,
+    GREATEST_OFFSET,
     LOG_APPEND_TIME,
     MAGIC,
     MAX_TIMESTAMP,
@@ -140,7 +141,7 @@ def read_batches(  # noqa: C901, PLR0911, PLR0912 - each way out is another answ
         if buffer:
             state[ARENA_USED] = max(stop, state[ARENA_USED])
         state[POSITION], state[PREVIOUS], state[FLOOR] = position + size, last, last + 1
-        if last + 1 >= to_offset:
+        if last + 1 >= to_offset and to_offset <= GREATEST_OFFSET:
             return RANGE_END
 
 

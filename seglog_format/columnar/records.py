@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from numba import int64, uint64
 
 from seglog_format.columnar.compiled import helper, inlined
+from seglog_format.columnar.layout import GREATEST_OFFSET
 from seglog_format.columnar.memory import load_64, load_u8, store_64
 from seglog_format.columnar.plan import (
     FROM_TIMESTAMP,
@@ -132,7 +133,7 @@ def decode_records(  # noqa: C901, PLR0911 - checks that leave at once: joined, 
             return DAMAGED
         header_count, position = varint(data, value + max(value_size, 0), stop, INT32_BYTES)
         offset = base_offset + offset_delta
-        if position < 0 or header_count < 0 or offset < 0:
+        if position < 0 or header_count < 0 or not 0 <= offset <= GREATEST_OFFSET:
             return DAMAGED
         timestamp_ms = max_timestamp_ms if is_append_time else base_timestamp_ms + timestamp_delta
         is_wanted = lowest <= offset < highest and earliest <= timestamp_ms <= latest

@@ -20,6 +20,7 @@ from seglog_format.columnar.reader import read_batches
 from seglog_format.columnar.sections import AHEAD_SIZE, no_sections
 from seglog_format.columnar.windows import POSITION, Windows
 from seglog_format.errors import FormatError
+from seglog_format.model import GREATEST_OFFSET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -278,7 +279,7 @@ class Run:
         self._go_to(judged.end)
         self._state[names.PREVIOUS] = judged.last_offset
         self._state[names.FLOOR] = max(floor, judged.last_offset + 1)
-        self.is_finished = judged.last_offset + 1 >= self._request.to_offset
+        self.is_finished = judged.last_offset + 1 >= self._request.to_offset <= GREATEST_OFFSET
         return self.is_finished
 
     def _is_timely(self, timestamp_ms: int) -> bool:

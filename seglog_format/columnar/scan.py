@@ -17,6 +17,7 @@ from seglog_format.columnar.record_run import RecordRun
 from seglog_format.columnar.request import Start
 from seglog_format.columnar.windows import WINDOW_SIZE
 from seglog_format.errors import FormatError
+from seglog_format.model import GREATEST_OFFSET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -230,5 +231,5 @@ def _ranges(sources: Iterable[tuple[Source, Start]], request: Request) -> Iterat
             floor = max(floor, cuts.previous + 1)
             if not has_more:
                 break
-            if floor >= request.to_offset:
+            if floor >= request.to_offset <= GREATEST_OFFSET:
                 return

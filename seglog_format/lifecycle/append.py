@@ -25,7 +25,7 @@ from seglog_format.lifecycle.config import BrokerGeneration, LogConfig, TimeInde
 from seglog_format.lifecycle.producer_state import EndMarker, end_marker_of
 from seglog_format.lifecycle.roll import Incoming
 from seglog_format.model import (
-    INT64_MAX,
+    GREATEST_OFFSET,
     BatchHeader,
     Buffer,
     CompressionCodec,
@@ -132,7 +132,8 @@ def as_follower(
 
     Raises:
         FormatError: the bytes are damaged.
-        UsageError: offsets do not increase from the log end offset on (SEG-APP-002).
+        UsageError: offsets do not increase from the log end offset on (SEG-APP-002), or leave none for what follows
+            (SEG-LOG-013).
     """
     frames = _until_epoch(entries_of(data), leader_epoch)
     for frame in frames:
@@ -159,6 +160,9 @@ def _check_order(frames: Sequence[Frame], next_offset: int) -> None:
         if first <= last or header.last_offset <= last:
             msg = f"offset {first} of an entry is not above {last}, the last one before it (SEG-APP-002)"
             raise UsageError(msg)
+        if header.last_offset > GREATEST_OFFSET:
+            msg = f"last offset {header.last_offset} of an entry is above {GREATEST_OFFSET} (SEG-LOG-013)"
+            raise UsageError(msg)
         last = header.last_offset
 
 
@@ -174,8 +178,8 @@ def _taken_over(frame: Frame) -> Entry:
 
 
 def _check_end(next_offset: int, count: int) -> None:
-    if next_offset + count - 1 > INT64_MAX:
-        msg = f"no {count} offsets are left after {next_offset} (SEG-BAT-009)"
+    if next_offset + count - 1 > GREATEST_OFFSET:
+        msg = f"no {count} offsets are left from {next_offset} to {GREATEST_OFFSET} (SEG-LOG-013)"
         raise UsageError(msg)
 
 

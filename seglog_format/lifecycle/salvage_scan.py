@@ -18,7 +18,7 @@ from seglog_format.byte_source import source_of
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import MIN_ENTRY_SIZE, frame_at
 from seglog_format.errors import FormatError, UnreadableError
-from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX, INT64_MAX, Frame, RecordBatchHeader, Tail, TailKind
+from seglog_format.model import ENTRY_PREFIX_SIZE, GREATEST_OFFSET, INT32_MAX, Frame, RecordBatchHeader, Tail, TailKind
 from seglog_format.schema.fixed_fields import ENTRY_PREFIX
 
 if TYPE_CHECKING:
@@ -170,7 +170,9 @@ class _Salvager:
         first = header.last_offset if header.base_offset is None else header.base_offset
         if not allowed.first <= first <= header.last_offset:
             return "SEG-LOG-008", f"offsets {first} to {header.last_offset} in a segment from {allowed.first} on"
-        if header.last_offset > min(allowed.last, INT64_MAX):
+        if header.last_offset > GREATEST_OFFSET:
+            return "SEG-LOG-013", f"last offset {header.last_offset}, above {GREATEST_OFFSET}"
+        if header.last_offset > allowed.last:
             return "SEG-PDR-013", f"last offset {header.last_offset}, above {allowed.last}"
         return "", ""
 

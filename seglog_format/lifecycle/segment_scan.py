@@ -17,7 +17,7 @@ from seglog_format.errors import (
     UnsupportedVersionError,
 )
 from seglog_format.log.transactions import END_MARKERS
-from seglog_format.model import INT32_MAX, INT64_MAX, NO_PRODUCER_ID, Frame, Tail
+from seglog_format.model import GREATEST_OFFSET, INT32_MAX, NO_PRODUCER_ID, Frame, Tail
 
 if TYPE_CHECKING:
     from seglog_format.byte_source import ByteSource, Readable
@@ -150,7 +150,10 @@ class _Scanner:
             self._remark(at, "SEG-LOG-008", "brokers may not start, or keep the entry")
             expected = f"offsets from {self.base_offset} up"
             raise CorruptRecordError(field, "SEG-RCV-003", "SEG-LOG-008", expected=expected, found=f"{first} to {last}")
-        if not self.last_offset < last <= INT64_MAX:
+        if last > GREATEST_OFFSET:
+            expected = f"at most {GREATEST_OFFSET}"
+            raise CorruptRecordError(field, "SEG-RCV-003", "SEG-LOG-013", expected=expected, found=last)
+        if last <= self.last_offset:
             self._remark(at, "SEG-LOG-006", "brokers empty the segment if this is where an index entry is due")
             expected = f"a last offset above {self.last_offset}"
             raise CorruptRecordError(field, "SEG-RCV-003", "SEG-LOG-006", expected=expected, found=last)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, walk
 from seglog_format.errors import CorruptRecordError, FormatError, Location, UnreadableError
-from seglog_format.model import ENTRY_PREFIX_SIZE, INT64_MAX, NO_TIMESTAMP, Tail
+from seglog_format.model import ENTRY_PREFIX_SIZE, GREATEST_OFFSET, INT64_MAX, NO_TIMESTAMP, Tail
 from seglog_format.schema.fixed_fields import BATCH_FIELDS, ENTRY_PREFIX, RECORD_BATCH_HEADER, RECORD_BATCH_MAGIC
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from seglog_format.byte_source import ByteSource
     from seglog_format.model import Frame
+    from seglog_format.record_model import RecordBatch
 
 NUMBERS: Final = "q"
 
@@ -38,7 +39,7 @@ class OffsetRange(NamedTuple):
     """The offsets that a segment can hold: from its base offset to just below the next segment's, both inclusive."""
 
     first: int
-    last: int = INT64_MAX
+    last: int = GREATEST_OFFSET
 
 
 def in_order(frames: Iterable[Frame], path: str, allowed: OffsetRange, previous: int) -> Iterator[Frame]:
@@ -52,7 +53,8 @@ def in_order(frames: Iterable[Frame], path: str, allowed: OffsetRange, previous:
 
     Raises:
         CorruptRecordError: an entry starts below its segment (SEG-LOG-008), does not end above the one before
-            (SEG-LOG-006), or reaches into the next segment (SEG-PDR-013).
+            (SEG-LOG-006), ends at an offset that no other can follow (SEG-LOG-013), or reaches into the next segment
+            (SEG-PDR-013).
     """
     for frame in frames:
         first, last = frame.header.base_offset, frame.header.last_offset
@@ -62,11 +64,33 @@ def in_order(frames: Iterable[Frame], path: str, allowed: OffsetRange, previous:
         if last <= previous:
             at = Location(path, frame.position, "offset", 8)
             raise CorruptRecordError(at, "SEG-LOG-006", expected=f"a last offset above {previous}", found=last)
+        _check_greatest(last, Location(path, frame.position))
         if last > allowed.last:
             at = Location(path, frame.position, "offset", 8)
             raise CorruptRecordError(at, "SEG-PDR-013", expected=f"at most {allowed.last}", found=last)
         yield frame
         previous = last
+
+
+def check_offsets(batch: RecordBatch, at: Location) -> None:
+    """Refuse a decoded entry with an offset behind which there is none; one in a wrapper may be above its last offset.
+
+    Raises:
+        CorruptRecordError: SEG-LOG-013.
+    """
+    _check_greatest(max((record.offset for record in batch.records), default=0), at)
+    _check_greatest(batch.last_offset, at)
+
+
+def _check_greatest(last: int, at: Location) -> None:
+    """Refuse an offset that is above the greatest one.
+
+    Raises:
+        CorruptRecordError: SEG-LOG-013.
+    """
+    if last > GREATEST_OFFSET:
+        expected = f"at most {GREATEST_OFFSET}"
+        raise CorruptRecordError(at.at("offset", 0, 8), "SEG-LOG-013", expected=expected, found=last)
 
 
 class EntryTable:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from seglog_format.errors import FormatError, Location, UsageError
-from seglog_format.model import INT64_MAX
+from seglog_format.model import GREATEST_OFFSET, INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -153,7 +153,7 @@ class LogReader:
                     return
                 yield segment, frame
                 borders.reached = frame.header.next_offset
-                if borders.reached >= end:
+                if borders.reached >= end <= GREATEST_OFFSET:
                     return
         borders.come_to_end()
 

@@ -11,14 +11,14 @@ from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import decode_frame, verify_checksum
 from seglog_format.codec.framing import FrameWalk, frame_at, walk
 from seglog_format.errors import FormatError, Location, TruncatedError
-from seglog_format.log.entry_table import EntryTable, OffsetRange, in_order
+from seglog_format.log.entry_table import EntryTable, OffsetRange, check_offsets, in_order
 from seglog_format.log.file_bytes import FileBytes, file_size, open_log
 from seglog_format.log.index_file import readable
 from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.log.trusted_lookup import trusted_position
-from seglog_format.model import INT64_MAX, Frame, Tail
+from seglog_format.model import GREATEST_OFFSET, INT64_MAX, Frame, Tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,9 @@ class LogSegment(Closing):
         """
         self.paths = paths
         self.base_offset = paths.base_offset
-        self.allowed = OffsetRange(self.base_offset, INT64_MAX if next_base_offset is None else next_base_offset - 1)
+        self.allowed = OffsetRange(
+            self.base_offset, GREATEST_OFFSET if next_base_offset is None else next_base_offset - 1
+        )
         self.limit = limit
         self.copy = copy
         self._opened = opened
@@ -183,7 +185,7 @@ class LogSegment(Closing):
 
         Raises:
             FormatError: while iterating: at an entry after which nothing can be found, or whose offset cannot be
-                true (SEG-LOG-006, SEG-LOG-008, SEG-PDR-013).
+                true (SEG-LOG-006, SEG-LOG-008, SEG-LOG-013, SEG-PDR-013).
         """
         return in_order(self.frames(from_position), self.path, self.allowed, self.base_offset - 1)
 
@@ -201,7 +203,10 @@ class LogSegment(Closing):
         Raises:
             FormatError: it is damaged or refused.
         """
-        return decode_frame(frame, at=Location(self.path, frame.position), limit=self.limit)
+        at = Location(self.path, frame.position)
+        batch = decode_frame(frame, at=at, limit=self.limit)
+        check_offsets(batch, at)
+        return batch
 
     def frame_at(self, position: int) -> Frame | Tail:
         """The entry that starts at a position.

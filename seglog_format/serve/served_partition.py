@@ -13,7 +13,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from seglog_format.errors import FormatError, Location, OffsetOutOfRangeError, TruncatedError, UsageError
-from seglog_format.model import INT64_MAX, TailKind
+from seglog_format.model import GREATEST_OFFSET, INT64_MAX, TailKind
 from seglog_format.serve.fetched import Fetched, LogRange
 from seglog_format.serve.file_state import FileState, last_state, state_of
 from seglog_format.serve.limits import LONG_HELD_SECONDS
@@ -316,7 +316,7 @@ def _raise_lost_end(segment: LogSegment) -> None:
         TruncatedError: there are some, and offsets are missing up to the next segment.
     """
     tail = segment.tail
-    is_closed = segment.allowed.last < INT64_MAX
+    is_closed = segment.allowed.last < GREATEST_OFFSET
     if is_closed and tail is not None and tail.size and segment.next_offset <= segment.allowed.last:
         expected, found = f"entries up to offset {segment.allowed.last}", f"{tail.size} bytes ({tail.kind.value})"
         raise TruncatedError(Location(segment.path, tail.position), "SEG-LOG-004", expected=expected, found=found)

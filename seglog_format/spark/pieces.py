@@ -11,7 +11,7 @@ from pathlib import Path
 
 from seglog_format.log.listing import SegmentFiles
 from seglog_format.log.segment import LogSegment
-from seglog_format.model import INT64_MAX
+from seglog_format.model import GREATEST_OFFSET, INT64_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Piece:
     partition: int
     log: str
     base_offset: int
-    last_allowed: int = INT64_MAX
+    last_allowed: int = GREATEST_OFFSET
     start: int = 0
     end: int | None = None
     previous: int = -1
@@ -56,8 +56,7 @@ class Piece:
     def segment(self) -> LogSegment:
         """The segment, with no file opened yet."""
         files = SegmentFiles(self.base_offset, Path(self.here or self.log))
-        next_base = None if self.last_allowed == INT64_MAX else self.last_allowed + 1
-        return LogSegment(files, next_base_offset=next_base, limit=self.limit, copy=self.copy)
+        return LogSegment(files, next_base_offset=self.last_allowed + 1, limit=self.limit, copy=self.copy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ SEGMENT_FILES: Final = (LOG, ".index", ".timeindex", ".txnindex")
 ON_THEIR_WAY_OUT: Final = (".deleted",)
 NEVER_READ: Final = ".lock"
 TEMPORARY: Final = ".tmp"
+STAGED: Final = "/_seglog_"
+"""In paths of what the Spark writer has not committed yet, or keeps for itself."""
 TOLD: Final = "told"
 EMPTIES: Final = "empties"
 """What a file that is created loses, if it was there already."""
@@ -124,7 +126,6 @@ class Checker:
         self.told: list[str] = []
         self._disk = Disk()
         self._top = top
-        self._removed_clean: dict[str, int] = {}
         self._serves = ""
 
     def run(self, events: Iterable[Event]) -> None:
@@ -142,7 +143,8 @@ class Checker:
 
     def _before(self, event: Event) -> None:
         goal = event.more if event.what in {"rename", "link"} else event.path
-        if any(each.name.endswith(TEMPORARY) for path in (event.path, goal) for each in Path(path).parents):
+        is_filled = any(each.name.endswith(TEMPORARY) for path in (event.path, goal) for each in Path(path).parents)
+        if is_filled or STAGED in goal:
             return  # a directory that is being filled, and of which nobody has been told
         if event.what in {"create", "rename", "link"} and Path(goal).name == CLEAN:
             self._all_synced(str(Path(goal).parent), "the clean-shutdown file is made", apart_from=event.path)
@@ -151,7 +153,7 @@ class Checker:
         if event.what == "create" and goal.endswith(LOG):
             self._lower_segments_are_synced(goal)
         if event.what in {"create", "write", "truncate", "rename", "link", "remove"}:
-            self._trusted_is_unchanged(event)
+            self._trusted_is_unchanged(event.what, goal)
 
     def _is_synced(self, path: str, when: str) -> None:
         for each in self._disk.unsynced_bytes(path):
@@ -164,14 +166,13 @@ class Checker:
             if Path(each).suffix in SEGMENT_FILES and Path(each).stem < Path(path).stem:
                 self._complain(f"{each} is not synced when {Path(path).name} begins")
 
-    def _trusted_is_unchanged(self, event: Event) -> None:
+    def _trusted_is_unchanged(self, what: str, path: str) -> None:
         """SEG-FLS-006, SEG-FLS-010: nothing changes while the disk may have a clean-shutdown file."""
-        directory = Path(event.path).parent
-        root = str(directory.parent)
+        root = str(Path(path).parent.parent)
         if f"{root}/{CLEAN}" in self._disk.files:
-            self._complain(f"{event.path} changes ({event.what}) while there is a clean-shutdown file")
+            self._complain(f"{path} changes ({what}) while there is a clean-shutdown file")
         elif CLEAN in self._disk.names.get(root, {}):
-            self._complain(f"{event.path} changes ({event.what}), and the clean-shutdown file may come back")
+            self._complain(f"{path} changes ({what}), and the clean-shutdown file may come back")
 
     # What is told to others
 
@@ -206,10 +207,10 @@ class Checker:
     def _all_synced(self, root: str, when: str, apart_from: str = "") -> None:
         """Everything below a directory, and its own name."""
         for path in self._disk.unsynced_bytes(root):
-            if path != apart_from:
+            if path != apart_from and STAGED not in path:
                 self._complain(f"{path} is not synced when {when}")
         for path in self._disk.unsynced_names(root):
-            if path != apart_from and not path.endswith(TEMPORARY):
+            if path != apart_from and STAGED not in path and not path.endswith(TEMPORARY):
                 self._complain(f"the name {path} is not synced when {when}")
 
     def _complain(self, problem: str) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from seglog_format.lifecycle.log_writer import LogWriter
 from seglog_format.spark.committing import STAGING
 from seglog_format.spark.committing import commit as commit_staged
 from seglog_format.spark.staging import Stager
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def commit(root: Path) -> None:
-    """Write two batches of rows to a topic, one after the other."""
+    """Write two batches of rows to a topic that was closed, one after the other."""
+    with LogWriter(root) as logs:
+        logs.open("t", 0)
     for job in ("first", "second"):
         stager = Stager(root / STAGING / job / "task_0", WriteOptions(root))
         rows = {"topic": pa.array(["t"] * 3), "partition": pa.array([0] * 3, pa.int32()), "value": [b"a", b"b", b"c"]}

@@ -23,7 +23,7 @@ def opened_for_change(root: Path, partition: Path, files: Files, *, is_changed: 
 
     Args:
         root: the log directory.
-        partition: the directory in which files change; what is written into them is synced by whoever writes.
+        partition: a directory whose names change; what is written into its files is synced by whoever writes.
         files: the file layer that changes go through.
         is_changed: whether anything is to change.
 

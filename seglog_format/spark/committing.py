@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, encode_leader_epoch_checkpoint
 from seglog_format.codec.framing import walk
 from seglog_format.errors import SeglogError, UsageError
+from seglog_format.lifecycle.clean_shutdown import opened_for_change
 from seglog_format.lifecycle.directory_lock import DirectoryLock
 from seglog_format.lifecycle.files import LOCAL_FILES, replace_file
 from seglog_format.lifecycle.index_build import IndexedRow, build_indexes, encode_offset_index, encode_time_index
@@ -157,13 +158,14 @@ def _log_end(directory: Path) -> int:
 
 def _apply(root: Path, manifest: Manifest) -> None:
     """Do what a manifest says; what was done already stays as it is."""
-    for each in manifest.segments:
-        source, directory = root / each.file, root / each.directory
-        if source.exists():  # else it was placed before
-            directory.mkdir(exist_ok=True)
-            _place(source, directory, each, manifest.interval)
-            LOCAL_FILES.fsync_directory(directory)
-    LOCAL_FILES.fsync_directory(root)
+    with opened_for_change(root, root, LOCAL_FILES):
+        for each in manifest.segments:
+            source, directory = root / each.file, root / each.directory
+            if source.exists():  # else it was placed before
+                directory.mkdir(exist_ok=True)
+                _place(source, directory, each, manifest.interval)
+                LOCAL_FILES.fsync_directory(directory)
+        LOCAL_FILES.fsync_directory(root)
 
 
 def _place(source: Path, directory: Path, placement: Placement, interval_bytes: int) -> None:

@@ -26,6 +26,7 @@ from seglog_format.lifecycle.index_build import IndexedRow, build_indexes, encod
 from seglog_format.log.file_bytes import read_whole
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition
+from seglog_format.model import GREATEST_OFFSET
 from seglog_format.names import FileKind, partition_directory_name, segment_file_name
 from seglog_format.small_model import EpochStart
 from seglog_format.spark.manifest import (
@@ -134,8 +135,12 @@ def _placed(root: Path, staged: Iterable[Staged], keeps_offsets: bool) -> Iterat
             )
             raise UsageError(msg)
         base = each.first if keeps_offsets else end
+        last = base + each.last - each.first
+        if last > GREATEST_OFFSET:
+            msg = f"seglog: {directory.name}: offset {last} is above {GREATEST_OFFSET} (SEG-LOG-013)"
+            raise UsageError(msg)
         _require_free(directory / segment_file_name(base, FileKind.LOG))
-        ends[directory] = base + each.last - each.first + 1
+        ends[directory] = last + 1
         file = Path(each.path).relative_to(root).as_posix()
         yield Placement(directory.name, file, base, keeps_offsets)
 

@@ -22,7 +22,7 @@ from seglog_format.errors import UsageError
 from seglog_format.lifecycle.directory_lock import DirectoryLock
 from seglog_format.lifecycle.files import LocalFiles
 from seglog_format.log.partition import open_partition
-from seglog_format.model import CompressionCodec
+from seglog_format.model import GREATEST_OFFSET, CompressionCodec
 from seglog_format.spark import committing, finish_commits
 from seglog_format.spark.committing import abort, commit
 from seglog_format.spark.manifest import MANIFEST, STAGING
@@ -130,6 +130,21 @@ def test_offsets_that_rows_bring_are_kept(tmp_path: Path) -> None:
         committed(tmp_path, "k", again, keeps_offsets=True)
     with pytest.raises(UsageError, match="offset 5 comes after 6"):
         staged(tmp_path, "k", "1", with_offsets([6, 5]))
+
+
+@pytest.mark.req("SEG-LOG-013")
+def test_rows_do_not_get_the_last_offset_of_all(tmp_path: Path) -> None:
+    def kept(job: str, *offsets: int) -> None:
+        rows = batch("orders", 0, range(len(offsets)), offset=pa.array(offsets, pa.int64()))
+        committed(tmp_path, job, staged(tmp_path, job, "0", rows), keeps_offsets=True)
+
+    with pytest.raises(UsageError, match="SEG-LOG-013"):
+        kept("a", GREATEST_OFFSET, GREATEST_OFFSET + 1)
+    kept("b", GREATEST_OFFSET - 1)
+    with pytest.raises(UsageError, match="SEG-LOG-013"):
+        committed(tmp_path, "c", staged(tmp_path, "c", "0", batch("orders", 0, range(2))))
+    with open_partition(tmp_path / "orders-0") as partition:
+        assert [record.offset for record in partition.records()] == [GREATEST_OFFSET - 1]
 
 
 def test_a_driver_that_dies_anywhere_leaves_what_can_be_finished(

@@ -125,7 +125,7 @@ def _batches(to: Written) -> None:
         [entry(placed, 700)],
     )
     one = _sent(Rec())
-    for offset in (0, 2**40, 2**63 - 1):
+    for offset in (0, 2**40, 2**63 - 2):
         to.leads(
             f"at-{offset}",
             "Offsets of 64 bits.",
@@ -137,7 +137,7 @@ def _batches(to: Written) -> None:
     to.refuses(
         "past-the-last-offset",
         "There is no offset for the second record.",
-        must("SEG-BAT-009", flags=("APPEND_POLICY",)),
+        must("SEG-LOG-013", "SEG-BAT-009", flags=("APPEND_POLICY",)),
         [_sent(Rec(), Rec())],
         baseOffset=str(2**63 - 1),
     )

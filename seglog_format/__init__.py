@@ -72,7 +72,14 @@ if TYPE_CHECKING:
     from seglog_format.log.partition import Partition, open_partition
     from seglog_format.log.reading import Fetch
     from seglog_format.log.segment import LogSegment
-    from seglog_format.model import AbortedTxn, MissingOffsets, OffsetPosition, RecordBatchHeader, TimestampOffset
+    from seglog_format.model import (
+        AbortedTxn,
+        MissingOffsets,
+        OffsetPosition,
+        RecordBatchHeader,
+        TimestampOffset,
+        TimestampType,
+    )
     from seglog_format.record_model import Message, Record, RecordBatch, RecordHeader
     from seglog_format.requirements import Requirement, requirement
 
@@ -126,6 +133,7 @@ __all__ = [
     "SegmentCompaction",
     "SegmentFate",
     "TimestampOffset",
+    "TimestampType",
     "TruncatedError",
     "TruncationPlan",
     "UnsupportedVersionError",
@@ -255,6 +263,7 @@ _NAMES: Final = {
         "OffsetPosition",
         "RecordBatchHeader",
         "TimestampOffset",
+        "TimestampType",
     ),
     "record_model": (
         "Message",

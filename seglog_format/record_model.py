@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from seglog_format.model import NO_SEQUENCE, NO_TIMESTAMP
+from seglog_format.model import NO_SEQUENCE, NO_TIMESTAMP, TimestampType
 
 if TYPE_CHECKING:
     from seglog_format.model import BatchHeader
@@ -32,6 +32,7 @@ class Record:
         sequence: producer sequence number, or -1.
         attributes, timestamp_delta, offset_delta: as stored.
         size_in_bytes: bytes that the record takes, its length field included; 0 where it was not read from bytes.
+        timestamp_type: who set the timestamp, the producer or the broker, as the batch says.
     """
 
     offset: int
@@ -44,6 +45,7 @@ class Record:
     timestamp_delta: int = 0
     offset_delta: int = 0
     size_in_bytes: int = 0
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class Message:
         is_valid: size and checksum of this message agree.
         attributes, stored_offset, stored_timestamp_ms: as stored.
         size_in_bytes: bytes that the message takes, its 12-byte prefix included; 0 where it was not read from bytes.
+        timestamp_type: who set the timestamp, as the wrapper says where the message had one; `NO_TIMESTAMP_TYPE` if the
+            message or its wrapper is of magic 0.
     """
 
     offset: int
@@ -71,6 +75,7 @@ class Message:
     stored_offset: int = 0
     stored_timestamp_ms: int = NO_TIMESTAMP
     size_in_bytes: int = 0
+    timestamp_type: TimestampType = TimestampType.NO_TIMESTAMP_TYPE
     headers: ClassVar[tuple[RecordHeader, ...]] = ()
     """Messages have none."""
     sequence: ClassVar[int] = NO_SEQUENCE

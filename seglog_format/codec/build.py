@@ -171,6 +171,7 @@ def _placed(record: Record, offset: int, header: RecordBatchHeader) -> Record:
         timestamp_ms=header.max_timestamp_ms if log_append else record.timestamp_ms,
         sequence=NO_SEQUENCE if header.base_sequence == NO_SEQUENCE else add_sequence(header.base_sequence, delta),
         size_in_bytes=0,
+        timestamp_type=header.timestamp_type,
     )
 
 
@@ -227,6 +228,7 @@ def _message(record: Record, number: int, base_offset: int, header: MessageHeade
         attributes=header.attributes if is_plain else 0,
         stored_offset=base_offset + number if is_plain or not header.magic else number,  # SEG-MSG-012
         stored_timestamp_ms=header.timestamp_ms if is_plain else record.timestamp_ms,
+        timestamp_type=header.timestamp_type,
     )
 
 

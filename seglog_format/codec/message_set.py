@@ -99,7 +99,7 @@ def read_message_entry(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPU
     outer = _stored(frame.data, at)
     _check_offset(outer.header.offset, at)
     if outer.header.codec_id == CompressionCodec.NONE:
-        message = _message(outer, outer.header.offset, outer.header.timestamp_ms)
+        message = _message(outer, outer.header.offset, outer.header.timestamp_ms, outer.header.timestamp_type)
         return MessageEntry((message,), outer.key, outer.trailing_size)
     data = memoryview(_decompressed(outer, at, limit))
     entries = list(_inner_entries(data, at.at("messages")))
@@ -194,7 +194,7 @@ def _unwrapped(wrapper: MessageHeader, inner: list[_Stored], at: Location) -> It
     for index, one in enumerate(inner):
         offset = base + one.header.offset
         _check_offset(offset, at.at(f"messages[{index}]"))
-        yield _message(one, offset, _timestamp_ms(wrapper, one.header))
+        yield _message(one, offset, _timestamp_ms(wrapper, one.header), _timestamp_type(wrapper, one.header))
 
 
 def _base_offset(wrapper: MessageHeader, last: int, at: Location) -> int:
@@ -214,13 +214,18 @@ def _timestamp_ms(wrapper: MessageHeader, inner: MessageHeader) -> int:
     return wrapper.timestamp_ms if wrapper.timestamp_type is TimestampType.LOG_APPEND_TIME else inner.timestamp_ms
 
 
+def _timestamp_type(wrapper: MessageHeader, inner: MessageHeader) -> TimestampType:
+    """Who set the timestamp of a message in a wrapper: its own attribute bit does not count (SEG-MSG-015)."""
+    return TimestampType.NO_TIMESTAMP_TYPE if inner.magic == 0 else wrapper.timestamp_type
+
+
 def _check_offset(offset: int, at: Location) -> None:
     if not 0 <= offset <= INT64_MAX:
         expected = f"an offset from 0 to {INT64_MAX}"
         raise CorruptRecordError(_field(at, "offset", 0, 8), "SEG-MSG-025", expected=expected, found=offset)
 
 
-def _message(stored: _Stored, offset: int, timestamp_ms: int) -> Message:
+def _message(stored: _Stored, offset: int, timestamp_ms: int, timestamp_type: TimestampType) -> Message:
     header = stored.header
     return Message(
         offset=offset,
@@ -234,4 +239,5 @@ def _message(stored: _Stored, offset: int, timestamp_ms: int) -> Message:
         stored_offset=header.offset,
         stored_timestamp_ms=header.timestamp_ms,
         size_in_bytes=header.size_in_bytes,
+        timestamp_type=timestamp_type,
     )

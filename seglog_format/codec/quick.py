@@ -183,7 +183,7 @@ class RecordReading(FieldReading):
         position: of the first.
     """
 
-    __slots__ = ("append_time", "base_offset", "base_sequence", "base_time", "count", "parts_left")
+    __slots__ = ("append_time", "base_offset", "base_sequence", "base_time", "count", "parts_left", "timestamp_type")
 
     def __init__(self, data: bytes, header: RecordBatchHeader, position: int = 0) -> None:
         super().__init__(data, position)
@@ -191,7 +191,8 @@ class RecordReading(FieldReading):
         self.base_offset = header.base_offset
         self.base_time = header.base_timestamp_ms
         self.base_sequence = header.base_sequence
-        is_append_time = header.timestamp_type is TimestampType.LOG_APPEND_TIME
+        self.timestamp_type = header.timestamp_type
+        is_append_time = self.timestamp_type is TimestampType.LOG_APPEND_TIME
         self.append_time = header.max_timestamp_ms if is_append_time else None
         self.parts_left = INT64_MAX
 
@@ -238,8 +239,10 @@ class RecordReading(FieldReading):
         if sequence > INT32_MAX:
             sequence = add_sequence(self.base_sequence, offset_delta)
         signed = attributes - 256 if attributes & MORE else attributes
-        numbers = (sequence, signed, timestamp_delta, offset_delta, stop - first)
-        return Record(offset, timestamp_ms, key, value, headers, *numbers)
+        size, kind = stop - first, self.timestamp_type
+        return Record(
+            offset, timestamp_ms, key, value, headers, sequence, signed, timestamp_delta, offset_delta, size, kind
+        )
 
     def _headers(self, count: int, stop: int) -> tuple[RecordHeader, ...]:
         if not 0 <= count <= stop - self.position:

@@ -96,6 +96,7 @@ def _to_record(fields: Any, header: RecordBatchHeader, at: Location, *, size: in
         timestamp_delta=fields.timestamp_delta,
         offset_delta=fields.offset_delta,
         size_in_bytes=size,
+        timestamp_type=header.timestamp_type,
     )
 
 

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
-import platform
-import sysconfig
-from functools import cache
 from typing import TYPE_CHECKING, Final
-
-import numpy as np
 
 from seglog_format.columnar.checksum import crc32
 from seglog_format.columnar.compiled import helper, inlined, kernel_under_lock
@@ -28,7 +22,9 @@ from seglog_format.columnar.interpreter import (
 )
 from seglog_format.columnar.layout import (
     BASE_SEQUENCE,
+    BATCH_ATTRIBUTES,
     BATCH_MAGIC,
+    LOG_APPEND_TIME,
     MAGIC,
     MESSAGE_ATTRIBUTES,
     MESSAGE_CRC,
@@ -36,26 +32,36 @@ from seglog_format.columnar.layout import (
     PREFIX_SIZE,
     SIZE,
 )
-from seglog_format.columnar.memory import load_64, load_be32, load_be64, load_i8, load_u8, region
+from seglog_format.columnar.memory import load_64, load_be16, load_be32, load_be64, load_i8, load_u8, region
 from seglog_format.columnar.messages import message_parts, message_timestamp
 from seglog_format.columnar.notes import NOTE_SIZE
+from seglog_format.columnar.object_layout import (
+    APPENDED,
+    CREATED,
+    FALSE,
+    HEADER,
+    HEADER_SLOTS,
+    MESSAGE,
+    MESSAGE_SLOTS,
+    NO_HEADERS,
+    NO_TYPE,
+    RECORD,
+    RECORD_SLOTS,
+    TRUE,
+)
 from seglog_format.columnar.records import DAMAGED, INT32_BYTES, INT64_BYTES, varint
 from seglog_format.columnar.slots import (
     BYTES_AT,
     COUNT_AT,
     HEAD_SIZE,
-    KNOWN_SLOTS,
     REFERENCES_AT,
     TYPE_AT,
-    UnknownLayoutError,
-    check_bytes_layout,
-    int_layout,
     put,
     put_bytes,
     put_int,
+    put_shared,
 )
 from seglog_format.model import INT32_MAX
-from seglog_format.record_model import Message, Record, RecordHeader
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region
@@ -66,14 +72,6 @@ PLACES_AT, OFFSETS_AT, TIMESTAMPS_AT, NOTES_AT, NOTED, SUMS = range(4, 10)
 """Where the block holds what is needed, how many entries are noted, and how to compute checksums."""
 JOB_SIZE: Final = 10
 LONGEST_COMPARED: Final = 64
-
-NO_HEADERS, TRUE, FALSE = range(KNOWN_SLOTS, KNOWN_SLOTS + 3)
-"""Of what is known of the interpreter, behind what `slots` has to know: objects that there is one of each."""
-RECORD, MESSAGE, HEADER = range(FALSE + 1, FALSE + 4)
-"""Types, each with its size and the places of its slots further on."""
-RECORD_SLOTS: Final = HEADER + 1
-MESSAGE_SLOTS: Final = RECORD_SLOTS + 1 + 10
-HEADER_SLOTS: Final = MESSAGE_SLOTS + 1 + 11
 
 
 @kernel_under_lock
@@ -88,7 +86,7 @@ def make_objects(log: Bytes, arena: Bytes, block: Bytes, job: Numbers, known: Nu
         arena: what was decompressed.
         block: rows, their places and the notes of their entries, as another kernel has left them.
         job: see above; afterwards the row and the note to go on with.
-        known: of the interpreter (`known_objects`).
+        known: of the interpreter (`object_layout.known_objects`).
         spare: bytes that were set aside (`slots.SPARE_SIZES`).
 
     Returns:
@@ -104,6 +102,7 @@ def make_objects(log: Bytes, arena: Bytes, block: Bytes, job: Numbers, known: Nu
             break
         is_batch = load_u8(data, entry + MAGIC) == BATCH_MAGIC
         base_sequence = load_be32(data, entry + BASE_SEQUENCE) if is_batch else -1
+        timestamp_type = load_64(known_, 8 * _timestamp_type(data, entry))
         while row < min(end, stop):
             place = load_64(block_, job[PLACES_AT] + 8 * row)
             source = arena_ if place & 1 else data
@@ -115,10 +114,21 @@ def make_objects(log: Bytes, arena: Bytes, block: Bytes, job: Numbers, known: Nu
             if made == NULL:
                 break
             if is_batch:
-                fine = _fill_record(made, source, place >> 1, offset, timestamp_ms, base_sequence, known_, spare_)
+                fine = _fill_record(
+                    made, source, place >> 1, offset, timestamp_ms, timestamp_type, base_sequence, known_, spare_
+                )
             else:
                 fine = _fill_message(
-                    made, source, place >> 1, place & 1, offset, timestamp_ms, job[SUMS], known_, spare_
+                    made,
+                    source,
+                    place >> 1,
+                    place & 1,
+                    offset,
+                    timestamp_ms,
+                    timestamp_type,
+                    job[SUMS],
+                    known_,
+                    spare_,
                 )
             if used == NULL:
                 put_in_list(job[TARGET], row - first, made)
@@ -132,6 +142,17 @@ def make_objects(log: Bytes, arena: Bytes, block: Bytes, job: Numbers, known: Nu
         forget_error()
     job[ROW], job[NOTE] = row, note
     return int(end - row)
+
+
+@inlined
+def _timestamp_type(data: Region, entry: int) -> int:
+    """Which of the known objects is the timestamp type of an entry."""
+    magic = load_u8(data, entry + MAGIC)
+    if magic == 0:
+        return NO_TYPE
+    is_batch = magic == BATCH_MAGIC
+    attributes = load_be16(data, entry + BATCH_ATTRIBUTES) if is_batch else load_u8(data, entry + MESSAGE_ATTRIBUTES)
+    return APPENDED if attributes & LOG_APPEND_TIME else CREATED
 
 
 @helper
@@ -157,6 +178,7 @@ def _fill_record(
     first: int,
     offset: int,
     timestamp_ms: int,
+    timestamp_type: int,
     base_sequence: int,
     known: Region,
     spare: Region,
@@ -194,6 +216,7 @@ def _fill_record(
     fine &= put_int(made, size, known, RECORD_SLOTS + 8, timestamp_delta)
     fine &= put_int(made, size, known, RECORD_SLOTS + 9, offset_delta)
     fine &= put_int(made, size, known, RECORD_SLOTS + 10, stop - first)
+    fine &= put_shared(made, size, known, RECORD_SLOTS + 11, timestamp_type)
     return fine
 
 
@@ -264,6 +287,7 @@ def _fill_message(
     is_inside: int,
     offset: int,
     timestamp_ms: int,
+    timestamp_type: int,
     path: int,
     known: Region,
     spare: Region,
@@ -277,53 +301,18 @@ def _fill_message(
         return False
     stored = load_be32(data, first + MESSAGE_CRC) & 0xFFFFFFFF
     is_valid = not is_inside or crc32(path, data, first + MAGIC, size - MAGIC) == stored
-    length = load_64(known, 8 * MESSAGE_SLOTS)
+    magic, length = load_u8(data, first + MAGIC), load_64(known, 8 * MESSAGE_SLOTS)
     fine = put_int(made, length, known, MESSAGE_SLOTS + 1, offset)
     fine &= put_int(made, length, known, MESSAGE_SLOTS + 2, timestamp_ms)
     fine &= put_bytes(made, length, known, spare, MESSAGE_SLOTS + 3, data, key, key_size)
     fine &= put_bytes(made, length, known, spare, MESSAGE_SLOTS + 4, data, value, value_size)
-    fine &= put_int(made, length, known, MESSAGE_SLOTS + 5, load_u8(data, first + MAGIC))
+    fine &= put_int(made, length, known, MESSAGE_SLOTS + 5, magic)
     fine &= put_int(made, length, known, MESSAGE_SLOTS + 6, stored)
     fine &= put(made, length, known, MESSAGE_SLOTS + 7, shared(load_64(known, 8 * (TRUE if is_valid else FALSE))))
     fine &= put_int(made, length, known, MESSAGE_SLOTS + 8, load_i8(data, first + MESSAGE_ATTRIBUTES))
     fine &= put_int(made, length, known, MESSAGE_SLOTS + 9, load_be64(data, first + OFFSET))
     fine &= put_int(made, length, known, MESSAGE_SLOTS + 10, message_timestamp(data, first))
     fine &= put_int(made, length, known, MESSAGE_SLOTS + 11, load_be32(data, first + SIZE) + PREFIX_SIZE)
+    timestamp_type = timestamp_type if magic else load_64(known, 8 * NO_TYPE)
+    fine &= put_shared(made, length, known, MESSAGE_SLOTS + 12, timestamp_type)
     return fine
-
-
-@cache
-def can_make_objects() -> bool:
-    """Whether this interpreter is one that `make_objects` knows."""
-    try:
-        known_objects()
-    except UnknownLayoutError:
-        return False
-    return True
-
-
-@cache
-def known_objects() -> Numbers:
-    """What the kernel has to know of the interpreter: addresses, and where objects keep their slots.
-
-    Raises:
-        UnknownLayoutError: this interpreter keeps them in another way than CPython does under its lock.
-    """
-    if platform.python_implementation() != "CPython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
-        raise UnknownLayoutError
-    check_bytes_layout()
-    found = [id(None), id(int), *int_layout(), *map(id, (0, bytes, (), True, False, Record, Message, RecordHeader))]
-    for kind in (Record, Message, RecordHeader):
-        found += [kind.__basicsize__, *_slots(kind)]
-    return np.array(found, np.int64)
-
-
-def _slots(kind: type) -> list[int]:
-    """Where an object of a type keeps each of its slots, in the order of the fields: looked up in one that is made."""
-    marks = [object() for _ in kind.__slots__]  # type: ignore[attr-defined]
-    sample = kind(*marks)
-    words = (ctypes.c_int64 * (kind.__basicsize__ // 8)).from_address(id(sample))
-    found = [list(words).index(id(mark)) * 8 for mark in marks if id(mark) in list(words)]
-    if len(found) != len(marks) or not kind.__basicsize__ == 16 + 8 * len(marks):
-        raise UnknownLayoutError
-    return found

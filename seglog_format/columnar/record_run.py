@@ -10,6 +10,7 @@ from seglog_format.columnar import objects
 from seglog_format.columnar import plan as names
 from seglog_format.columnar.block import NOTES, PLACES
 from seglog_format.columnar.cpu import checksum_path
+from seglog_format.columnar.object_layout import known_objects
 from seglog_format.columnar.run import Run
 from seglog_format.columnar.slots import SPARE_SIZES, give_back
 from seglog_format.errors import UsageError
@@ -65,7 +66,7 @@ class RecordRun(Run):
             job[objects.END_ROW] = start + count
             made = self._listed(count)
             job[objects.TARGET] = id(made)
-            if objects.make_objects(self._log, self._arena, block.data, job, objects.known_objects(), self._spare):
+            if objects.make_objects(self._log, self._arena, block.data, job, known_objects(), self._spare):
                 msg = f"{self._source.file}: it has changed while it was read, or memory has run out"
                 raise UsageError(msg)
             self._tracked = min(1 + 2 * len(made[-1].headers), AT_A_TIME)

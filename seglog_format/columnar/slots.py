@@ -97,13 +97,21 @@ def put(target: int, size: int, known: Region, slot: int, item: int) -> bool:
 
 
 @helper
+def put_shared(target: int, size: int, known: Region, slot: int, item: int) -> bool:
+    """Let a slot hold an object that there is one of, and that others have too."""
+    before = load_64((target, size), load_64(known, 8 * slot))
+    same: bool = before == item or put(target, size, known, slot, shared(item))
+    return same
+
+
+@helper
 def put_int(target: int, size: int, known: Region, slot: int, value: int) -> bool:
     """Let a slot hold an integer: the one that stands there, where nobody else has it; false where there is none."""
     before = load_64((target, size), load_64(known, 8 * slot))
     if SMALLEST_SHARED <= value <= LARGEST_SHARED:
         item = load_64(known, 8 * ZERO) + SHARED_SIZE * value
-        same: bool = before == item or put(target, size, known, slot, shared(item))
-        return same
+        is_shared: bool = put_shared(target, size, known, slot, item)
+        return is_shared
     if before != NULL and LARGEST_SHARED < value < 1 << (2 * DIGIT_BITS):
         is_long, head = value > DIGIT, (before, SHORT_SIZE)
         tag = load_64(known, 8 * (LONG_TAG if is_long else SHORT_TAG))
@@ -129,7 +137,7 @@ def put_bytes(
     before = load_64((target, size), load_64(known, 8 * slot))
     item = load_64(known, 8 * NOTHING)
     if count < 0:
-        is_none: bool = before == item or put(target, size, known, slot, shared(item))
+        is_none: bool = put_shared(target, size, known, slot, item)
         return is_none
     is_own, had = _own_bytes(before, known)
     if is_own and had == count:

@@ -314,4 +314,5 @@ def _placed(record: Record | Message, header: RecordBatchHeader) -> Record:
         sequence=record.sequence,
         timestamp_delta=signed_64(record.timestamp_ms - header.base_timestamp_ms),
         offset_delta=record.offset - header.base_offset,
+        timestamp_type=header.timestamp_type,
     )

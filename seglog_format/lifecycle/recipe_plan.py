@@ -174,6 +174,7 @@ class Planner:
             offset=turn.base_offset + number,
             timestamp_ms=record.timestamp_ms if self._stamp is None or not turn.step.magic else self._stamp,
             sequence=first if first == NO_SEQUENCE else add_sequence(first, number),
+            timestamp_type=self.config.message_timestamp_type if turn.step.magic else TimestampType.NO_TIMESTAMP_TYPE,
         )
 
     @property

@@ -92,6 +92,7 @@ def _record(line: LineReader, header: RecordBatchHeader) -> Record:
         attributes=line.number_or("attributes", 0, bits=8),
         timestamp_delta=line.number_or("timestampDelta", apart_ms),
         offset_delta=line.difference("offset", offset, header.base_offset),
+        timestamp_type=header.timestamp_type,
     )
 
 
@@ -129,4 +130,5 @@ def _message(line: LineReader, header: MessageHeader, first_offset: int) -> Mess
         attributes=line.number_or("attributes", 0, bits=8) if is_inner else header.attributes,
         stored_offset=offset - first_offset if is_inner and header.magic else offset,  # SEG-MSG-012
         stored_timestamp_ms=timestamp_ms,
+        timestamp_type=header.timestamp_type if magic else TimestampType.NO_TIMESTAMP_TYPE,
     )

@@ -87,7 +87,7 @@ def at_volume(
         place: of the first entry, where it is known.
         at_border: told of borders between segments; see `Borders`.
     """
-    if not is_volume(reader, offsets[0]) or not engine("objects").can_make_objects():
+    if not is_volume(reader, offsets[0]) or not engine("object_layout").can_make_objects():
         return None
     options = ScanOptions(place=place, at_border=at_border, batch_rows=engine("record_run").BLOCK_ROWS)
     request = request_of(offsets, transactions, options, limit)

@@ -20,7 +20,7 @@ from test_hostile_scan import FULL, INPUTS, changes
 
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
-from seglog_format.columnar import objects, record_run, slots
+from seglog_format.columnar import object_layout, objects, record_run, slots
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.log import quick_lookup, reading, volume
 from seglog_format.log.listing import list_partition
@@ -316,15 +316,15 @@ def test_bytes_that_nobody_has_asked_for_a_hash_show_their_layout_too(monkeypatc
 
 
 def test_this_interpreter_is_known() -> None:
-    assert objects.can_make_objects() == (sys.implementation.name == "cpython")
+    assert object_layout.can_make_objects() == (sys.implementation.name == "cpython")
 
 
 def test_another_interpreter_is_left_alone(way: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for function in (objects.known_objects, objects.can_make_objects):
+    for function in (object_layout.known_objects, object_layout.can_make_objects):
         function.cache_clear()
-    monkeypatch.setattr(objects.platform, "python_implementation", lambda: "PyPy")
-    assert not objects.can_make_objects()
+    monkeypatch.setattr(object_layout.platform, "python_implementation", lambda: "PyPy")
+    assert not object_layout.can_make_objects()
     monkeypatch.setattr(record_run.RecordRun, "batches", None)
     with open_partition(large_log(tmp_path)) as partition:
         assert sum(1 for _ in partition.records()) == 4_300, way
-    objects.can_make_objects.cache_clear()
+    object_layout.can_make_objects.cache_clear()

@@ -1,0 +1,65 @@
+"""What a kernel that makes `Record` and `Message` has to know of the interpreter and of those types."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import sysconfig
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from seglog_format.columnar.slots import KNOWN_SLOTS, UnknownLayoutError, check_bytes_layout, int_layout
+from seglog_format.model import TimestampType
+from seglog_format.record_model import Message, Record, RecordHeader
+
+if TYPE_CHECKING:
+    from seglog_format.columnar.arrays import Numbers
+
+NO_HEADERS, TRUE, FALSE, NO_TYPE, CREATED, APPENDED = range(KNOWN_SLOTS, KNOWN_SLOTS + 6)
+"""Of what is known of the interpreter, behind what `slots` has to know: objects that there is one of each.
+The last three are the timestamp types."""
+RECORD, MESSAGE, HEADER = range(APPENDED + 1, APPENDED + 4)
+"""Types, each with its size and the places of its slots further on."""
+RECORD_SLOTS: Final = HEADER + 1
+MESSAGE_SLOTS: Final = RECORD_SLOTS + 1 + 11
+HEADER_SLOTS: Final = MESSAGE_SLOTS + 1 + 12
+
+
+@cache
+def can_make_objects() -> bool:
+    """Whether this interpreter is one that `objects.make_objects` knows."""
+    try:
+        known_objects()
+    except UnknownLayoutError:
+        return False
+    return True
+
+
+@cache
+def known_objects() -> Numbers:
+    """What the kernel has to know of the interpreter: addresses, and where objects keep their slots.
+
+    Raises:
+        UnknownLayoutError: this interpreter keeps them in another way than CPython does under its lock.
+    """
+    if platform.python_implementation() != "CPython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise UnknownLayoutError
+    check_bytes_layout()
+    objects = (0, bytes, (), True, False, *TimestampType, Record, Message, RecordHeader)
+    found = [id(None), id(int), *int_layout(), *map(id, objects)]
+    for kind in (Record, Message, RecordHeader):
+        found += [kind.__basicsize__, *_slots(kind)]
+    return np.array(found, np.int64)
+
+
+def _slots(kind: type) -> list[int]:
+    """Where an object of a type keeps each of its slots, in the order of the fields: looked up in one that is made."""
+    marks = [object() for _ in kind.__slots__]  # type: ignore[attr-defined]
+    sample = kind(*marks)
+    words = (ctypes.c_int64 * (kind.__basicsize__ // 8)).from_address(id(sample))
+    found = [list(words).index(id(mark)) * 8 for mark in marks if id(mark) in list(words)]
+    if len(found) != len(marks) or not kind.__basicsize__ == 16 + 8 * len(marks):
+        raise UnknownLayoutError
+    return found

@@ -147,6 +147,21 @@ def test_a_linked_partition_directory_is_listed(
     assert "orders-0" in capsys.readouterr().out
 
 
+@pytest.mark.req("SEG-PDR-026")
+def test_recovery_changes_nothing_behind_a_linked_partition_directory(
+    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / directory.name).symlink_to(directory)
+    (root / "meta.properties").write_text("version=1\n")
+    logs(directory)[-1].write_bytes(logs(directory)[-1].read_bytes()[:-3])
+    before = below(directory)
+    assert run(["recover", "--write", str(root)]) == 3
+    assert "symbolic link" in capsys.readouterr().err
+    assert below(directory) == before
+
+
 def test_a_server_follows_no_link_out_of_its_root_and_says_so(directory: Path, tmp_path: Path) -> None:
     root = tmp_path / "root"
     with PartitionWriter(root / "own-0") as writer:

@@ -7,6 +7,7 @@ finishes the work, so that the order of steps is all that a planner has to think
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol
 
 from seglog_format.errors import FormatError, Location
@@ -192,14 +193,14 @@ def settled(steps: Iterable[FileStep], directory: Path) -> tuple[FileStep, ...]:
 
 
 def require_no_links(steps: Iterable[FileStep]) -> None:
-    """Refuse steps that would change a symbolic link, or write through it (SEG-PDR-026).
+    """Refuse steps that would change a symbolic link, or write through one: a file, or its directory (SEG-PDR-026).
 
     Raises:
         FormatError: one would.
     """
     for step in steps:
         paths = () if isinstance(step, Settle) else (step.path, getattr(step, "target", step.path))
-        for path in paths:
+        for path in chain.from_iterable((path, path.parent) for path in paths):
             if path.is_symlink():
                 place, found = Location(str(path)), f"a symbolic link; to {step.text} is for you to do at its target"
-                raise FormatError(place, "SEG-PDR-026", expected="a regular file to change", found=found)
+                raise FormatError(place, "SEG-PDR-026", expected="a file of its own to change", found=found)

@@ -63,7 +63,8 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def essence(record: Record | Message) -> tuple[Any, ...]:
-    return record.offset, record.timestamp_ms, record.key, record.value, record.headers, record.sequence
+    fields = (record.offset, record.timestamp_ms, record.timestamp_type, record.key, record.value, record.headers)
+    return *fields, record.sequence
 
 
 def stored(partition: GeneratedPartition) -> list[tuple[Any, ...]]:
@@ -190,6 +191,27 @@ def test_a_number_is_within_its_range() -> None:
     assert {chance.number(-2, 2) for _ in range(200)} == {-2, -1, 0, 1, 2}
     assert chance.number(5, 5) == 5
     assert chance.data(0) == b""
+
+
+@pytest.mark.parametrize("role", ["leader", "follower"])
+def test_who_set_the_times_of_a_stamped_transaction(role: str, tmp_path: Path) -> None:
+    recipe = parse_recipe(
+        f"""
+        [[topic]]
+        name = "t"
+        [topic.settings]
+        "message.timestamp.type" = "LogAppendTime"
+        [[topic.step]]
+        role = "{role}"
+        records = 20
+        producers = {{ kind = "transactional", count = 2, abort = 0.5 }}
+        """
+    )
+    (partition,) = generate(recipe, tmp_path / "data").partitions
+    planned = [record for append in partition.plan.appends for record in append.records]  # end markers too
+    with open_partition(partition.path) as opened:
+        found = [(record.offset, record.timestamp_type) for batch in opened.batches() for record in batch.records]
+    assert found == [(record.offset, record.timestamp_type) for record in planned]
 
 
 @pytest.mark.parametrize("seed", range(8))

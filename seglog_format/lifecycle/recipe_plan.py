@@ -241,10 +241,13 @@ class Planner:
         self.clock_ms += 1
         offset = self.next_offset
         marker = self._marker(step, producer, is_aborted=is_aborted)
+        records = [replace(record, offset=offset) for record in marker.records if isinstance(record, Record)]
+        if step.role == "leader":  # it stamps what it appends
+            records = [replace(record, timestamp_type=self.config.message_timestamp_type) for record in records]
         self._add(
             Turn(step, producer, (), offset),
             data=encode_batch(marker),
-            records=tuple(replace(record, offset=offset) for record in marker.records if isinstance(record, Record)),
+            records=tuple(records),
             last_offset=offset,
             is_control=True,
         )

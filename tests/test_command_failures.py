@@ -240,16 +240,17 @@ def test_files_may_not_become_large(command: Callable[[Path], list[str]], tmp_pa
     assert [name for name in names_below(tmp_path) if ".tmp" in name or name.startswith("out/")] == []
 
 
-def test_a_directory_where_a_file_belongs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_where_a_file_belongs_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = crashed_partition(tmp_path)
     index = data / "crash-flip-0" / f"{270:020}.index"
     index.unlink()
     index.mkdir()
-    assert run(["recover", "--write", str(data)]) == NOT_WRITTEN
-    _, err = capsys.readouterr()
-    assert err.startswith("seglog: recovery stopped: ")
-    assert err.count("\n") == 1
-    assert not any(name.endswith(".tmp") for name in names_below(tmp_path))
+    before = names_below(tmp_path)
+    assert run(["recover", "--write", str(data)]) == UNREADABLE
+    refusal, summary = capsys.readouterr().err.splitlines()
+    assert refusal.endswith("expected a regular file, or a link to one, found a directory [SEG-PDR-026]")
+    assert summary == "seglog: 1 of 1 partitions could not be read; the others were"
+    assert names_below(tmp_path) == before
     index.rmdir()
     assert run(["recover", "--write", str(data)]) in {0, 1}
 

@@ -58,7 +58,8 @@ def write_until_failure(files: SimulatedFiles) -> tuple[int, WriteError | None]:
     try:
         writer = open_writer(files)
         for number in range(APPENDS):
-            writer.leader_epoch = number // 10
+            if number % 10 == 0:
+                writer.become_leader(number // 10)
             writer.append(produced())
             if number % FLUSH_EVERY == 0:
                 acknowledged = writer.flush()

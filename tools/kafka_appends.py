@@ -200,7 +200,8 @@ def write_partition(directory: Path, script: Script, generation: str) -> int:
         for step in script.steps:
             now_ms = step.now_ms
             if step.is_leader:
-                writer.leader_epoch = step.leader_epoch
+                if step.leader_epoch != writer.leader_epoch:
+                    writer.become_leader(step.leader_epoch)
                 writer.append(step.data, origin=step.origin)
             else:
                 writer.append_as_follower(step.data, leader_epoch=step.leader_epoch)

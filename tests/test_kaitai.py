@@ -116,7 +116,7 @@ def test_the_made_control_batches_are_read_by_the_reference(name: str) -> None:
 
 def _content(path: Path, kind: str) -> bytes:
     with open_bytes(path) as opened:
-        data = bytes(opened.data)
+        data = bytes(opened.view(0, opened.size))
     if kind not in SLOTS:
         return data
     size = SLOTS[kind][0].size

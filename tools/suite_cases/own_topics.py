@@ -116,7 +116,6 @@ def own_topics(family: Family) -> None:
         ("cut-state", STATES, _short(0) + _text("tx"), state[:-1]),
         ("null-metadata", METADATA, None, None),
         ("empty-metadata", METADATA, None, b""),
-        ("frame-version-0", METADATA, None, b"\0" + TOPIC[1:]),
         ("frame-version-2", METADATA, None, b"\2" + TOPIC[1:]),
         ("cut-metadata", METADATA, None, TOPIC[:-1]),
         ("bytes-behind-metadata", METADATA, None, TOPIC + b"more"),

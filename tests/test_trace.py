@@ -91,8 +91,8 @@ def test_disabling_takes_out_just_that_rule(requirement: str, gone: str) -> None
 
 
 def test_a_fault_has_to_fit_exactly_once() -> None:
-    fault = enforcement.Fault("SEG-XXX-001", "a.py", find="x < 1", replace="x < 2", listed_in="faults/a.toml")
-    assert fault.apply("if x < 1:") == "if x < 2:"
-    for text in ("if x > 1:", "x < 1 or x < 1"):
+    fault = enforcement.Fault("SEG-XXX-001", "a.py", "y", find="x < 1", replace="x < 2", listed_in="faults/a.toml")
+    assert fault.apply("y = x < 1") == "y = x < 2"
+    for text in ("y = x > 1", "y = x < 1 or x < 1", "z = x < 1"):
         with pytest.raises(ValueError, match="occurs"):
             fault.apply(text)

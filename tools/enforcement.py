@@ -12,6 +12,8 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from fault_places import place_in
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = REPOSITORY / "seglog_format"
 FAULTS = REPOSITORY / "tests" / "faults"
@@ -47,10 +49,20 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A text substitution, kept by hand, that breaks one requirement."""
+    """A text substitution, kept by hand, that breaks one requirement.
+
+    Attributes:
+        requirement: id.
+        file: below the repository.
+        symbol: dotted name of the function, class or constant that holds the text; empty for the module itself.
+        find: text that occurs exactly once in the symbol.
+        replace: text that breaks the rule.
+        listed_in: file that lists the fault, below the repository.
+    """
 
     requirement: str
     file: str
+    symbol: str
     find: str
     replace: str
     listed_in: str
@@ -59,13 +71,14 @@ class Fault:
         """The source text with the fault in it.
 
         Raises:
-            ValueError: the text to find does not occur exactly once.
+            ValueError: the text to find does not occur exactly once in its symbol.
         """
-        count = text.count(self.find)
-        if count != 1:
-            msg = f"{self.listed_in}: {self.requirement}: the text to find occurs {count} times in {self.file}"
-            raise ValueError(msg)
-        return text.replace(self.find, self.replace)
+        try:
+            start = place_in(text, self.symbol, self.find).position
+        except ValueError as error:
+            msg = f"{self.listed_in}: {self.requirement}: the text to find {error}, in {self.file}"
+            raise ValueError(msg) from error
+        return text[:start] + self.replace + text[start + len(self.find) :]
 
 
 def source_files() -> list[Path]:

@@ -1,0 +1,86 @@
+"""Find the faults of tests/faults again after code has moved: report where each is now, or write it with ``--write``.
+
+A fault names its module, the symbol around its text, and the text. Where the text is no longer there, every module is
+searched: first in a symbol of the same dotted name, then of the same last name, then anywhere. One place is taken;
+none or several are reported, and are for a person to decide.
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+from enforcement import FAULTS, relative, source_files
+from fault_places import homes, place_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+ENTRY = "[[fault]]"
+
+
+def is_at_home(entry: Mapping[str, Any], sources: Mapping[str, str]) -> bool:
+    """Whether the text of a fault occurs once in the symbol and file that it names."""
+    try:
+        place_in(sources.get(entry["file"], ""), entry.get("symbol", ""), entry["find"])
+    except ValueError:
+        return False
+    return "symbol" in entry
+
+
+def rehomed(text: str, sources: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Return the text of a list of faults with every fault at home, and what was changed or could not be.
+
+    Args:
+        text: of a file in tests/faults.
+        sources: text of each module of the package, by file name.
+    """
+    entries = iter(tomllib.loads(text).get("fault", []))
+    head, *blocks = text.split(ENTRY)
+    found = [_rehomed(block, next(entries), sources) for block in blocks]
+    return ENTRY.join([head, *(block for block, _ in found)]), [line for _, line in found if line]
+
+
+def _rehomed(block: str, entry: Mapping[str, Any], sources: Mapping[str, str]) -> tuple[str, str]:
+    if is_at_home(entry, sources):
+        return block, ""
+    known = {entry["file"]: sources.get(entry["file"], "")}
+    candidates = homes(known, entry.get("symbol", ""), entry["find"]) or homes(
+        sources, entry.get("symbol", ""), entry["find"]
+    )
+    if len(candidates) != 1:
+        return block, f"LOST {entry['requirement']}: {len(candidates)} places hold {entry['find'].strip()!r}"
+    file, symbol = candidates[0]
+    kept = [line for line in block.splitlines(keepends=True) if not line.startswith(("file = ", "symbol = "))]
+    at = next(number for number, line in enumerate(kept) if line.startswith("requirement = ")) + 1
+    kept[at:at] = [f'file = "{file}"\n', f'symbol = "{symbol}"\n']
+    return "".join(kept), f"{entry['requirement']}: {file}: {symbol or 'the module itself'}"
+
+
+def lists() -> Iterator[tuple[Path, str, list[str]]]:
+    """Yield each list of faults, its new text, and what there is to say."""
+    sources = {relative(path): path.read_text(encoding="utf-8") for path in source_files()}
+    for path in sorted(FAULTS.glob("*.toml")):
+        yield path, *rehomed(path.read_text(encoding="utf-8"), sources)
+
+
+def main() -> int:
+    """Rehome all faults.
+
+    Returns:
+        1 where one is lost, or is not at home and nothing was to be written.
+    """
+    writes, is_wrong = "--write" in sys.argv[1:], False
+    for path, text, told in lists():
+        for line in told:
+            print(f"{relative(path)}: {line}")
+        is_wrong |= any(line.startswith("LOST ") for line in told) or (bool(told) and not writes)
+        if writes:
+            path.write_text(text, encoding="utf-8")
+    return 1 if is_wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

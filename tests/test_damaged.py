@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 NOT_ALONE = {
     "SEG-LOG-010": "a file above 2 GiB",
+    "SEG-LOG-013": "an offset near 2^63, which no segment that a broker has written can hold",
     "SEG-PDR-020": "a file above 64 MiB",
 }
 """Requirements that a small damaged file cannot break, or not alone."""

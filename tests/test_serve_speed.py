@@ -15,6 +15,7 @@ from kio.schema.errors import ErrorCode
 from serve_client import API_VERSIONS, FETCH, Client, serving
 from support import bundled
 
+from seglog_format.byte_source import Window
 from seglog_format.codec.build import build_batch, new_record, with_offset
 from seglog_format.codec.encode import encode_batch
 from seglog_format.lifecycle.config import LogConfig
@@ -95,12 +96,12 @@ def test_the_quick_look_finds_no_more_right_than_the_slow_one(name: str) -> None
             bounds = [*segment.entries.positions, segment.entries.position]
             for start, end in pairwise(bounds):
                 whole = bytearray(segment.source.view(start, end))
-                mark = verified_entries._mark_of_batch(memoryview(whole), 0, len(whole))
+                mark = verified_entries._mark_of_batch(Window(0, memoryview(whole)), 0, len(whole))
                 assert bool(mark) == (whole[16] == 2)
-                assert not verified_entries._mark_of_batch(memoryview(whole)[:-1], 0, len(whole))
+                assert not verified_entries._mark_of_batch(Window(0, memoryview(whole)[:-1]), 0, len(whole))
                 for place in (8, 16, 17, 21, len(whole) - 1):
                     whole[place] ^= 1
-                    assert not verified_entries._mark_of_batch(memoryview(whole), 0, len(whole))
+                    assert not verified_entries._mark_of_batch(Window(0, memoryview(whole)), 0, len(whole))
                     whole[place] ^= 1
 
 

@@ -54,7 +54,10 @@ def missing(held: list[Held], partition: Path, kept: Counter[Content]) -> int:
 
 def place_of(partition: Path) -> Path:
     """A partition directory, or what it was renamed to as brokers rename it, with everything in it."""
-    if partition.exists():
+    try:
+        if partition.exists():
+            return partition
+    except PermissionError:  # the log directory may not be entered
         return partition
     renamed = sorted(path for path in partition.parent.glob(f"{partition.name}.*-*") if path.is_dir())
     return renamed[0] if renamed else partition

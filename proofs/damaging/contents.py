@@ -45,7 +45,11 @@ def missing(held: list[Held], partition: Path, kept: Counter[Content]) -> int:
     Retention removes segments from the beginning on, and nothing but their absence tells of it: the records before the
     first log that is left are not missed, unless an index is left that belonged to them.
     """
-    bases = {path.name: int(path.name[:20]) for path in partition.glob("*.*") if NUMBERED.fullmatch(path.name)}
+    try:
+        names = [path.name for path in partition.glob("*.*")]
+    except PermissionError:  # the log directory may not be entered: all of it is missed
+        names = []
+    bases = {name: int(name[:20]) for name in names if NUMBERED.fullmatch(name)}
     first = min((base for name, base in bases.items() if name.endswith(".log")), default=0)
     if any(base < first for name, base in bases.items() if not name.endswith(".snapshot")):
         first = 0

@@ -12,7 +12,7 @@ from struct import Struct, calcsize
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from seglog_format.model import Buffer
 
@@ -107,7 +107,7 @@ class FixedLayout:
         return self.packer(*(field.name for field in fields(model) if field.name in self.codes))
 
 
-def _format(codes: Any) -> str:  # noqa: ANN401 - any iterable of codes
+def _format(codes: Iterable[str]) -> str:
     return ">" + "".join(codes)
 
 

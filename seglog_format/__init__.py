@@ -10,6 +10,28 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from seglog_format.checks import Finding, verify
+    from seglog_format.cleaning.compaction import (
+        CompactedSegment,
+        CompactionAction,
+        CompactionPlan,
+        SegmentCompaction,
+        plan_compaction,
+    )
+    from seglog_format.cleaning.compaction_apply import (
+        Compacted,
+        compact,
+        explain_compaction,
+        prepare_compaction,
+    )
+    from seglog_format.cleaning.compaction_rules import BatchFate
+    from seglog_format.cleaning.deletion import PreparedRetention, prepare_retention, retain_partition
+    from seglog_format.cleaning.retention import (
+        RetainedSegment,
+        RetentionPlan,
+        RetentionReason,
+        SegmentFate,
+        plan_retention,
+    )
     from seglog_format.codec.build import build_batch, new_record
     from seglog_format.codec.control_batch import build_end_marker
     from seglog_format.codec.decode import decode_batch
@@ -29,44 +51,6 @@ if TYPE_CHECKING:
         UsageError,
         WriteError,
     )
-    from seglog_format.lifecycle.compaction import (
-        CompactedSegment,
-        CompactionAction,
-        CompactionPlan,
-        SegmentCompaction,
-        plan_compaction,
-    )
-    from seglog_format.lifecycle.compaction_apply import (
-        Compacted,
-        compact,
-        explain_compaction,
-        prepare_compaction,
-    )
-    from seglog_format.lifecycle.compaction_rules import BatchFate
-    from seglog_format.lifecycle.config import BrokerGeneration, LogConfig
-    from seglog_format.lifecycle.deletion import PreparedRetention, prepare_retention, retain_partition
-    from seglog_format.lifecycle.environment import Environment
-    from seglog_format.lifecycle.log_writer import LogWriter
-    from seglog_format.lifecycle.partition_log import Appended
-    from seglog_format.lifecycle.producer_state import Origin
-    from seglog_format.lifecycle.recovery import RecoveryPlan, plan_for_directory, plan_recovery
-    from seglog_format.lifecycle.recovery_apply import (
-        PreparedRecovery,
-        RecoveryOptions,
-        prepare_recovery,
-        recover_partition,
-    )
-    from seglog_format.lifecycle.retention import (
-        RetainedSegment,
-        RetentionPlan,
-        RetentionReason,
-        SegmentFate,
-        plan_retention,
-    )
-    from seglog_format.lifecycle.roll import RollReason
-    from seglog_format.lifecycle.segment_scan import Cut
-    from seglog_format.lifecycle.truncation import TruncationPlan, truncate_to
-    from seglog_format.lifecycle.writer import PartitionWriter
     from seglog_format.log.directory import LogDirectories, LogDirectory, open_log_directory
     from seglog_format.log.gaps import Gap, GapKind
     from seglog_format.log.partition import Partition, open_partition
@@ -81,7 +65,23 @@ if TYPE_CHECKING:
         TimestampType,
     )
     from seglog_format.record_model import Message, Record, RecordBatch, RecordHeader
+    from seglog_format.recovery.apply import (
+        PreparedRecovery,
+        RecoveryOptions,
+        prepare_recovery,
+        recover_partition,
+    )
+    from seglog_format.recovery.plan import RecoveryPlan, plan_for_directory, plan_recovery
+    from seglog_format.recovery.segment_scan import Cut
+    from seglog_format.recovery.truncation import TruncationPlan, truncate_to
     from seglog_format.requirements import Requirement, requirement
+    from seglog_format.state.config import BrokerGeneration, LogConfig
+    from seglog_format.state.producer_state import Origin
+    from seglog_format.storage.environment import Environment
+    from seglog_format.writing.log_writer import LogWriter
+    from seglog_format.writing.partition_log import Appended
+    from seglog_format.writing.roll import RollReason
+    from seglog_format.writing.writer import PartitionWriter
 
 __all__ = [
     "AbortedTxn",
@@ -190,58 +190,58 @@ _NAMES: Final = {
         "UsageError",
         "WriteError",
     ),
-    "lifecycle.compaction": (
+    "cleaning.compaction": (
         "CompactedSegment",
         "CompactionAction",
         "CompactionPlan",
         "SegmentCompaction",
         "plan_compaction",
     ),
-    "lifecycle.compaction_apply": (
+    "cleaning.compaction_apply": (
         "Compacted",
         "compact",
         "explain_compaction",
         "prepare_compaction",
     ),
-    "lifecycle.compaction_rules": ("BatchFate",),
-    "lifecycle.config": (
+    "cleaning.compaction_rules": ("BatchFate",),
+    "state.config": (
         "BrokerGeneration",
         "LogConfig",
     ),
-    "lifecycle.deletion": (
+    "cleaning.deletion": (
         "PreparedRetention",
         "prepare_retention",
         "retain_partition",
     ),
-    "lifecycle.environment": ("Environment",),
-    "lifecycle.log_writer": ("LogWriter",),
-    "lifecycle.producer_state": ("Origin",),
-    "lifecycle.recovery": (
+    "storage.environment": ("Environment",),
+    "writing.log_writer": ("LogWriter",),
+    "state.producer_state": ("Origin",),
+    "recovery.plan": (
         "RecoveryPlan",
         "plan_for_directory",
         "plan_recovery",
     ),
-    "lifecycle.recovery_apply": (
+    "recovery.apply": (
         "PreparedRecovery",
         "RecoveryOptions",
         "prepare_recovery",
         "recover_partition",
     ),
-    "lifecycle.retention": (
+    "cleaning.retention": (
         "RetainedSegment",
         "RetentionPlan",
         "RetentionReason",
         "SegmentFate",
         "plan_retention",
     ),
-    "lifecycle.roll": ("RollReason",),
-    "lifecycle.segment_scan": ("Cut",),
-    "lifecycle.partition_log": ("Appended",),
-    "lifecycle.truncation": (
+    "writing.roll": ("RollReason",),
+    "recovery.segment_scan": ("Cut",),
+    "writing.partition_log": ("Appended",),
+    "recovery.truncation": (
         "TruncationPlan",
         "truncate_to",
     ),
-    "lifecycle.writer": ("PartitionWriter",),
+    "writing.writer": ("PartitionWriter",),
     "log.directory": (
         "LogDirectories",
         "LogDirectory",

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.byte_source import ByteSource
+    from seglog_format.storage.byte_source import ByteSource
 
-Buffer: TypeAlias = bytes | bytearray | memoryview
 """Bytes to read from; nothing keeps or changes them."""
 
 NO_TIMESTAMP: Final = -1

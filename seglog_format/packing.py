@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from seglog_format.model import Buffer
+    from seglog_format.storage.byte_source import Buffer
 
 
 class Packer(Protocol):

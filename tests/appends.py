@@ -9,10 +9,10 @@ from test_spec_examples import examples
 
 from seglog_format.codec.producer_snapshot import decode_producer_snapshot
 from seglog_format.errors import Location
-from seglog_format.lifecycle.config import LogConfig
-from seglog_format.lifecycle.environment import Environment
-from seglog_format.lifecycle.files import LOCAL_FILES, Files
-from seglog_format.lifecycle.writer import PartitionWriter
+from seglog_format.state.config import LogConfig
+from seglog_format.storage.environment import Environment
+from seglog_format.storage.files import LOCAL_FILES, Files
+from seglog_format.writing.writer import PartitionWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

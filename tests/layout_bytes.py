@@ -155,8 +155,8 @@ def write_entry_in_place() -> bool:
 
 
 def write_indexes() -> bool:
-    from seglog_format.lifecycle.index_build import encode_offset_index, encode_time_index
     from seglog_format.model import OffsetPosition, TimestampOffset
+    from seglog_format.state.index_build import encode_offset_index, encode_time_index
 
     offsets = [OffsetPosition(12, 16), OffsetPosition(17, 512)]
     times = [TimestampOffset(100, 12), TimestampOffset(200, 17)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from batches import batch, record
 
-from seglog_format.lifecycle.files import LocalFiles
+from seglog_format.storage.files import LocalFiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -29,11 +29,11 @@ from messages import message, wrapper
 
 from seglog_format import BrokerGeneration, CorruptRecordError, Origin, RollReason, UsageError, walk
 from seglog_format.codec.decode import decode_batch
-from seglog_format.lifecycle.config import LogConfig
-from seglog_format.lifecycle.leader_epochs import LeaderEpochs
-from seglog_format.lifecycle.roll import ActiveState, Incoming, jitter_ms, new_base_offset, roll_reason
 from seglog_format.model import INT32_MAX, TimestampType
 from seglog_format.small_model import EpochStart
+from seglog_format.state.config import LogConfig
+from seglog_format.state.leader_epochs import LeaderEpochs
+from seglog_format.writing.roll import ActiveState, Incoming, jitter_ms, new_base_offset, roll_reason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,8 +14,8 @@ from appends import Clock, base_offsets, contents, open_writer, produced
 from batches import batch, record
 
 from seglog_format import Environment, LogConfig, PartitionWriter, open_partition, verify, walk
-from seglog_format.lifecycle.broker_settings import topic_settings
-from seglog_format.lifecycle.roll import ActiveState, Incoming, RollReason, roll_reason
+from seglog_format.state.broker_settings import topic_settings
+from seglog_format.writing.roll import ActiveState, Incoming, RollReason, roll_reason
 
 if TYPE_CHECKING:
     from pathlib import Path

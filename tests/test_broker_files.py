@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 from made_partitions import ONE, checkpoint, content, entry, log_sizes, make
 
-from seglog_format.lifecycle.recovery_apply import RecoveryOptions, recover_partition
+from seglog_format.recovery.apply import RecoveryOptions, recover_partition
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.lifecycle.recovery_apply import PreparedRecovery
+    from seglog_format.recovery.apply import PreparedRecovery
 
 pytestmark = pytest.mark.usefixtures("no_fsync")
 

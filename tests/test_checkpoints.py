@@ -21,8 +21,8 @@ from seglog_format.codec.checkpoints import (
 from seglog_format.codec.quick_checkpoints import quick_offsets
 from seglog_format.decimal_text import parse_decimal
 from seglog_format.errors import CorruptIndexError, FormatError, Location, UnsupportedVersionError
-from seglog_format.lifecycle.recovery import plan_for_directory
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS
+from seglog_format.recovery.plan import plan_for_directory
 from seglog_format.schema import checkpoints as schema
 from seglog_format.schema.fields import layout
 from seglog_format.small_model import LeaderEpochCheckpoint, OffsetCheckpoint, PartitionMetadata

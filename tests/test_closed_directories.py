@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 import pytest
 from appends import Clock, marker, produced, transactional
 
+from seglog_format.cleaning.compaction_apply import compact
+from seglog_format.cleaning.deletion import retain_partition
 from seglog_format.errors import WriteError
-from seglog_format.lifecycle.compaction_apply import compact
-from seglog_format.lifecycle.config import COMPACT, LogConfig
-from seglog_format.lifecycle.deletion import retain_partition
-from seglog_format.lifecycle.environment import Environment
-from seglog_format.lifecycle.files import LocalFiles
-from seglog_format.lifecycle.log_writer import LogWriter
-from seglog_format.lifecycle.producer_state import Origin
-from seglog_format.lifecycle.recovery_apply import recover_partition
-from seglog_format.lifecycle.truncation import truncate_to
+from seglog_format.recovery.apply import recover_partition
+from seglog_format.recovery.truncation import truncate_to
+from seglog_format.state.config import COMPACT, LogConfig
+from seglog_format.state.producer_state import Origin
+from seglog_format.storage.environment import Environment
+from seglog_format.storage.files import LocalFiles
+from seglog_format.writing.log_writer import LogWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from seglog_format.lifecycle.files import LocalHandle
+    from seglog_format.storage.files import LocalHandle
 
 CLEAN = ".kafka_cleanshutdown"
 NAMES = ("truncate", "retain", "compact", "recover")

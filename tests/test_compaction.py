@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from seglog_format.cleaning.compaction import CompactedSegment, CompactionPlan, plan_compaction
 from seglog_format.errors import UsageError
-from seglog_format.lifecycle.compaction import CompactedSegment, CompactionPlan, plan_compaction
-from seglog_format.lifecycle.config import LogConfig
+from seglog_format.state.config import LogConfig
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS

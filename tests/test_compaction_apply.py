@@ -18,19 +18,19 @@ from proofs.power.fault import Fault
 from proofs.power.mirrored_files import MirroredFiles
 from proofs.power.simulated_files import PowerCut, SimulatedFiles
 from seglog_format.checks import verify
+from seglog_format.cleaning.compaction_apply import compact, prepare_compaction
 from seglog_format.errors import FormatError, UsageError, WriteError
-from seglog_format.lifecycle.compaction_apply import compact, prepare_compaction
-from seglog_format.lifecycle.config import LogConfig
-from seglog_format.lifecycle.directory_lock import DirectoryLock
-from seglog_format.lifecycle.recovery_apply import recover_partition
 from seglog_format.log.directory import LogDirectory
 from seglog_format.log.listing import list_log_directory
 from seglog_format.log.partition import open_partition
+from seglog_format.recovery.apply import recover_partition
+from seglog_format.state.config import LogConfig
+from seglog_format.state.directory_lock import DirectoryLock
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.lifecycle.files import Files
+    from seglog_format.storage.files import Files
 
 NOW = 500_000
 PAIRED = LogConfig(cleanup_policy=frozenset({"compact"}), delete_retention_ms=1000, segment_bytes=500)

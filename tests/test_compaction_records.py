@@ -14,12 +14,12 @@ from made_partitions import checkpoint, content, make, names
 from messages import LOG_APPEND_TIME, message, wrapper
 from support import bundled
 
+from seglog_format.cleaning.compaction_apply import compact, explain_compaction
 from seglog_format.codec.decode import decode_batch
 from seglog_format.codec.framing import walk
-from seglog_format.lifecycle.compaction_apply import compact, explain_compaction
-from seglog_format.lifecycle.config import LogConfig
 from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.model import AbortedTxn, RecordBatchHeader
+from seglog_format.state.config import LogConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,8 @@ from seglog_conformance.reference import Reference
 from seglog_conformance.reference.disk import Disk
 from seglog_conformance.verdicts import Verdict
 
-from seglog_format.lifecycle import file_steps
-from seglog_format.lifecycle.files import write_file
+from seglog_format.storage import file_steps
+from seglog_format.storage.files import write_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -25,20 +25,20 @@ from made_partitions import (
 
 from proofs.power.mirrored_files import MirroredFiles
 from proofs.power.simulated_files import PowerCut, SimulatedFiles
+from seglog_format.cleaning.deletion import DeletedFiles, prepare_retention, retain_partition
 from seglog_format.errors import CorruptRecordError, UsageError, WriteError
-from seglog_format.lifecycle.config import LogConfig
-from seglog_format.lifecycle.deletion import DeletedFiles, prepare_retention, retain_partition
-from seglog_format.lifecycle.environment import Environment
-from seglog_format.lifecycle.files import LOCAL_FILES
-from seglog_format.lifecycle.log_writer import LogWriter
-from seglog_format.lifecycle.recovery_apply import recover_partition
-from seglog_format.lifecycle.writer import PartitionWriter
 from seglog_format.log.partition import open_partition
+from seglog_format.recovery.apply import recover_partition
+from seglog_format.state.config import LogConfig
+from seglog_format.storage.environment import Environment
+from seglog_format.storage.files import LOCAL_FILES
+from seglog_format.writing.log_writer import LogWriter
+from seglog_format.writing.writer import PartitionWriter
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.lifecycle.files import Files
+    from seglog_format.storage.files import Files
 
 
 pytestmark = pytest.mark.usefixtures("no_fsync")

@@ -16,8 +16,11 @@ import pytest
 from seglog_format.checks import verify
 from seglog_format.errors import RefusedError, UnreadableError, UsageError
 from seglog_format.lines import lines_of
-from seglog_format.log import file_bytes, file_reader, refused_ranges
-from seglog_format.log.file_bytes import (
+from seglog_format.log.offset_checkpoints import read_offset_checkpoint
+from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.log.transaction_index import TransactionIndex
+from seglog_format.storage import file_bytes, file_reader, refused_ranges
+from seglog_format.storage.file_bytes import (
     MAX_WHOLE_SIZE,
     WINDOW_SIZE,
     FileBytes,
@@ -26,11 +29,8 @@ from seglog_format.log.file_bytes import (
     open_log,
     read_whole,
 )
-from seglog_format.log.file_reader import noted_refusals
-from seglog_format.log.offset_checkpoints import read_offset_checkpoint
-from seglog_format.log.producer_snapshot import ProducerSnapshot
-from seglog_format.log.refused_ranges import BLOCK_SIZE
-from seglog_format.log.transaction_index import TransactionIndex
+from seglog_format.storage.file_reader import noted_refusals
+from seglog_format.storage.refused_ranges import BLOCK_SIZE
 
 DESCRIPTORS = Path("/proc/self/fd")
 

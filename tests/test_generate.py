@@ -16,18 +16,18 @@ from support import FIXTURES, REPOSITORY
 from seglog_format.checks.verify import verify
 from seglog_format.cli.main import run
 from seglog_format.errors import UsageError
-from seglog_format.lifecycle import recipe as recipes
-from seglog_format.lifecycle.chance import Chance
-from seglog_format.lifecycle.generate import generate
-from seglog_format.lifecycle.recipe import Recipe, parse_recipe
-from seglog_format.lifecycle.recipe_plan import PartitionPlan, plan_partition
-from seglog_format.lifecycle.recipe_random import random_recipe
+from seglog_format.generation import recipe as recipes
+from seglog_format.generation.chance import Chance
+from seglog_format.generation.generate import generate
+from seglog_format.generation.plan import PartitionPlan, plan_partition
+from seglog_format.generation.random_recipes import random_recipe
+from seglog_format.generation.recipe import Recipe, parse_recipe
 from seglog_format.log.partition import open_partition
 from seglog_format.model import INT64_MAX
 from seglog_format.requirements import Severity
 
 if TYPE_CHECKING:
-    from seglog_format.lifecycle.generate import GeneratedLog, GeneratedPartition
+    from seglog_format.generation.generate import GeneratedLog, GeneratedPartition
     from seglog_format.record_model import Message, Record
 
 RECIPES = FIXTURES / "recipes"

@@ -13,8 +13,8 @@ from messages import message, wrapper
 from seglog_format import CorruptRecordError, open_partition
 from seglog_format.checks import verify
 from seglog_format.checks.finding import Severity
-from seglog_format.lifecycle.salvage_scan import salvage_scan
 from seglog_format.log.entry_table import OffsetRange
+from seglog_format.recovery.salvage_scan import salvage_scan
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,10 +15,10 @@ from support import authentic, authentic_expected, authentic_names
 from seglog_format.checks import verify
 from seglog_format.cli.main import run
 from seglog_format.cli.options import GENERATIONS
-from seglog_format.lifecycle.config import BrokerGeneration
-from seglog_format.lifecycle.index_rebuild import RebuiltSegment, rebuilt_indexes
 from seglog_format.log.listing import list_partition
+from seglog_format.recovery.index_rebuild import RebuiltSegment, rebuilt_indexes
 from seglog_format.requirements import Severity
+from seglog_format.state.config import BrokerGeneration
 
 RECOVERED = [name for name in authentic_names() if "/crash-" in name]
 INDEX = "00000000000000000000.index"

@@ -11,9 +11,9 @@ import pytest
 from appends import produced
 from kafka_oracle import RELEASES, Oracle
 
-from seglog_format.lifecycle.config import LogConfig
-from seglog_format.lifecycle.deletion import retain_partition
+from seglog_format.cleaning.deletion import retain_partition
 from seglog_format.log.partition import open_partition
+from seglog_format.state.config import LogConfig
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -25,7 +25,6 @@ from seglog_format.codec.framing import walk
 from seglog_format.codec.message_set import decode_message_entry
 from seglog_format.codec.producer_snapshot import PRODUCER_STATE_ENTRY
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.file_bytes import open_bytes
 from seglog_format.model import Frame, RecordBatchHeader
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
 from seglog_format.schema.offset_index import OffsetIndexEntry
@@ -33,6 +32,7 @@ from seglog_format.schema.producer_snapshot import ProducerSnapshotHeader, Produ
 from seglog_format.schema.protocol_parts import UNKNOWN_TAGGED_FIELDS
 from seglog_format.schema.time_index import TimeIndexEntry
 from seglog_format.schema.transaction_index import TransactionIndexEntry
+from seglog_format.storage.file_bytes import open_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ from serve_client import serving
 from seglog_format import LogConfig, PartitionWriter, new_record, open_partition, verify
 from seglog_format.cli.main import run
 from seglog_format.errors import FormatError, WriteError
-from seglog_format.lifecycle.files import LOCAL_FILES
 from seglog_format.requirements import Severity
+from seglog_format.storage.files import LOCAL_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,10 +16,10 @@ from serve_client import METADATA, PRODUCE, serving
 from seglog_format import LogWriter, PartitionWriter, new_record, open_partition
 from seglog_format.cli.main import run
 from seglog_format.errors import UsageError, WriteError
-from seglog_format.lifecycle import rename_to_new as renaming
-from seglog_format.lifecycle.config import LogConfig
-from seglog_format.lifecycle.files import LOCAL_FILES, replace_file
 from seglog_format.serve.writing import Writers
+from seglog_format.state.config import LogConfig
+from seglog_format.storage import rename_to_new as renaming
+from seglog_format.storage.files import LOCAL_FILES, replace_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,8 +20,8 @@ from seglog_format import (
     verify,
 )
 from seglog_format.cli.main import run
-from seglog_format.lifecycle.recovery import plan_for_partition
 from seglog_format.log.path_kind import PathKind, path_kind
+from seglog_format.recovery.plan import plan_for_partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,9 +16,9 @@ from proofs import power_cuts
 from proofs.power.mirrored_files import MirroredFiles
 from proofs.power.promise import Appended, BrokenPromiseError, Compacted, Promise
 from proofs.power.simulated_files import PowerCut, SimulatedFiles
-from seglog_format.lifecycle.config import LogConfig
-from seglog_format.lifecycle.environment import Environment
-from seglog_format.lifecycle.writer import PartitionWriter
+from seglog_format.state.config import LogConfig
+from seglog_format.storage.environment import Environment
+from seglog_format.writing.writer import PartitionWriter
 
 TOOLS = Path(kill_writer.__file__).parent
 HISTORIES = 5

@@ -7,7 +7,7 @@ import pytest
 from proofs.power.plants import NOBODY, POWER_CUTS, Plant, PlantError, planted, plants
 from proofs.power_cuts import run_all
 from proofs.power_plants import Notice, complaint, noticed
-from seglog_format.lifecycle import files
+from seglog_format.storage import files
 
 CUT = [plant for plant in plants() if plant.judge == POWER_CUTS]
 HARMLESS = [plant for plant in plants() if plant.judge == NOBODY]

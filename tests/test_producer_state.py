@@ -13,12 +13,12 @@ from seglog_format.codec.decode import decode_batch
 from seglog_format.codec.framing import walk
 from seglog_format.codec.producer_snapshot import decode_producer_snapshot, encode_producer_snapshot
 from seglog_format.errors import Location
-from seglog_format.lifecycle.files import LOCAL_FILES
-from seglog_format.lifecycle.load import LogLoader
-from seglog_format.lifecycle.producer import Producer, ProducerBatch, producer_from
-from seglog_format.lifecycle.producer_state import EndMarker, ProducerStates, end_marker_of
 from seglog_format.model import INT32_MAX, ControlRecordType, RecordBatchHeader
 from seglog_format.small_model import ProducerStateEntry
+from seglog_format.state.load import LogLoader
+from seglog_format.state.producer import Producer, ProducerBatch, producer_from
+from seglog_format.state.producer_state import EndMarker, ProducerStates, end_marker_of
+from seglog_format.storage.files import LOCAL_FILES
 
 if TYPE_CHECKING:
     from pathlib import Path

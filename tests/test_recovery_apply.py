@@ -36,20 +36,20 @@ from proofs.power.simulated_files import PowerCut, SimulatedFiles
 from seglog_format.checks import verify
 from seglog_format.cli.main import run
 from seglog_format.errors import UsageError, WriteError
-from seglog_format.lifecycle.broker_scan import Outcome, broker_scan
-from seglog_format.lifecycle.files import LocalFiles
-from seglog_format.lifecycle.index_build import IndexedOffset
-from seglog_format.lifecycle.index_settings import IndexSettings, infer_settings
-from seglog_format.lifecycle.recovery_apply import RecoveryOptions, prepare_recovery, recover_partition
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import open_partition
 from seglog_format.log.segment import LogSegment
+from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery, recover_partition
+from seglog_format.recovery.broker_scan import Outcome, broker_scan
+from seglog_format.recovery.index_settings import IndexSettings, infer_settings
 from seglog_format.requirements import Severity
+from seglog_format.state.index_build import IndexedOffset
+from seglog_format.storage.files import LocalFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seglog_format.lifecycle.recovery import RecoveryPlan
+    from seglog_format.recovery.plan import RecoveryPlan
 
 
 pytestmark = pytest.mark.usefixtures("no_fsync")

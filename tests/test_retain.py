@@ -12,8 +12,8 @@ from made_partitions import EPOCHS, checkpoint, content, entry, log_sizes, make,
 from test_cli import FINE, SEGLOG, UNREADABLE, USAGE, Seglog
 
 from seglog_format.errors import UsageError
-from seglog_format.lifecycle.broker_settings import topic_settings
-from seglog_format.lifecycle.config import LogConfig
+from seglog_format.state.broker_settings import topic_settings
+from seglog_format.state.config import LogConfig
 
 if TYPE_CHECKING:
     from pathlib import Path

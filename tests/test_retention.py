@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seglog_format.cleaning.retention import RetainedSegment, RetentionPlan, RetentionReason, plan_retention
 from seglog_format.errors import UsageError
-from seglog_format.lifecycle.config import LogConfig
-from seglog_format.lifecycle.retention import RetainedSegment, RetentionPlan, RetentionReason, plan_retention
+from seglog_format.state.config import LogConfig
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS

@@ -15,11 +15,11 @@ from messages import message, wrapper
 from support import authentic, authentic_names
 
 from seglog_format.checks import verify
-from seglog_format.lifecycle.salvage import SalvagedSegment, salvage_partition
-from seglog_format.lifecycle.salvage_scan import longest_increasing, salvage_scan
 from seglog_format.log.entry_table import OffsetRange
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import open_partition
+from seglog_format.recovery.salvage import SalvagedSegment, salvage_partition
+from seglog_format.recovery.salvage_scan import longest_increasing, salvage_scan
 from seglog_format.requirements import Severity
 
 if TYPE_CHECKING:

@@ -15,11 +15,8 @@ from kio.schema.errors import ErrorCode
 from serve_client import API_VERSIONS, FETCH, Client, serving
 from support import bundled
 
-from seglog_format.byte_source import Window
 from seglog_format.codec.build import build_batch, new_record, with_offset
 from seglog_format.codec.encode import encode_batch
-from seglog_format.lifecycle.config import LogConfig
-from seglog_format.lifecycle.writer import PartitionWriter
 from seglog_format.log.partition import open_partition
 from seglog_format.serve import api_fetch, apis, verified_entries
 from seglog_format.serve.api_fetch import Answer, PartitionAnswer, TopicAnswer
@@ -28,6 +25,9 @@ from seglog_format.serve.fetched import LogRange
 from seglog_format.serve.request_queue import RequestQueue
 from seglog_format.serve.schemas import UnreadableRequestError, read_entity, request_type, write_entity
 from seglog_format.serve.touched_pages import LET_GO_SIZE
+from seglog_format.state.config import LogConfig
+from seglog_format.storage.byte_source import Window
+from seglog_format.writing.writer import PartitionWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

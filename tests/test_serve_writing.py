@@ -19,10 +19,10 @@ import seglog_format as seglog
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import UsageError
-from seglog_format.lifecycle.config import LogConfig
-from seglog_format.lifecycle.log_writer import LogWriter
-from seglog_format.lifecycle.writer import PartitionWriter
 from seglog_format.serve.writing import Writers
+from seglog_format.state.config import LogConfig
+from seglog_format.writing.log_writer import LogWriter
+from seglog_format.writing.writer import PartitionWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

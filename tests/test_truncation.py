@@ -24,13 +24,13 @@ from made_partitions import (
 
 from proofs.power.mirrored_files import MirroredFiles
 from proofs.power.simulated_files import PowerCut, SimulatedFiles
-from seglog_format.byte_source import MemoryBytes
 from seglog_format.errors import UsageError
-from seglog_format.lifecycle.recovery_apply import recover_partition
-from seglog_format.lifecycle.truncation import plan_truncation, truncate_to
 from seglog_format.log.listing import SegmentFiles
 from seglog_format.log.partition import open_partition
 from seglog_format.log.segment import LogSegment
+from seglog_format.recovery.apply import recover_partition
+from seglog_format.recovery.truncation import plan_truncation, truncate_to
+from seglog_format.storage.byte_source import MemoryBytes
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,10 +16,10 @@ from proofs.power.mirrored_files import MirroredFiles
 from proofs.power.simulated_files import SimulatedFiles
 from seglog_format import LogConfig, LogWriter, PartitionWriter, UsageError, WriteError, verify
 from seglog_format.codec.build import with_offset
-from seglog_format.lifecycle.environment import Environment
-from seglog_format.lifecycle.recovery_apply import recover_partition
-from seglog_format.lifecycle.truncation import truncate_to
+from seglog_format.recovery.apply import recover_partition
+from seglog_format.recovery.truncation import truncate_to
 from seglog_format.requirements import Severity
+from seglog_format.storage.environment import Environment
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,12 +22,12 @@ from seglog_format.codec.build import with_offset, with_timestamps
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
 from seglog_format.errors import Location
-from seglog_format.lifecycle.directory_lock import DirectoryLock
-from seglog_format.lifecycle.environment import Environment
-from seglog_format.lifecycle.files import LocalFiles, LocalHandle
-from seglog_format.lifecycle.producer_state import Origin
 from seglog_format.log.broker_lock import is_locked
 from seglog_format.model import INT64_MAX, TimestampType
+from seglog_format.state.directory_lock import DirectoryLock
+from seglog_format.state.producer_state import Origin
+from seglog_format.storage.environment import Environment
+from seglog_format.storage.files import LocalFiles, LocalHandle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

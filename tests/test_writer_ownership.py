@@ -15,7 +15,7 @@ from hostile_names import below
 
 from seglog_format import LogWriter, PartitionWriter, RecordHeader, new_record, open_partition, verify
 from seglog_format.errors import UsageError
-from seglog_format.lifecycle.directory_lock import DirectoryLock
+from seglog_format.state.directory_lock import DirectoryLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pictures import ACCENT, EDGE, INK, PAPER, SOFT, box, text
 
 from seglog_format.codec.producer_snapshot import PRODUCER_STATE_ENTRY
-from seglog_format.lifecycle.index_build import INDEX_INTERVAL_BYTES
+from seglog_format.state.index_build import INDEX_INTERVAL_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -48,7 +48,18 @@ ROUND_SECONDS: Final = 300
 INPUT_SECONDS: Final = 25
 MEMORY_MB: Final = 3000
 MAX_FINDINGS: Final = 50
-GUIDING: Final = ("schema", "codec", "log", "checks", "lifecycle")
+GUIDING: Final = (
+    "schema",
+    "codec",
+    "log",
+    "checks",
+    "storage",
+    "state",
+    "recovery",
+    "cleaning",
+    "writing",
+    "generation",
+)
 LIBRARIES: Final = ("atheris", "numba", "llvmlite", "numpy", "pyarrow", "lz4", "cramjam", "isal", "zstandard")
 DATE: Final = (1980, 1, 1, 0, 0, 0)
 

@@ -38,22 +38,22 @@ from seglog_format.columnar.encode import BatchFields, encode
 from seglog_format.columnar.index_volume import ColumnarVolume
 from seglog_format.columnar.ranges import next_range, position_of
 from seglog_format.errors import FormatError
-from seglog_format.lifecycle.broker_scan_at_volume import broker_scan_with
-from seglog_format.lifecycle.index_build import IndexedOffset
-from seglog_format.lifecycle.index_settings import IndexSettings
-from seglog_format.lifecycle.segment_files import side_files_of
-from seglog_format.lifecycle.segment_scan import scan_segment
 from seglog_format.log.partition import open_partition
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import INT64_MAX, CompressionCodec
 from seglog_format.record_model import Record
+from seglog_format.recovery.broker_scan_at_volume import broker_scan_with
+from seglog_format.recovery.index_settings import IndexSettings
+from seglog_format.recovery.segment_files import side_files_of
+from seglog_format.recovery.segment_scan import scan_segment
+from seglog_format.state.index_build import IndexedOffset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from seglog_format.lifecycle.volume import Volume
     from seglog_format.log.partition import Partition
+    from seglog_format.recovery.volume import Volume
 
 SEALED: Final = 0x08
 ENTRY_COLUMNS: Final = ("position", "codec", "timestamp_type", "sequence", "is_transactional", "batch_offset")

@@ -35,7 +35,6 @@ from seglog_format.codec.framing import walk
 from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
 from seglog_format.errors import FormatError, Location, RefusedError, UsageError
 from seglog_format.inspection import Selection, inspect_file, inspect_pasted
-from seglog_format.lifecycle.recovery import plan_for_directory, plan_recovery
 from seglog_format.lines import lines_of
 from seglog_format.log.directory import open_log_directory
 from seglog_format.log.offset_index import OffsetIndex
@@ -45,6 +44,7 @@ from seglog_format.log.resolution import resolve
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.names import parse_file_name, parse_partition_directory
+from seglog_format.recovery.plan import plan_for_directory, plan_recovery
 from seglog_format.requirements import Severity
 
 if TYPE_CHECKING:

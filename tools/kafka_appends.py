@@ -19,13 +19,13 @@ from random_logs import START_MS, LogMaker, RandomLog, random_log
 
 from seglog_format.codec.build import with_offset
 from seglog_format.codec.framing import walk
-from seglog_format.lifecycle.config import LogConfig
-from seglog_format.lifecycle.environment import Environment
-from seglog_format.lifecycle.index_build import build_indexes, encode_offset_index, encode_time_index
-from seglog_format.lifecycle.index_settings import indexed_rows
-from seglog_format.lifecycle.producer_state import Origin
-from seglog_format.lifecycle.segment_files import encode_transaction_index
-from seglog_format.lifecycle.writer import PartitionWriter
+from seglog_format.recovery.index_settings import indexed_rows
+from seglog_format.recovery.segment_files import encode_transaction_index
+from seglog_format.state.config import LogConfig
+from seglog_format.state.index_build import build_indexes, encode_offset_index, encode_time_index
+from seglog_format.state.producer_state import Origin
+from seglog_format.storage.environment import Environment
+from seglog_format.writing.writer import PartitionWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

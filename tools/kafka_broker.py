@@ -23,16 +23,16 @@ from kafka_oracle import Oracle, OracleError, class_path
 from kafka_result import Result
 
 from seglog_format.codec.decode import decode_batch
-from seglog_format.lifecycle.generate import GeneratedPartition, generate
-from seglog_format.lifecycle.recipe_random import random_recipe
+from seglog_format.generation.generate import GeneratedPartition, generate
+from seglog_format.generation.random_recipes import random_recipe
 from seglog_format.model import RecordBatchHeader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from seglog_format.lifecycle.config import LogConfig
-    from seglog_format.lifecycle.recipe import StepRecipe
-    from seglog_format.lifecycle.recipe_plan import PartitionPlan, PlannedAppend
+    from seglog_format.generation.plan import PartitionPlan, PlannedAppend
+    from seglog_format.generation.recipe import StepRecipe
+    from seglog_format.state.config import LogConfig
 
 HOST: Final = "127.0.0.1"
 START_SECONDS: Final = 90

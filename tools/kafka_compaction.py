@@ -19,19 +19,19 @@ from kafka_result import Result
 from random_logs import START_MS, LogMaker
 
 from seglog_format.checks import verify
+from seglog_format.cleaning.compaction_apply import compact, explain_compaction
+from seglog_format.cleaning.compaction_pass import transactions_of
 from seglog_format.codec.build import new_record
 from seglog_format.codec.checkpoints import encode_offset_checkpoint
 from seglog_format.codec.decode import decode_batch
 from seglog_format.codec.framing import walk
-from seglog_format.lifecycle.compaction_apply import compact, explain_compaction
-from seglog_format.lifecycle.compaction_pass import transactions_of
-from seglog_format.lifecycle.config import LogConfig
-from seglog_format.lifecycle.environment import Environment
-from seglog_format.lifecycle.writer import PartitionWriter
 from seglog_format.log.partition import open_partition
 from seglog_format.model import RecordBatchHeader
 from seglog_format.names import FileKind
 from seglog_format.small_model import CheckpointedOffset
+from seglog_format.state.config import LogConfig
+from seglog_format.storage.environment import Environment
+from seglog_format.writing.writer import PartitionWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -15,16 +15,16 @@ from unpacking import unpack_archive
 
 from seglog_format import open_partition
 from seglog_format.errors import FormatError
-from seglog_format.lifecycle.config import kafka_name
-from seglog_format.lifecycle.generate import generate
-from seglog_format.lifecycle.recipe_random import random_recipe
+from seglog_format.generation.generate import generate
+from seglog_format.generation.random_recipes import random_recipe
 from seglog_format.lines import lines_of
+from seglog_format.state.config import kafka_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seglog_format.lifecycle.config import LogConfig
     from seglog_format.log.partition import Partition
+    from seglog_format.state.config import LogConfig
 
     Line = dict[str, Any]
 

@@ -18,12 +18,12 @@ from kafka_result import Result
 from random_damage import damaged
 
 from seglog_format.codec.checkpoints import encode_offset_checkpoint
-from seglog_format.lifecycle.config import BrokerGeneration
-from seglog_format.lifecycle.generate import GeneratedPartition, generate
-from seglog_format.lifecycle.recipe_random import random_recipe
-from seglog_format.lifecycle.recovery_apply import RecoveryOptions, recover_partition
+from seglog_format.generation.generate import GeneratedPartition, generate
+from seglog_format.generation.random_recipes import random_recipe
 from seglog_format.names import FileKind
+from seglog_format.recovery.apply import RecoveryOptions, recover_partition
 from seglog_format.small_model import CheckpointedOffset
+from seglog_format.state.config import BrokerGeneration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

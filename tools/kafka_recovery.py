@@ -15,14 +15,14 @@ from random_logs import random_log
 
 from seglog_format.codec.producer_snapshot import decode_producer_snapshot
 from seglog_format.errors import FormatError, Location
-from seglog_format.lifecycle.broker_scan import BrokerScan, Outcome, broker_scan
-from seglog_format.lifecycle.index_build import encode_offset_index, encode_time_index
-from seglog_format.lifecycle.index_settings import IndexSettings, recoverable_frames
-from seglog_format.lifecycle.producer_state import EndMarker, Origin, ProducerStates, end_marker_of
-from seglog_format.lifecycle.segment_files import encode_transaction_index, side_files_of
-from seglog_format.lifecycle.segment_scan import SegmentScan, scan_segment
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import NO_PRODUCER_ID, RecordBatchHeader
+from seglog_format.recovery.broker_scan import BrokerScan, Outcome, broker_scan
+from seglog_format.recovery.index_settings import IndexSettings, recoverable_frames
+from seglog_format.recovery.segment_files import encode_transaction_index, side_files_of
+from seglog_format.recovery.segment_scan import SegmentScan, scan_segment
+from seglog_format.state.index_build import encode_offset_index, encode_time_index
+from seglog_format.state.producer_state import EndMarker, Origin, ProducerStates, end_marker_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

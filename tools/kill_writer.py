@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Any, Final
 from seglog_format import open_partition
 from seglog_format.checks.verify import verify
 from seglog_format.codec.build import new_record
-from seglog_format.lifecycle.config import LogConfig
-from seglog_format.lifecycle.log_writer import LogWriter
-from seglog_format.lifecycle.recovery_apply import recover_partition
+from seglog_format.recovery.apply import recover_partition
 from seglog_format.requirements import Severity
+from seglog_format.state.config import LogConfig
+from seglog_format.writing.log_writer import LogWriter
 
 if TYPE_CHECKING:
-    from seglog_format.lifecycle.writer import PartitionWriter
+    from seglog_format.writing.writer import PartitionWriter
 
 PARTITION: Final = "t-0"
 THREADS: Final = 4

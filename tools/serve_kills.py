@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Any, Final
 from report_facts import machine, versions
 
 import seglog_format as seglog
-from seglog_format.lifecycle.config import LogConfig
-from seglog_format.lifecycle.log_writer import LogWriter
 from seglog_format.model import RecordBatchHeader
+from seglog_format.state.config import LogConfig
+from seglog_format.writing.log_writer import LogWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

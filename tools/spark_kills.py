@@ -38,7 +38,7 @@ from spark_kills_roles import (
 from spark_tool import head, tell
 
 from seglog_format import new_record
-from seglog_format.lifecycle.log_writer import LogWriter
+from seglog_format.writing.log_writer import LogWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format import new_record
-from seglog_format.lifecycle.config import LogConfig
-from seglog_format.lifecycle.log_writer import LogWriter
+from seglog_format.state.config import LogConfig
+from seglog_format.writing.log_writer import LogWriter
 
 if TYPE_CHECKING:
     from pathlib import Path

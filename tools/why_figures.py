@@ -25,8 +25,8 @@ import pyarrow as pa
 
 from seglog_format.codec.framing import walk
 from seglog_format.columnar.encode import BatchFields, encode
-from seglog_format.lifecycle.index_build import IndexedRow, build_indexes
 from seglog_format.log.partition import open_partition
+from seglog_format.state.index_build import IndexedRow, build_indexes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

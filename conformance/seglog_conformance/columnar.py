@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 from seglog_conformance.features import USUAL_RECORD_FIELDS
 from seglog_conformance.protocol import PROTOCOL_VERSION
 from seglog_conformance.reference.wire import rejection
-from seglog_format.byte_source import MemoryBytes
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import frame_at, walk
@@ -21,6 +20,7 @@ from seglog_format.log.reading import delivered
 from seglog_format.log.scanning import INT64_MIN, engine
 from seglog_format.log.segment_source import JudgedEntry
 from seglog_format.model import INT64_MAX, Tail
+from seglog_format.storage.byte_source import MemoryBytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ import struct
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format.lifecycle.partition_log import Appended
 from seglog_format.serve.writing import Writers
+from seglog_format.writing.partition_log import Appended
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 from proofs.calls.rules import TOLD
 from proofs.power.plants import planted, plants
+from seglog_format.cleaning.compaction_apply import compact
+from seglog_format.cleaning.deletion import retain_partition
 from seglog_format.cli.main import run as run_command
 from seglog_format.codec.build import new_record
-from seglog_format.lifecycle.compaction_apply import compact
-from seglog_format.lifecycle.config import COMPACT, LogConfig
-from seglog_format.lifecycle.deletion import retain_partition
-from seglog_format.lifecycle.files import LOCAL_FILES
-from seglog_format.lifecycle.log_writer import LogWriter
-from seglog_format.lifecycle.truncation import truncate_to
 from seglog_format.names import FileKind
+from seglog_format.recovery.truncation import truncate_to
+from seglog_format.state.config import COMPACT, LogConfig
+from seglog_format.storage.files import LOCAL_FILES
+from seglog_format.writing.log_writer import LogWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

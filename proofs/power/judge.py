@@ -14,8 +14,8 @@ from proofs.power.mirrored_files import MirroredFiles
 from proofs.power.next_process import HistoryError, Opened, check_verified, open_as_user
 from proofs.power.promise import BrokenPromiseError
 from proofs.power.simulated_files import SimulatedFiles
-from seglog_format.lifecycle.recovery_apply import RecoveryOptions, recover_partition
 from seglog_format.names import FileKind
+from seglog_format.recovery.apply import RecoveryOptions, recover_partition
 
 if TYPE_CHECKING:
     import random

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.lifecycle.files import LOCAL_FILES
+from seglog_format.storage.files import LOCAL_FILES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from proofs.power.simulated_files import SimulatedFiles
-    from seglog_format.lifecycle.files import FileHandle, Files
-    from seglog_format.model import Buffer
+    from seglog_format.storage.byte_source import Buffer
+    from seglog_format.storage.files import FileHandle, Files
 
 
 class MirroredHandle:

@@ -17,19 +17,19 @@ from seglog_format.codec.build import new_record, with_offset
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
 from seglog_format.errors import Location, SeglogError, UsageError
-from seglog_format.lifecycle.log_writer import LogWriter
-from seglog_format.lifecycle.producer_state import end_marker_of
-from seglog_format.lifecycle.recovery_apply import RecoveryOptions, prepare_recovery, recover_partition
 from seglog_format.model import ControlRecordType, RecordBatchHeader
 from seglog_format.names import FileKind
+from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery, recover_partition
 from seglog_format.requirements import Severity
+from seglog_format.state.producer_state import end_marker_of
+from seglog_format.writing.log_writer import LogWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from seglog_format.lifecycle.writer import PartitionWriter
     from seglog_format.model import Frame
+    from seglog_format.writing.writer import PartitionWriter
 
 ONE_MORE: Final = b"one more"
 ASKS_FOR_RECOVERY: Final = "recover the directory first"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from proofs.power.disk import Node
     from proofs.power.fault import Fault
-    from seglog_format.model import Buffer
+    from seglog_format.storage.byte_source import Buffer
 
 
 class PowerCut(BaseException):

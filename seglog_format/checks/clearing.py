@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from seglog_format.byte_source import ByteSource
+    from seglog_format.storage.byte_source import ByteSource
 
 
 class ClearedEntries(Protocol):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from seglog_format.checks.finding import Finding, Problem, checks, findings_of
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint
 from seglog_format.errors import Location, SeglogError
-from seglog_format.log.file_bytes import read_whole
+from seglog_format.storage.file_bytes import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -18,16 +18,16 @@ from seglog_format.codec.decode import field as field_of_batch
 from seglog_format.codec.framing import frame_at
 from seglog_format.codec.record_stream import KEPT_RECORDS
 from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
-from seglog_format.lifecycle.salvage_scan import next_entry
 from seglog_format.log.entry_table import OffsetRange, check_offsets
 from seglog_format.log.log_outline import LogOutline, LogRow
 from seglog_format.model import ControlRecordType, Frame, RecordBatchHeader, Tail, TailKind
+from seglog_format.recovery.salvage_scan import next_entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from seglog_format.byte_source import ByteSource
     from seglog_format.checks.clearing import ClearedEntries, ClearedLog, Clearer
+    from seglog_format.storage.byte_source import ByteSource
 
 
 @dataclass(slots=True)

@@ -21,13 +21,13 @@ from seglog_format.checks.side_files import (
 )
 from seglog_format.checks.text_files import text_file_findings
 from seglog_format.errors import FormatError, RefusedError, UnreadableError
-from seglog_format.log.file_bytes import MAX_WHOLE_SIZE, open_log
 from seglog_format.log.listing import list_partition
 from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.names import FileKind, parse_file_name
+from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, open_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping

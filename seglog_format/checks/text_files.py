@@ -13,8 +13,8 @@ from seglog_format.codec.checkpoints import (
 )
 from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
 from seglog_format.errors import FormatError, Location, SeglogError
-from seglog_format.log.file_bytes import read_whole
 from seglog_format.names import OFFSET_CHECKPOINT_KINDS, FileKind
+from seglog_format.storage.file_bytes import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

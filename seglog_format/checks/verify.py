@@ -7,7 +7,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seglog_format.byte_source import source_of
 from seglog_format.checks.extent import Extent
 from seglog_format.checks.log_directory import log_directory_findings, lone_partition_findings
 from seglog_format.checks.log_file import LogVerification
@@ -16,6 +15,7 @@ from seglog_format.checks.single_file import single_file_findings
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.log.path_kind import PathKind, path_kind
 from seglog_format.requirements import Severity
+from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
     import os
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from seglog_format.checks.clearing import Clearer
     from seglog_format.checks.finding import Finding
-    from seglog_format.model import Buffer
+    from seglog_format.storage.byte_source import Buffer
 
 
 def verify(

@@ -36,7 +36,7 @@ def bugs(**options: Any) -> int:  # noqa: ANN401 - click's values
     from seglog_conformance.cases import load_cases
     from seglog_conformance.registry import Builder
 
-    from seglog_format.lifecycle.reports import write_report
+    from seglog_format.storage.reports import write_report
 
     shown = show(
         Builder(options["build"]), _claims([*options["testees"], *map(str, options["directories"])]), load_cases()

@@ -28,7 +28,7 @@ def new(language: str, directory: Path) -> None:
     """
     from seglog_conformance.places import part
 
-    from seglog_format.lifecycle.new_directory import all_or_nothing
+    from seglog_format.storage.new_directory import all_or_nothing
 
     if directory.exists():
         msg = f"{directory} exists"

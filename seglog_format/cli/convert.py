@@ -42,8 +42,8 @@ def command(lines: Path, *, output: Path, bytes_as: Any, as_json: bool) -> int: 
     Sizes and checksums are computed anew. Logs that come without index lines get an offset and a time index. Lines of
     damaged batches are refused. Nothing is left in DIR when that or anything else fails.
     """
-    from seglog_format.lifecycle.new_directory import all_or_nothing, write_new_file
     from seglog_format.lines.rebuild import rebuilt_files
+    from seglog_format.storage.new_directory import all_or_nothing, write_new_file
 
     with all_or_nothing(output) as staging, _opened(lines) as texts:
         files = rebuilt_files(_objects(texts), bytes_as=bytes_as)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from seglog_format.checks.clearing import Clearer
     from seglog_format.cli.summaries import TableParts
-    from seglog_format.lifecycle.volume import Volume
+    from seglog_format.recovery.volume import Volume
 
 VOLUME: Final = 32 * 2**20
 """Bytes of logs from which on loading compiled code is worth while."""

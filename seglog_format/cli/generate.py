@@ -12,8 +12,8 @@ from seglog_format.cli.output import write_json, write_text
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.lifecycle.generate import GeneratedLog, GeneratedPartition
-    from seglog_format.lifecycle.recipe import Recipe
+    from seglog_format.generation.generate import GeneratedLog, GeneratedPartition
+    from seglog_format.generation.recipe import Recipe
 
 EPILOG = """\b
 Examples:
@@ -35,7 +35,7 @@ def command(recipe: Path | None, *, output: Path, seed: int | None, overrides: t
     Without a RECIPE, one is made up from the seed.
     """
     from seglog_format.errors import UsageError
-    from seglog_format.lifecycle.generate import generate
+    from seglog_format.generation.generate import generate
 
     if recipe is None and overrides:
         msg = "--set is for a recipe from a file"
@@ -51,8 +51,8 @@ def command(recipe: Path | None, *, output: Path, seed: int | None, overrides: t
 
 def _recipe(path: Path | None, seed: int | None, overrides: tuple[str, ...]) -> Recipe:
     from seglog_format.errors import UsageError, reason_of
-    from seglog_format.lifecycle.recipe import parse_recipe
-    from seglog_format.lifecycle.recipe_random import random_recipe
+    from seglog_format.generation.random_recipes import random_recipe
+    from seglog_format.generation.recipe import parse_recipe
 
     if path is None:
         return random_recipe(seed or 0)

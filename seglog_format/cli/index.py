@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seglog_format.lifecycle.config import BrokerGeneration
-    from seglog_format.lifecycle.index_rebuild import RebuiltIndex, RebuiltSegment
-    from seglog_format.lifecycle.index_settings import IndexSettings
-    from seglog_format.lifecycle.volume import Volume
     from seglog_format.log.listing import PartitionListing
+    from seglog_format.recovery.index_rebuild import RebuiltIndex, RebuiltSegment
+    from seglog_format.recovery.index_settings import IndexSettings
+    from seglog_format.recovery.volume import Volume
+    from seglog_format.state.config import BrokerGeneration
 
 EPILOG: Final = """\b
 Examples:
@@ -70,8 +70,8 @@ def command(  # noqa: PLR0913 - one for each option
     if output is not None:
         _require_apart(path, output)
     from seglog_format.cli.engine import size_of_logs, volume_for
-    from seglog_format.lifecycle.new_directory import all_or_nothing
     from seglog_format.log.listing import list_partition
+    from seglog_format.storage.new_directory import all_or_nothing
 
     volume = volume_for(engine, size_of_logs(path))
     status, told, passing = 0, None, PassingOver("partitions")
@@ -90,7 +90,7 @@ def command(  # noqa: PLR0913 - one for each option
 
 
 def _require_apart(path: Path, output: Path) -> None:
-    from seglog_format.lifecycle.new_directory import require_new
+    from seglog_format.storage.new_directory import require_new
 
     require_new(output)
     if path.resolve() in (output.resolve(), *output.resolve().parents):
@@ -101,7 +101,7 @@ def _require_apart(path: Path, output: Path) -> None:
 def _partitions(path: Path) -> Iterator[tuple[str, Path, set[str] | None]]:
     """Where output goes below its directory, the partition directory, and the only log wanted."""
     from seglog_format.cli.places import log_directory_at
-    from seglog_format.lifecycle.recovery import DELETE_STATE
+    from seglog_format.recovery.plan import DELETE_STATE
 
     directory = log_directory_at(path)
     if directory is None:
@@ -124,7 +124,7 @@ def _rebuilt(
     generation: BrokerGeneration | None,
     volume: Volume | None,
 ) -> Iterator[RebuiltSegment]:
-    from seglog_format.lifecycle.index_rebuild import rebuilt_indexes
+    from seglog_format.recovery.index_rebuild import rebuilt_indexes
 
     if only and not any(files.log.name in only for files in listing.segments):
         msg = f"{listing.path / min(only)}: not the log of a segment"
@@ -140,10 +140,10 @@ def _rebuilt(
 
 def _written(listing: PartitionListing, found: Iterator[RebuiltSegment]) -> Iterator[RebuiltSegment]:
     """Replace the indexes that differ, while nobody else writes here."""
-    from seglog_format.lifecycle.files import LOCAL_FILES, replace_file
-    from seglog_format.lifecycle.recovery_apply import writing
     from seglog_format.log.directory import LogDirectory
     from seglog_format.log.listing import list_log_directory
+    from seglog_format.recovery.apply import writing
+    from seglog_format.storage.files import LOCAL_FILES, replace_file
 
     with writing(LogDirectory(list_log_directory(listing.path.absolute().parent))):
         for segment in found:
@@ -155,7 +155,7 @@ def _written(listing: PartitionListing, found: Iterator[RebuiltSegment]) -> Iter
 
 
 def _write_apart(output: Path, directory: str, segment: RebuiltSegment) -> None:
-    from seglog_format.lifecycle.new_directory import write_new_file
+    from seglog_format.storage.new_directory import write_new_file
 
     for index in segment.indexes:
         write_new_file(output, directory + index.name, (index.data,))

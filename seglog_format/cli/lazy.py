@@ -49,7 +49,7 @@ class LazyGroup(click.Group):
         Returns:
             What the command returns, or `UNREADABLE` where that is less and the disk refused anything on the way.
         """
-        from seglog_format.log.file_reader import noted_refusals
+        from seglog_format.storage.file_reader import noted_refusals
 
         try:
             with noted_refusals() as refused:

@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seglog_format.lifecycle.config import BrokerGeneration
+    from seglog_format.state.config import BrokerGeneration
 
 PATH: Final = click.Path(path_type=Path)
 
@@ -51,7 +51,7 @@ GENERATIONS: Final = ("0.8", "0.10.1", "0.11", "2.0", "3.7", "4.1")
 
 def generation_of(_context: click.Context, _parameter: click.Parameter, value: str | None) -> BrokerGeneration | None:
     """Callback of options that take a generation of brokers."""
-    from seglog_format.lifecycle.config import BrokerGeneration
+    from seglog_format.state.config import BrokerGeneration
 
     return None if value is None else BrokerGeneration(value)
 

@@ -23,16 +23,16 @@ from seglog_format.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.lifecycle.config import BrokerGeneration
-    from seglog_format.lifecycle.file_steps import FileStep
-    from seglog_format.lifecycle.index_settings import IndexSettings
-    from seglog_format.lifecycle.recovery import RecoveryPlan
-    from seglog_format.lifecycle.recovery_apply import PreparedRecovery, RecoveryOptions
-    from seglog_format.lifecycle.recovery_losses import Losses
-    from seglog_format.lifecycle.segment_scan import Cut, Remark
-    from seglog_format.lifecycle.segment_split import Split
     from seglog_format.log.directory import LogDirectory
     from seglog_format.log.gaps import Gap
+    from seglog_format.recovery.apply import PreparedRecovery, RecoveryOptions
+    from seglog_format.recovery.index_settings import IndexSettings
+    from seglog_format.recovery.losses import Losses
+    from seglog_format.recovery.plan import RecoveryPlan
+    from seglog_format.recovery.segment_scan import Cut, Remark
+    from seglog_format.recovery.segment_split import Split
+    from seglog_format.state.config import BrokerGeneration
+    from seglog_format.storage.file_steps import FileStep
 
 EPILOG: Final = """\b
 Examples:
@@ -88,7 +88,7 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
 def _options(
     *, like_broker: bool, full_scan: bool, index_interval_bytes: int | None, generation: BrokerGeneration | None
 ) -> RecoveryOptions:
-    from seglog_format.lifecycle.recovery_apply import RecoveryOptions
+    from seglog_format.recovery.apply import RecoveryOptions
 
     if like_broker and full_scan:
         msg = "brokers know no full scan: give --like-broker or --full-scan"
@@ -111,9 +111,9 @@ def _recoveries(
     path: Path, options: RecoveryOptions, passing: PassingOver, *, write: bool
 ) -> Iterator[tuple[PreparedRecovery, RecoveryPlan, Losses]]:
     from seglog_format.cli.places import log_directory_at
-    from seglog_format.lifecycle.recovery import DELETE_STATE
     from seglog_format.log.directory import LogDirectory
     from seglog_format.log.listing import list_log_directory
+    from seglog_format.recovery.plan import DELETE_STATE
 
     directory = log_directory_at(path)
     if directory is None:
@@ -137,9 +137,9 @@ def _recoveries(
 def _recovery(
     path: Path, directory: LogDirectory, options: RecoveryOptions, *, write: bool
 ) -> tuple[PreparedRecovery, RecoveryPlan, Losses]:
-    from seglog_format.lifecycle.recovery import plan_for_partition
-    from seglog_format.lifecycle.recovery_apply import prepare_recovery, recover_partition
-    from seglog_format.lifecycle.recovery_losses import Losses, losses_of
+    from seglog_format.recovery.apply import prepare_recovery, recover_partition
+    from seglog_format.recovery.losses import Losses, losses_of
+    from seglog_format.recovery.plan import plan_for_partition
 
     recovery = prepare_recovery(path, directory, options=options)
     losses = Losses() if recovery.failure else losses_of(recovery)
@@ -156,11 +156,11 @@ def _file_recovery(
     path: Path, options: RecoveryOptions, *, write: bool
 ) -> tuple[PreparedRecovery, RecoveryPlan, Losses]:
     from seglog_format.cli.places import segment_files_at
-    from seglog_format.lifecycle.index_settings import infer_settings
-    from seglog_format.lifecycle.recovery import Circumstances, plan_recovery
-    from seglog_format.lifecycle.recovery_apply import PreparedRecovery
-    from seglog_format.lifecycle.recovery_losses import Losses
     from seglog_format.log.segment import LogSegment
+    from seglog_format.recovery.apply import PreparedRecovery
+    from seglog_format.recovery.index_settings import infer_settings
+    from seglog_format.recovery.losses import Losses
+    from seglog_format.recovery.plan import Circumstances, plan_recovery
 
     if write or options.like_broker:
         msg = f"{path}: only directories are recovered, not a file on its own"

@@ -11,12 +11,12 @@ from seglog_format.cli.style import styled
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.lifecycle.index_rebuild import RebuiltSegment
-    from seglog_format.lifecycle.index_settings import IndexSettings
-    from seglog_format.lifecycle.recovery import RecoveryPlan
-    from seglog_format.lifecycle.recovery_apply import PreparedRecovery
-    from seglog_format.lifecycle.recovery_losses import Losses
-    from seglog_format.lifecycle.segment_scan import Remark
+    from seglog_format.recovery.apply import PreparedRecovery
+    from seglog_format.recovery.index_rebuild import RebuiltSegment
+    from seglog_format.recovery.index_settings import IndexSettings
+    from seglog_format.recovery.losses import Losses
+    from seglog_format.recovery.plan import RecoveryPlan
+    from seglog_format.recovery.segment_scan import Remark
 
 LABEL_WIDTH: Final = 16
 MANY: Final = 4

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seglog_format.cleaning.compaction import CompactionAction
 from seglog_format.cli.render import count_text, printable, size_text, time_text
 from seglog_format.cli.render_ls import LEFT, table
 from seglog_format.cli.style import styled
-from seglog_format.lifecycle.compaction import CompactionAction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from seglog_format.lifecycle.compaction import SegmentCompaction
-    from seglog_format.lifecycle.compaction_apply import Compacted
-    from seglog_format.lifecycle.config import LogConfig
-    from seglog_format.lifecycle.deletion import PreparedRetention
-    from seglog_format.lifecycle.file_steps import FileStep
-    from seglog_format.lifecycle.retention import SegmentFate
+    from seglog_format.cleaning.compaction import SegmentCompaction
+    from seglog_format.cleaning.compaction_apply import Compacted
+    from seglog_format.cleaning.deletion import PreparedRetention
+    from seglog_format.cleaning.retention import SegmentFate
+    from seglog_format.state.config import LogConfig
+    from seglog_format.storage.file_steps import FileStep
 
 COMPACTION_COLUMNS = ("base offset", "size", f"{LEFT}fate", f"{LEFT}why")
 COLUMNS = ("base offset", "size", f"{LEFT}largest timestamp", f"{LEFT}fate", f"{LEFT}why")

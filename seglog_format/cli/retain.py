@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from seglog_format.lifecycle.compaction_apply import Compacted
-    from seglog_format.lifecycle.config import LogConfig
-    from seglog_format.lifecycle.deletion import PreparedRetention
-    from seglog_format.lifecycle.retention import SegmentFate
+    from seglog_format.cleaning.compaction_apply import Compacted
+    from seglog_format.cleaning.deletion import PreparedRetention
+    from seglog_format.cleaning.retention import SegmentFate
     from seglog_format.log.directory import LogDirectory
+    from seglog_format.state.config import LogConfig
 
 EPILOG: Final = """\b
 Examples:
@@ -99,15 +99,15 @@ def command(  # noqa: PLR0913 - one for each option
 
 
 def _held(directory: LogDirectory, *, write: bool) -> Any:  # noqa: ANN401 - a context manager of either kind
-    from seglog_format.lifecycle.recovery_apply import writing
+    from seglog_format.recovery.apply import writing
 
     return writing(directory) if write else nullcontext()
 
 
 def _config(settings: dict[str, str], config_file: Path | None) -> LogConfig:
     """Settings given by themselves count more than those of the file; what is no log's is passed over there."""
-    from seglog_format.lifecycle.broker_settings import topic_settings
-    from seglog_format.lifecycle.config import LogConfig
+    from seglog_format.state.broker_settings import topic_settings
+    from seglog_format.state.config import LogConfig
 
     found = topic_settings(_read(config_file)) if config_file is not None else {}
     known = {name: value for name, value in found.items() if LogConfig.has_setting(name)}
@@ -147,10 +147,10 @@ def _partitions(path: Path) -> tuple[LogDirectory, list[Path]]:
 def _retain(
     path: Path, directory: LogDirectory, config: LogConfig, now_ms: int | None, *, write: bool, as_json: bool
 ) -> None:
-    from seglog_format.lifecycle.config import COMPACT
-    from seglog_format.lifecycle.deletion import prepare_retention, retain_partition
-    from seglog_format.lifecycle.environment import system_clock
+    from seglog_format.cleaning.deletion import prepare_retention, retain_partition
     from seglog_format.log.directory import LogDirectory
+    from seglog_format.state.config import COMPACT
+    from seglog_format.storage.environment import system_clock
 
     is_compacted = config.is_compacted
     if path.absolute().name.rpartition("-")[0] in COMPACTED_TOPICS:
@@ -187,8 +187,8 @@ def _compact(
     path: Path, directory: LogDirectory, config: LogConfig, now_ms: int, *, write: bool, as_json: bool
 ) -> None:
     """What compaction makes of the segments that are there; it is done where a broker would do it now."""
+    from seglog_format.cleaning.compaction_apply import Compacted, compact, prepare_compaction
     from seglog_format.cli.render_retention import compaction_text
-    from seglog_format.lifecycle.compaction_apply import Compacted, compact, prepare_compaction
 
     plan = prepare_compaction(path, config, now_ms=now_ms, directory=directory)
     is_written = write and plan.is_due

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seglog_format.lifecycle.config import BrokerGeneration
-    from seglog_format.lifecycle.salvage import SalvagedSegment
-    from seglog_format.lifecycle.salvage_scan import DamagedRange
     from seglog_format.log.listing import PartitionListing
+    from seglog_format.recovery.salvage import SalvagedSegment
+    from seglog_format.recovery.salvage_scan import DamagedRange
+    from seglog_format.state.config import BrokerGeneration
 
 EPILOG: Final = """\b
 Examples:
@@ -51,9 +51,9 @@ def command(
     The exit status is 1 when something was not copied. If writing fails, the segments that were told are whole in DIR;
     of all others nothing is there.
     """
-    from seglog_format.lifecycle.new_directory import directories_for
-    from seglog_format.lifecycle.salvage import salvage_partition
     from seglog_format.log.listing import list_partition
+    from seglog_format.recovery.salvage import salvage_partition
+    from seglog_format.storage.new_directory import directories_for
 
     _require_apart(path, output)
     status, passing = 0, PassingOver("partitions")
@@ -82,8 +82,8 @@ def _tell(listing: PartitionListing, segment: SalvagedSegment, *, as_json: bool)
 
 
 def _require_apart(path: Path, output: Path) -> None:
-    from seglog_format.lifecycle.new_directory import require_new
     from seglog_format.log.path_kind import PathKind, path_kind
+    from seglog_format.storage.new_directory import require_new
 
     if path_kind(path) is PathKind.FILE:
         msg = f"{path}: give a partition directory or a log directory"
@@ -97,7 +97,7 @@ def _require_apart(path: Path, output: Path) -> None:
 def _partitions(path: Path) -> Iterator[tuple[str, Path]]:
     """Name below the output, and the partition directory."""
     from seglog_format.cli.places import log_directory_at
-    from seglog_format.lifecycle.recovery import DELETE_STATE
+    from seglog_format.recovery.plan import DELETE_STATE
 
     directory = log_directory_at(path)
     if directory is None:

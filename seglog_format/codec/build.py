@@ -28,7 +28,6 @@ from seglog_format.model import (
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
-    Buffer,
     CompressionCodec,
     MessageHeader,
     RecordBatchHeader,
@@ -40,6 +39,8 @@ from seglog_format.schema.fixed_fields import ATTRIBUTES_POSITION, MAGIC_POSITIO
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from seglog_format.storage.byte_source import Buffer
 
 MAGIC_2: Final = 2
 

@@ -14,7 +14,7 @@ import google_crc32c
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seglog_format.model import Buffer
+    from seglog_format.storage.byte_source import Buffer
 
 CRC32_POLYNOMIAL: Final = 0x04C11DB7
 CRC32C_POLYNOMIAL: Final = 0x1EDC6F41

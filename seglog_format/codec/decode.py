@@ -28,8 +28,8 @@ from seglog_format.schema.fixed_fields import (
 )
 
 if TYPE_CHECKING:
-    from seglog_format.model import Buffer
     from seglog_format.record_model import Message, Record, RecordBatch
+    from seglog_format.storage.byte_source import Buffer
 
 ANY_OFFSET: Final = 1 << 62
 """A base offset from which every offset delta leads to an offset."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.byte_source import source_of
 from seglog_format.errors import CorruptRecordError, Location, UnsupportedVersionError
 from seglog_format.model import (
     ENTRY_PREFIX_SIZE,
@@ -26,12 +25,13 @@ from seglog_format.schema.fixed_fields import (
     MESSAGE_V1_HEADER,
     RECORD_BATCH_HEADER,
 )
+from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seglog_format.byte_source import ByteSource, Readable
     from seglog_format.packing import Packer
+    from seglog_format.storage.byte_source import ByteSource, Readable
 
 MIN_ENTRY_SIZE: Final = 14
 """Smallest size field: the fixed fields of a magic 0 message (SEG-LOG-003)."""

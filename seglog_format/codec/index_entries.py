@@ -17,8 +17,8 @@ from seglog_format.model import AbortedTxn
 from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
 
 if TYPE_CHECKING:
-    from seglog_format.byte_source import ByteSource
     from seglog_format.packing import Packer
+    from seglog_format.storage.byte_source import ByteSource
 
 EntryT = TypeVar("EntryT")
 

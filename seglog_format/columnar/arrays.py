@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
-    from seglog_format.model import Buffer
+    from seglog_format.storage.byte_source import Buffer
 
 Bytes: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint8]]
 Numbers: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]

@@ -16,9 +16,8 @@ from seglog_format.model import GREATEST_OFFSET
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.byte_source import Readable
     from seglog_format.columnar.arrays import Numbers, Table
-    from seglog_format.model import Buffer
+    from seglog_format.storage.byte_source import Buffer, Readable
 
 ROWS: Final = 4096
 """Of one part of a table: what does not depend on the size of the log."""

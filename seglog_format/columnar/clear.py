@@ -36,8 +36,8 @@ from seglog_format.columnar.windows import Windows
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seglog_format.byte_source import Readable
     from seglog_format.columnar.arrays import Bytes, Numbers, Table
+    from seglog_format.storage.byte_source import Readable
 
 ROWS: Final = 4096
 """Of one part."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from seglog_format.byte_source import source_of
 from seglog_format.columnar.compiled import helper, inlined, kernel
 from seglog_format.columnar.entries import UNKNOWN_OFFSET, entry_size
 from seglog_format.columnar.index_producers import (
@@ -40,11 +39,12 @@ from seglog_format.columnar.layout import (
 from seglog_format.columnar.memory import load_be16, load_be32, load_be64, load_u8, region, store_64
 from seglog_format.columnar.messages import message_timestamp
 from seglog_format.columnar.windows import Windows
+from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
-    from seglog_format.byte_source import Readable
     from seglog_format.columnar.arrays import Bytes, Numbers, Region, Table
     from seglog_format.columnar.index_producers import KnownProducer
+    from seglog_format.storage.byte_source import Readable
 
 OFFSET_SLOT: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 TIME_SLOT: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])

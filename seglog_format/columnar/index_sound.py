@@ -30,8 +30,8 @@ from seglog_format.columnar.memory import load_be16, load_be32, load_be64, load_
 from seglog_format.columnar.windows import Windows
 
 if TYPE_CHECKING:
-    from seglog_format.byte_source import Readable
     from seglog_format.columnar.arrays import Bytes, Numbers, Region
+    from seglog_format.storage.byte_source import Readable
 
 LARGEST_SPAN: Final = 2**31 - 1
 NO_MARKER: Final = (-1, -1, 0)

@@ -13,12 +13,12 @@ from seglog_format.columnar.windows import Windows
 from seglog_format.model import INT64_MAX
 
 if TYPE_CHECKING:
-    from seglog_format.byte_source import Readable
     from seglog_format.columnar.index_log import IndexedLog
+    from seglog_format.storage.byte_source import Readable
 
 
 class ColumnarVolume:
-    """Recovery at volume; see `seglog_format.lifecycle.volume`."""
+    """Recovery at volume; see `seglog_format.recovery.volume`."""
 
     def sound_entries(self, source: Readable, base_offset: int) -> SoundEntries:
         """Prepare to pass over the entries of a log that recovery keeps without a word."""

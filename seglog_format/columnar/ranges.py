@@ -12,8 +12,8 @@ from seglog_format.columnar.memory import region
 from seglog_format.columnar.windows import POSITION, Windows
 
 if TYPE_CHECKING:
-    from seglog_format.byte_source import Readable
     from seglog_format.columnar.arrays import Bytes, Numbers, Region
+    from seglog_format.storage.byte_source import Readable
 
 COMPRESSED: Final = 8
 """How many times as long as others compressed bytes take, and how many times as much memory what comes of them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from seglog_format.byte_source import ByteSource
+from seglog_format.storage.byte_source import ByteSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Executor
 
-    from seglog_format.byte_source import Window
     from seglog_format.columnar.request import Judged, Request, Source
     from seglog_format.columnar.run import Run
     from seglog_format.record_model import Message, Record
+    from seglog_format.storage.byte_source import Window
 
 RANGE_SIZE: Final = 2**24
 """Bytes of a log that one thread reads before another goes on: what is kept in memory depends on it. Where logs are

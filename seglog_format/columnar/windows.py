@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from seglog_format.byte_source import source_of
 from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.layout import MIN_SHOWN_SIZE, PREFIX_SIZE, SIZE
 from seglog_format.errors import UnreadableError
+from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
-    from seglog_format.byte_source import Readable
     from seglog_format.columnar.arrays import Numbers, Table
+    from seglog_format.storage.byte_source import Readable
 
 POSITION: Final = 0
 """Where the state of every kernel that walks over entries has the position of the next."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from construct import Array, Struct
 
-from seglog_format.byte_source import source_of
 from seglog_format.codec.compression import decompress
 from seglog_format.codec.decode import computed_crc, decode_frame
 from seglog_format.codec.framing import walk
@@ -24,12 +23,13 @@ from seglog_format.schema.record_batch import (
     RecordBatchHeader as RecordBatchHeaderSchema,
 )
 from seglog_format.schema.tracing import Trace, trace
+from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.byte_source import ByteSource, Readable
     from seglog_format.model import BatchHeader, Tail
+    from seglog_format.storage.byte_source import ByteSource, Readable
 
 DECLARATIONS: Final = {0: MESSAGES[0], 1: MESSAGES[1], 2: RecordBatchHeaderSchema}
 MAX_PREFIX_SIZE: Final = 1 << 20

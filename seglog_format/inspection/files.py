@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.lines.sources import Source
-    from seglog_format.log.file_bytes import FileBytes
+    from seglog_format.storage.file_bytes import FileBytes
 
 MAX_TEXT_SIZE: Final = 1 << 20
 USUAL_ENTRIES: Final = 1

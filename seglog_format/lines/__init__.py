@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.lines.options import BytesAs, Line
-    from seglog_format.log.file_bytes import FileBytes
+    from seglog_format.storage.file_bytes import FileBytes
 
 __all__ = ["LineOptions", "Source", "SourceKind", "lines_of", "lines_of_source", "source_of", "sources_of"]
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglog_format.byte_source import source_of
 from seglog_format.codec.decode import checksum_is_valid, verify_checksum
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, walk
 from seglog_format.codec.record_stream import stream_frame
 from seglog_format.errors import FormatError, Location, RefusedError, UnreadableError
 from seglog_format.lines.records import RecordLines
 from seglog_format.model import CompressionCodec, TailKind
+from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.byte_source import Readable
     from seglog_format.codec.record_stream import StreamedBatch
     from seglog_format.lines.options import Line, LineOptions
     from seglog_format.lines.sources import Source
     from seglog_format.model import BatchHeader, Frame, Tail
+    from seglog_format.storage.byte_source import Readable
 
 
 def log_lines(source: Source, data: Readable, options: LineOptions) -> Iterator[Line]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglog_format.byte_source import source_of
 from seglog_format.lines.sources import SourceKind
-from seglog_format.log.file_bytes import MAX_WHOLE_SIZE, open_bytes, open_index, open_log, refuse_beyond
+from seglog_format.storage.byte_source import source_of
+from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, open_bytes, open_index, open_log, refuse_beyond
 
 if TYPE_CHECKING:
-    from seglog_format.byte_source import Readable
     from seglog_format.lines.sources import Source
-    from seglog_format.log.file_bytes import FileBytes
+    from seglog_format.storage.byte_source import Readable
+    from seglog_format.storage.file_bytes import FileBytes
 
 
 def opened(source: Source, *, copy: bool) -> FileBytes:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.encode import encode_batch
 from seglog_format.codec.producer_snapshot import encode_producer_snapshot
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.lifecycle.index_build import IndexedRow, build_indexes, encode_offset_index, encode_time_index
 from seglog_format.lines.read import LineReader
 from seglog_format.lines.rebuild_batch import rebuilt_batch
 from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
 from seglog_format.names import FileKind, parse_file_name, segment_file_name
 from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
 from seglog_format.small_model import ProducerStateEntry
+from seglog_format.state.index_build import IndexedRow, build_indexes, encode_offset_index, encode_time_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

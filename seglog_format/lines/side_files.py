@@ -5,25 +5,25 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format.byte_source import source_of
 from seglog_format.errors import FormatError, UnreadableError
 from seglog_format.lines.long import list_of
 from seglog_format.lines.opening import whole
 from seglog_format.lines.sources import SourceKind
-from seglog_format.log.file_bytes import MAX_WHOLE_SIZE, refuse_beyond
 from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.log.transaction_index import TransactionIndex
+from seglog_format.storage.byte_source import source_of
+from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, refuse_beyond
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seglog_format.byte_source import Readable
     from seglog_format.lines.options import Line
     from seglog_format.lines.sources import Source
     from seglog_format.model import AbortedTxn
     from seglog_format.small_model import ProducerStateEntry
+    from seglog_format.storage.byte_source import Readable
 
 MAX_TEXT_SIZE: Final = 1 << 20
 """Bytes; a larger file of unknown kind is named, but not shown."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.log.directory_entries import stays_inside
 from seglog_format.names import TEMPORARY_SUFFIXES, FileKind, parse_file_name
+from seglog_format.storage.directory_entries import stays_inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

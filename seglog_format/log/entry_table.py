@@ -20,9 +20,9 @@ from seglog_format.schema.fixed_fields import BATCH_FIELDS, ENTRY_PREFIX, RECORD
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from seglog_format.byte_source import ByteSource
     from seglog_format.model import Frame
     from seglog_format.record_model import RecordBatch
+    from seglog_format.storage.byte_source import ByteSource
 
 NUMBERS: Final = "q"
 

@@ -6,19 +6,19 @@ from abc import abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
 
-from seglog_format.byte_source import MemoryBytes
 from seglog_format.closing import Closing
 from seglog_format.codec.index_entries import Slots, slot_fields, trailing_zero_size
 from seglog_format.errors import SeglogError
-from seglog_format.log.file_bytes import open_index
+from seglog_format.storage.byte_source import MemoryBytes
+from seglog_format.storage.file_bytes import open_index
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from seglog_format.byte_source import ByteSource
     from seglog_format.packing import Packer
+    from seglog_format.storage.byte_source import ByteSource
 
 EntryT = TypeVar("EntryT")
 IndexT = TypeVar("IndexT")

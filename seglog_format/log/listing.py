@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.directory_entries import SkippedEntry, scan_directory
-from seglog_format.log.file_bytes import open_bytes
 from seglog_format.log.resolution import Resolution, relocated, resolve
 from seglog_format.names import (
     FIXED_NAMES,
@@ -31,6 +29,8 @@ from seglog_format.names import (
     parse_partition_directory,
     printable,
 )
+from seglog_format.storage.directory_entries import SkippedEntry, scan_directory
+from seglog_format.storage.file_bytes import open_bytes
 
 if TYPE_CHECKING:
     import os

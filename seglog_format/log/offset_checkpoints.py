@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seglog_format.codec.quick_checkpoints import quick_offsets
 from seglog_format.errors import Location, SeglogError
-from seglog_format.log.file_bytes import read_whole
+from seglog_format.storage.file_bytes import read_whole
 
 if TYPE_CHECKING:
     from pathlib import Path

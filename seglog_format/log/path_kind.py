@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.log.directory_entries import scan_directory
 from seglog_format.log.listing import LOG_DIRECTORY_KINDS
 from seglog_format.names import FIXED_NAMES, FileKind, parse_file_name, parse_partition_directory, printable
+from seglog_format.storage.directory_entries import scan_directory
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-    from seglog_format.log.directory_entries import DirectoryEntries
     from seglog_format.names import PartitionDirectoryName
+    from seglog_format.storage.directory_entries import DirectoryEntries
 
 ROOT_KINDS: Final = (LOG_DIRECTORY_KINDS | {FileKind.BOOTSTRAP_SNAPSHOT}) - {FileKind.LOCK}
 """Files that only a log directory has. Other programs, too, have files that are called ``.lock``."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from seglog_format.codec.producer_snapshot import decode_producer_snapshot
 from seglog_format.errors import FormatError, Location
-from seglog_format.log.file_bytes import MAX_WHOLE_SIZE, open_whole, refuse_beyond
+from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, open_whole, refuse_beyond
 
 if TYPE_CHECKING:
     import os

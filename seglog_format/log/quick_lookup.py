@@ -10,15 +10,15 @@ from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import frame_at
 from seglog_format.codec.quick import place_of_record, quick_batch, quick_record
 from seglog_format.errors import FormatError, SeglogError
-from seglog_format.log.file_bytes import open_index
 from seglog_format.log.trusted_lookup import starts_at
 from seglog_format.model import CompressionCodec, Frame, RecordBatchHeader
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
+from seglog_format.storage.file_bytes import open_index
 
 if TYPE_CHECKING:
-    from seglog_format.byte_source import ByteSource
     from seglog_format.log.segment import LogSegment
     from seglog_format.record_model import Message, Record, RecordBatch
+    from seglog_format.storage.byte_source import ByteSource
 
 MAX_STEPS: Final = 64
 """Entries that are passed over from where the index leads to: mostly none or one."""

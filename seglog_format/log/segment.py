@@ -12,13 +12,13 @@ from seglog_format.codec.decode import decode_frame, verify_checksum
 from seglog_format.codec.framing import FrameWalk, frame_at, walk
 from seglog_format.errors import FormatError, Location, TruncatedError
 from seglog_format.log.entry_table import EntryTable, OffsetRange, check_offsets, in_order
-from seglog_format.log.file_bytes import FileBytes, file_size, open_log
 from seglog_format.log.index_file import readable
 from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.log.trusted_lookup import trusted_position
 from seglog_format.model import GREATEST_OFFSET, INT64_MAX, Frame, Tail
+from seglog_format.storage.file_bytes import FileBytes, file_size, open_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,11 +12,11 @@ from seglog_format.model import Tail
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seglog_format.byte_source import Window
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
     from seglog_format.model import BatchHeader
     from seglog_format.record_model import Message, Record
+    from seglog_format.storage.byte_source import Window
 
 
 class JudgedEntry(NamedTuple):

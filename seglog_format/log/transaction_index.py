@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from seglog_format.codec.index_entries import decode_transaction_index
 from seglog_format.errors import Location
-from seglog_format.log.file_bytes import MAX_WHOLE_SIZE, open_whole, refuse_beyond
 from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
+from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, open_whole, refuse_beyond
 
 if TYPE_CHECKING:
     import os

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from kio.schema.errors import ErrorCode
 
 from seglog_format.errors import FormatError, RefusedError, SeglogError, UsageError, WriteError
-from seglog_format.lifecycle.checking import AppendLimits
 from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX
 from seglog_format.schema.fixed_fields import MAGIC_POSITION, RECORD_BATCH_MAGIC
 from seglog_format.serve.calls import UNKNOWN_OFFSET, Call, Services
@@ -23,11 +22,12 @@ from seglog_format.serve.limits import (
     LIGHT_PARTS,
     Limits,
 )
+from seglog_format.writing.checking import AppendLimits
 
 if TYPE_CHECKING:
-    from seglog_format.lifecycle.checking import Checked
-    from seglog_format.lifecycle.writer import PartitionWriter
     from seglog_format.serve.writing import Writers
+    from seglog_format.writing.checking import Checked
+    from seglog_format.writing.writer import PartitionWriter
 
 ACKS: Final = (-1, 0, 1)
 PRODUCER_ID_BITS: Final = 52

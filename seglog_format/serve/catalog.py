@@ -13,13 +13,13 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from seglog_format.errors import UsageError
-from seglog_format.log.directory_entries import stays_inside
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import open_partition
 from seglog_format.log.path_kind import partitions_in_use
 from seglog_format.names import parse_partition_directory
 from seglog_format.serve.fetched import Source
 from seglog_format.serve.served_partition import ServedPartition
+from seglog_format.storage.directory_entries import stays_inside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -10,8 +10,8 @@ import time
 from threading import Condition, Thread
 from typing import TYPE_CHECKING, Final, Protocol
 
-from seglog_format.lifecycle.files import LocalFiles, replace_file
 from seglog_format.serve.group_file import BrokenStateError, StoredGroup, groups_in
+from seglog_format.storage.files import LocalFiles, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

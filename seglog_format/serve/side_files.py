@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, decode_partition_metadata
 from seglog_format.codec.properties import decode_meta_properties
 from seglog_format.errors import Location, SeglogError
-from seglog_format.log.file_bytes import read_whole
 from seglog_format.names import FileKind
+from seglog_format.storage.file_bytes import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.closing import Closing
 from seglog_format.codec.checksum import crc32c
 from seglog_format.errors import UsageError
-from seglog_format.lifecycle.directory_lock import DirectoryLock
 from seglog_format.names import FileKind
+from seglog_format.state.directory_lock import DirectoryLock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -18,9 +18,9 @@ from seglog_format.schema.fixed_fields import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seglog_format.byte_source import Window
     from seglog_format.log.segment import LogSegment
     from seglog_format.serve.touched_pages import TouchedPages
+    from seglog_format.storage.byte_source import Window
 
 RIGHT, RIGHT_AND_ZSTD = 1, 2
 """Marks of entries; 0 where nothing is known."""

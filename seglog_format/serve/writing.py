@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Literal
 
 from seglog_format.closing import Closing
 from seglog_format.errors import SeglogError, UsageError
-from seglog_format.lifecycle.checking import check_as_leader
-from seglog_format.lifecycle.config import UNLIMITED, LogConfig
-from seglog_format.lifecycle.log_writer import LogWriter
 from seglog_format.names import partition_directory_name
+from seglog_format.state.config import UNLIMITED, LogConfig
+from seglog_format.writing.checking import check_as_leader
+from seglog_format.writing.log_writer import LogWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from seglog_format.lifecycle.checking import AppendLimits, Checked
-    from seglog_format.lifecycle.partition_log import Appended
-    from seglog_format.lifecycle.writer import PartitionWriter
     from seglog_format.serve.catalog import Topic
+    from seglog_format.writing.checking import AppendLimits, Checked
+    from seglog_format.writing.partition_log import Appended
+    from seglog_format.writing.writer import PartitionWriter
 
     Acknowledged = Literal["written", "flushed"]
 

@@ -19,11 +19,6 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, encode_leader_epoch_checkpoint
 from seglog_format.codec.framing import walk
 from seglog_format.errors import SeglogError, UsageError
-from seglog_format.lifecycle.clean_shutdown import opened_for_change
-from seglog_format.lifecycle.directory_lock import DirectoryLock
-from seglog_format.lifecycle.files import LOCAL_FILES, replace_file
-from seglog_format.lifecycle.index_build import IndexedRow, build_indexes, encode_offset_index, encode_time_index
-from seglog_format.log.file_bytes import read_whole
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import Partition
 from seglog_format.model import GREATEST_OFFSET
@@ -39,6 +34,11 @@ from seglog_format.spark.manifest import (
     read_manifest,
     staging_path,
 )
+from seglog_format.state.clean_shutdown import opened_for_change
+from seglog_format.state.directory_lock import DirectoryLock
+from seglog_format.state.index_build import IndexedRow, build_indexes, encode_offset_index, encode_time_index
+from seglog_format.storage.file_bytes import read_whole
+from seglog_format.storage.files import LOCAL_FILES, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

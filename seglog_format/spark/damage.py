@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.columnar.batch_table import table_parts
 from seglog_format.errors import CorruptRecordError, FormatError, Location, TruncatedError
-from seglog_format.lifecycle.salvage_scan import salvage_scan
 from seglog_format.log.entry_table import OffsetRange
 from seglog_format.model import Tail, TailKind
+from seglog_format.recovery.salvage_scan import salvage_scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.byte_source import ByteSource
-    from seglog_format.lifecycle.salvage_scan import DamagedRange, SalvageScan
     from seglog_format.log.segment import LogSegment
+    from seglog_format.recovery.salvage_scan import DamagedRange, SalvageScan
     from seglog_format.spark.pieces import Piece
+    from seglog_format.storage.byte_source import ByteSource
 
 END_OF_LOG: Final = frozenset({"SEG-LOG-002", "SEG-LOG-004", "SEG-LOG-005"})
 """What is wrong with the end of a log that was not written to its end: nothing that a reader minds."""

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.closing import Closing
 from seglog_format.errors import UsageError
-from seglog_format.log.file_bytes import FILLERS
 from seglog_format.spark.stores import Store
+from seglog_format.storage.file_bytes import FILLERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -9,10 +9,10 @@ from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.log.segment_source import SegmentSource
 
 if TYPE_CHECKING:
-    from seglog_format.byte_source import Window
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
     from seglog_format.spark.pieces import Piece
+    from seglog_format.storage.byte_source import Window
 
 
 class PieceSource:

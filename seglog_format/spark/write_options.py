@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import UsageError
-from seglog_format.lifecycle.index_build import INDEX_INTERVAL_BYTES
 from seglog_format.model import CompressionCodec
 from seglog_format.names import require_topic
 from seglog_format.spark.names import one_of, refuse
 from seglog_format.spark.options import parse_size, parsed
+from seglog_format.state.index_build import INDEX_INTERVAL_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

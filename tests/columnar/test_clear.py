@@ -25,8 +25,8 @@ from seglog_format.checks import verify, verify_log
 from seglog_format.checks.log_file import LogVerification
 from seglog_format.columnar import clear
 from seglog_format.columnar.clear import Clearing
-from seglog_format.lifecycle.index_build import build_indexes, encode_offset_index, encode_time_index
-from seglog_format.lifecycle.index_settings import indexed_rows
+from seglog_format.recovery.index_settings import indexed_rows
+from seglog_format.state.index_build import build_indexes, encode_offset_index, encode_time_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,8 +18,8 @@ from seglog_format import FormatError, open_partition
 from seglog_format.checks import verify_log
 from seglog_format.columnar.clear import Clearing
 from seglog_format.columnar.index_volume import ColumnarVolume
-from seglog_format.lifecycle.segment_scan import scan_segment
 from seglog_format.log import reading, volume
+from seglog_format.recovery.segment_scan import scan_segment
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,25 +20,25 @@ from test_hostile_scan import FULL, changes, with_right_checksum
 from seglog_format.codec.framing import walk
 from seglog_format.columnar import index_log
 from seglog_format.columnar.index_volume import ColumnarVolume
-from seglog_format.lifecycle import broker_scan_at_volume
-from seglog_format.lifecycle.broker_scan_at_volume import broker_scan_with
-from seglog_format.lifecycle.index_build import IndexedOffset
-from seglog_format.lifecycle.index_rebuild import rebuilt_indexes
-from seglog_format.lifecycle.index_settings import IndexSettings
-from seglog_format.lifecycle.producer_state import Origin, ProducerStates
-from seglog_format.lifecycle.producers_at_volume import producers_of
-from seglog_format.lifecycle.recovery import plan_for_partition
-from seglog_format.lifecycle.recovery_apply import RecoveryOptions, prepare_recovery
-from seglog_format.lifecycle.segment_files import SegmentSideFiles, side_files_of
-from seglog_format.lifecycle.segment_scan import scan_segment
 from seglog_format.log.listing import list_partition
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import RecordBatchHeader
+from seglog_format.recovery import broker_scan_at_volume
+from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery
+from seglog_format.recovery.broker_scan_at_volume import broker_scan_with
+from seglog_format.recovery.index_rebuild import rebuilt_indexes
+from seglog_format.recovery.index_settings import IndexSettings
+from seglog_format.recovery.plan import plan_for_partition
+from seglog_format.recovery.producers_at_volume import producers_of
+from seglog_format.recovery.segment_files import SegmentSideFiles, side_files_of
+from seglog_format.recovery.segment_scan import scan_segment
+from seglog_format.state.index_build import IndexedOffset
+from seglog_format.state.producer_state import Origin, ProducerStates
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.lifecycle.volume import Volume
+    from seglog_format.recovery.volume import Volume
 
 VOLUME = ColumnarVolume()
 SETTINGS = [IndexSettings(0), IndexSettings(200), IndexSettings(100, IndexedOffset.FIRST)]

@@ -18,10 +18,11 @@ from seglog_format.columnar import windows
 from seglog_format.columnar.batch_table import batch_table
 from seglog_format.columnar.ranges import position_of
 from seglog_format.columnar.record_run import RecordRun
-from seglog_format.log import file_bytes, volume
-from seglog_format.log.file_bytes import open_bytes
+from seglog_format.log import volume
 from seglog_format.log.partition import open_partition
 from seglog_format.model import INT64_MAX
+from seglog_format.storage import file_bytes
+from seglog_format.storage.file_bytes import open_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,14 +20,14 @@ from support import authentic
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.log import file_bytes
-from seglog_format.log.file_bytes import FileBytes
 from seglog_format.log.partition import open_partition
 from seglog_format.spark import reading
 from seglog_format.spark.arrow import spark_headers, spark_timestamps
 from seglog_format.spark.columns import CORRUPT, RECORDS, check_schema, projection
 from seglog_format.spark.executing import ReadError
 from seglog_format.spark.options import parse_options
+from seglog_format.storage import file_bytes
+from seglog_format.storage.file_bytes import FileBytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

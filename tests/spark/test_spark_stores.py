@@ -20,7 +20,6 @@ from readers import ALL, pieces, read, rows
 from support import bundled
 
 from seglog_format.errors import UsageError
-from seglog_format.log.file_bytes import FILLERS, open_bytes
 from seglog_format.spark import mirror, stores
 from seglog_format.spark.elsewhere import mirrors_of
 from seglog_format.spark.executing import ReadError
@@ -28,6 +27,7 @@ from seglog_format.spark.filters import Narrowed
 from seglog_format.spark.mirror import BLOCK_SIZE, Mirror, Mirrored
 from seglog_format.spark.options import TABLES
 from seglog_format.spark.stores import Store, StoredFile, is_address
+from seglog_format.storage.file_bytes import FILLERS, open_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

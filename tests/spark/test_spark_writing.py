@@ -19,8 +19,6 @@ from support import authentic
 
 from seglog_format import encode_batch, verify
 from seglog_format.errors import UsageError
-from seglog_format.lifecycle.directory_lock import DirectoryLock
-from seglog_format.lifecycle.files import LocalFiles
 from seglog_format.log.partition import open_partition
 from seglog_format.model import GREATEST_OFFSET, CompressionCodec
 from seglog_format.spark import committing, finish_commits
@@ -28,6 +26,8 @@ from seglog_format.spark.committing import abort, commit
 from seglog_format.spark.manifest import MANIFEST, STAGING
 from seglog_format.spark.staging import Stager, encoded
 from seglog_format.spark.write_options import WriteOptions, check_written_schema, parse_write_options
+from seglog_format.state.directory_lock import DirectoryLock
+from seglog_format.storage.files import LocalFiles
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from mutation.worker import Reach
 
-LAYERS: Final = ("seglog_format/schema/", "seglog_format/codec/", "seglog_format/log/", "seglog_format/lifecycle/")
+PACKAGES: Final = ("schema", "codec", "log", "storage", "state", "recovery", "cleaning", "writing", "generation")
+LAYERS: Final = tuple(f"seglog_format/{name}/" for name in PACKAGES)
 MEANING: Final = (
     "what records of Kafka's own topics mean is no part of the log format; that they may mean nothing is asked"
 )
@@ -31,7 +32,7 @@ OUT_OF_SIGHT: Final = {
     "seglog_format/codec/metadata_records.py": MEANING,
     "seglog_format/log/open_segments.py": "how many files are held open at once",
     "seglog_format/log/broker_lock.py": "whether another process uses the directory; those of requests are its own",
-    "seglog_format/lifecycle/directory_lock.py": "the same",
+    "seglog_format/state/directory_lock.py": "the same",
     "seglog_format/schema/tracing.py": "finds what a refusal says of its place, which is for people",
 }
 """Loaded modules that no operator changes, since no answer depends on them or is meant to, each with its reason."""

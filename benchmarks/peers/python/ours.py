@@ -26,14 +26,14 @@ from peers import MEMORY
 from seglog_format import open_partition, walk
 from seglog_format.cli.version import VERSION
 from seglog_format.codec.producer_snapshot import encode_producer_snapshot
-from seglog_format.lifecycle.producers_at_volume import producers_of
-from seglog_format.lifecycle.segment_files import encode_transaction_index
-from seglog_format.lifecycle.segment_scan import scan_segment
-from seglog_format.log.file_bytes import open_bytes
 from seglog_format.log.listing import SegmentFiles
 from seglog_format.log.quick_lookup import record_at
 from seglog_format.log.segment import LogSegment
 from seglog_format.log.transactions import Transactions
+from seglog_format.recovery.producers_at_volume import producers_of
+from seglog_format.recovery.segment_files import encode_transaction_index
+from seglog_format.recovery.segment_scan import scan_segment
+from seglog_format.storage.file_bytes import open_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from seglog_conformance.reference.scratch import config_of
 from seglog_conformance.reference.wire import rejection
+from seglog_format.cleaning.compaction import CompactedSegment, plan_compaction
+from seglog_format.cleaning.retention import RetainedSegment, plan_retention
 from seglog_format.errors import UsageError
-from seglog_format.lifecycle.compaction import CompactedSegment, plan_compaction
-from seglog_format.lifecycle.retention import RetainedSegment, plan_retention
-from seglog_format.lifecycle.roll import ActiveState, Incoming, new_base_offset, roll_reason
+from seglog_format.writing.roll import ActiveState, Incoming, new_base_offset, roll_reason
 
 if TYPE_CHECKING:
     from seglog_conformance.protocol import Json
-    from seglog_format.lifecycle.config import LogConfig
+    from seglog_format.state.config import LogConfig
 
 
 def decide(request: Json) -> Json:

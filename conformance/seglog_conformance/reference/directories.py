@@ -22,23 +22,23 @@ from seglog_conformance.reference.scratch import (
 from seglog_conformance.reference.wire import rejection
 from seglog_format.checks import verify as verify_files
 from seglog_format.errors import FormatError, OffsetOutOfRangeError, SeglogError
-from seglog_format.lifecycle.recovery_apply import RecoveryOptions, prepare_recovery, recover_partition
-from seglog_format.lifecycle.truncation import truncate_to
 from seglog_format.log.partition import DEFAULT_MAX_BYTES, open_partition
 from seglog_format.log.producer_snapshot import newest_readable_snapshot
 from seglog_format.model import Frame
 from seglog_format.names import parse_file_name
+from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery, recover_partition
+from seglog_format.recovery.truncation import truncate_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from seglog_conformance.protocol import Json
-    from seglog_format.lifecycle.recovery_apply import PreparedRecovery
-    from seglog_format.lifecycle.segment_scan import Remark
     from seglog_format.log.partition import Partition
     from seglog_format.log.reading import Isolation
     from seglog_format.model import AbortedTxn
     from seglog_format.record_model import RecordBatch
+    from seglog_format.recovery.apply import PreparedRecovery
+    from seglog_format.recovery.segment_scan import Remark
 
 
 def _opened(path: Path, request: Json) -> Partition:

@@ -13,13 +13,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from seglog_format.lifecycle.files import LocalFiles, LocalHandle
+from seglog_format.storage.files import LocalFiles, LocalHandle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from seglog_format.model import Buffer
+    from seglog_format.storage.byte_source import Buffer
 
 SYNC_SECONDS: Final = 0.02
 """How long a sync takes where it is looked at how many are at work at once."""

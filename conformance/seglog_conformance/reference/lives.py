@@ -19,13 +19,13 @@ from seglog_conformance.reference.scratch import (
     written,
 )
 from seglog_conformance.reference.wire import rejection
+from seglog_format.cleaning.compaction_apply import compact as compact_files
+from seglog_format.cleaning.deletion import retain_partition
 from seglog_format.errors import SeglogError, WriteError
-from seglog_format.lifecycle.compaction_apply import compact as compact_files
-from seglog_format.lifecycle.config import DAY_MS
-from seglog_format.lifecycle.deletion import retain_partition
-from seglog_format.lifecycle.environment import Environment
-from seglog_format.lifecycle.log_writer import LogWriter
-from seglog_format.lifecycle.producer_state import Origin
+from seglog_format.state.config import DAY_MS
+from seglog_format.state.producer_state import Origin
+from seglog_format.storage.environment import Environment
+from seglog_format.writing.log_writer import LogWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from seglog_conformance.protocol import Json
     from seglog_conformance.reference.disk import Disk
-    from seglog_format.lifecycle.writer import Acks, PartitionWriter
+    from seglog_format.writing.writer import Acks, PartitionWriter
 
 MOST_KEYS: Final = 1 << 30
 LEADER: Final = "leader"

@@ -15,8 +15,6 @@ from seglog_format.codec.decode import computed_crc, decode_frame
 from seglog_format.codec.encode import encode_batch
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location, UsageError
-from seglog_format.lifecycle.index_settings import IndexSettings
-from seglog_format.lifecycle.segment_files import side_files_of
 from seglog_format.lines.logs import batch_line
 from seglog_format.lines.options import LineOptions
 from seglog_format.lines.read import LineReader
@@ -25,6 +23,8 @@ from seglog_format.lines.records import RecordLines
 from seglog_format.lines.sources import Source, SourceKind
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import TailKind
+from seglog_format.recovery.index_settings import IndexSettings
+from seglog_format.recovery.segment_files import side_files_of
 
 if TYPE_CHECKING:
     from seglog_conformance.protocol import Json

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 from seglog_conformance.reference.disk import Disk
 from seglog_format.codec.checkpoints import encode_offset_checkpoint
 from seglog_format.errors import UsageError
-from seglog_format.lifecycle.broker_settings import topic_settings
-from seglog_format.lifecycle.config import LogConfig
-from seglog_format.lifecycle.files import LOCAL_FILES
-from seglog_format.lifecycle.recovery_apply import recover_partition
 from seglog_format.log.partition import open_partition
 from seglog_format.names import FileKind, partition_directory_name
+from seglog_format.recovery.apply import recover_partition
 from seglog_format.small_model import CheckpointedOffset
+from seglog_format.state.broker_settings import topic_settings
+from seglog_format.state.config import LogConfig
+from seglog_format.storage.files import LOCAL_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -15,8 +15,6 @@ from seglog_format.codec.checkpoints import (
 )
 from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
 from seglog_format.errors import FormatError, Location, SeglogError
-from seglog_format.lifecycle.broker_settings import topic_settings
-from seglog_format.lifecycle.config import LogConfig, kafka_name
 from seglog_format.lines.side_files import (
     offset_index_lines,
     producer_snapshot_lines,
@@ -27,6 +25,8 @@ from seglog_format.lines.sources import Source, SourceKind
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.names import FileKind, parse_file_name, parse_partition_directory
+from seglog_format.state.broker_settings import topic_settings
+from seglog_format.state.config import LogConfig, kafka_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from seglog_format.model import CompressionCodec
 
 if TYPE_CHECKING:
     from seglog_format.errors import Location
-    from seglog_format.model import Buffer
+    from seglog_format.storage.byte_source import Buffer
 
 DEFAULT_OUTPUT_LIMIT: Final = 256 * 2**20
 """Bytes that one batch or wrapper may decompress to, unless the caller says otherwise."""

@@ -9,7 +9,7 @@ from seglog_format.errors import RefusedError
 
 if TYPE_CHECKING:
     from seglog_format.errors import Location
-    from seglog_format.model import Buffer
+    from seglog_format.storage.byte_source import Buffer
 
 PIECE_SIZE: Final = 2**20
 """Decompressed bytes asked for at a time where a library can stop and go on."""

@@ -1,0 +1,308 @@
+"""Which segments compaction rewrites, and why (chapter 73).
+
+The decision is a pure function of what is known of each segment, the settings and the clock. What becomes of the
+records in them is decided in `compaction_rules`; `compaction_apply` does the work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from seglog_format.errors import UsageError
+from seglog_format.model import INT32_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seglog_format.state.config import LogConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactedSegment:
+    """What compaction looks at in a segment before it reads its records.
+
+    Attributes:
+        base_offset: from its name.
+        next_offset: the first offset after its last entry; the base offset of an empty one.
+        size: bytes of its log.
+        offset_index_size: bytes of its offset index.
+        time_index_size: bytes of its time index.
+        first_timestamp_ms: the largest timestamp of its first entry, or -1 where there is none.
+        largest_timestamp_ms: of its records, or -1 where they have none.
+        modified_ms: when its log was last written; stands in where there is no timestamp.
+    """
+
+    base_offset: int
+    next_offset: int
+    size: int
+    offset_index_size: int = 0
+    time_index_size: int = 0
+    first_timestamp_ms: int = -1
+    largest_timestamp_ms: int = -1
+    modified_ms: int = 0
+
+    @property
+    def age_from_ms(self) -> int:
+        """The time that its age is counted from."""
+        return self.largest_timestamp_ms if self.largest_timestamp_ms >= 0 else self.modified_ms
+
+
+class CompactionAction(Enum):
+    """What becomes of a segment."""
+
+    CLEAN = "clean"
+    """It is rewritten, alone or together with its neighbours."""
+
+    KEEP = "keep"
+    """It stays as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentCompaction:
+    """What becomes of one segment.
+
+    Attributes:
+        segment: which.
+        action: what happens to it.
+        target: base offset of the segment that takes its place; its own where it stays.
+        explanation: the comparisons that decided, in words.
+        requirements: ids of the rules behind them.
+    """
+
+    segment: CompactedSegment
+    action: CompactionAction
+    target: int
+    explanation: str
+    requirements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """What compaction does to the segments of a log.
+
+    Attributes:
+        fates: of every segment, oldest first.
+        first_dirty_offset: compaction has been at everything below.
+        first_uncleanable_offset: it may not go further than this now; a base offset.
+        end_offset: it goes as far as this: less than that only where the keys are too many to be remembered.
+        groups: segments that become one, oldest first; empty where nothing is to be done.
+        clean_size: bytes of the segments that begin below the first dirty offset.
+        dirty_size: bytes of the segments from the one that holds it to the first uncleanable offset.
+        is_due: a broker would do it now (SEG-CMP-005).
+    """
+
+    fates: tuple[SegmentCompaction, ...]
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    end_offset: int
+    groups: tuple[tuple[CompactedSegment, ...], ...]
+    clean_size: int
+    dirty_size: int
+    is_due: bool
+
+    @property
+    def dirty_ratio(self) -> float:
+        """Dirty bytes to all bytes below the first uncleanable offset, 0 to 1."""
+        total = self.clean_size + self.dirty_size
+        return self.dirty_size / total if total else 0.0
+
+    @property
+    def explanation(self) -> tuple[str, ...]:
+        """A line for each segment, oldest first."""
+        return tuple(
+            f"segment {fate.segment.base_offset}: {fate.action.value}: {fate.explanation}" for fate in self.fates
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """An offset that compaction may not pass, and why."""
+
+    offset: int
+    explanation: str
+    requirement: str
+
+
+def plan_compaction(  # noqa: PLR0913 - each is a fact about the log
+    segments: Sequence[CompactedSegment],
+    config: LogConfig,
+    *,
+    now_ms: int,
+    cleaner_offset: int | None = None,
+    log_start_offset: int = 0,
+    last_stable_offset: int | None = None,
+    end_offset: int | None = None,
+) -> CompactionPlan:
+    """Decide which segments compaction rewrites.
+
+    Whether the cleanup policy of the log has ``compact`` is the caller's business.
+
+    Args:
+        segments: of the log, oldest first; the last one is active.
+        config: the settings.
+        now_ms: the clock, in milliseconds since 1970.
+        cleaner_offset: as checkpointed: compaction has been at everything below; None where it never was.
+        log_start_offset: records below are gone for readers.
+        last_stable_offset: not above the high watermark; the log end offset unless given.
+        end_offset: where the memory for keys was used up; None where it was not.
+
+    Raises:
+        UsageError: there is no segment.
+    """
+    if not segments:
+        msg = "a log has at least one segment"
+        raise UsageError(msg)
+    stable = segments[-1].next_offset if last_stable_offset is None else last_stable_offset
+    first_dirty = first_dirty_offset(segments, cleaner_offset, max(log_start_offset, segments[0].base_offset))
+    limit = _limit(segments, config, first_dirty, stable, now_ms)
+    end = limit.offset if end_offset is None else min(end_offset, limit.offset)
+    clean_size, dirty_size = _sizes(segments, first_dirty, limit.offset)
+    cleaned = [one for one in segments if one.base_offset < end] if dirty_size else []
+    groups = tuple(_groups(cleaned, config, limit.offset))
+    return CompactionPlan(
+        fates=tuple(_fates(segments, groups, first_dirty, limit, end)),
+        first_dirty_offset=first_dirty,
+        first_uncleanable_offset=limit.offset,
+        end_offset=end,
+        groups=groups,
+        clean_size=clean_size,
+        dirty_size=dirty_size,
+        is_due=_is_due(segments, config, first_dirty, now_ms, clean_size, dirty_size),
+    )
+
+
+def first_dirty_offset(segments: Sequence[CompactedSegment], cleaner_offset: int | None, log_start_offset: int) -> int:
+    """Where compaction goes on: as checkpointed, unless that is outside of the log (SEG-CMP-001)."""
+    if cleaner_offset is None or not log_start_offset <= cleaner_offset <= segments[-1].next_offset:
+        return log_start_offset
+    return cleaner_offset
+
+
+def _limit(
+    segments: Sequence[CompactedSegment], config: LogConfig, first_dirty: int, stable: int, now_ms: int
+) -> Limit:
+    """The first offset that may not be cleaned: where the segment begins that holds the least of the limits."""
+    active = segments[-1].base_offset
+    limits = [
+        Limit(stable, f"the last stable offset is {stable}", "SEG-CMP-003"),
+        Limit(active, "the active segment", "SEG-CMP-002"),
+        *_lag(segments, config, first_dirty, now_ms),
+    ]
+    least = min(limits, key=lambda limit: limit.offset)
+    offset = max(first_dirty, least.offset)
+    holder = max((one.base_offset for one in segments if one.base_offset <= offset), default=segments[0].base_offset)
+    return Limit(holder, least.explanation, least.requirement)
+
+
+def _lag(segments: Sequence[CompactedSegment], config: LogConfig, first_dirty: int, now_ms: int) -> Iterator[Limit]:
+    """The first dirty segment with a record that is too young (SEG-CMP-004)."""
+    lag = config.min_compaction_lag_ms
+    for segment in _closed_from(segments, first_dirty):
+        age = now_ms - segment.age_from_ms
+        if lag > 0 and age < lag:
+            words = f"its youngest record is {age} ms old, less than {lag} ms"
+            yield Limit(segment.base_offset, words, "SEG-CMP-004")
+            return
+
+
+def _from(segments: Sequence[CompactedSegment], offset: int) -> Sequence[CompactedSegment]:
+    """The segments from the one on that holds an offset."""
+    before = sum(segment.base_offset <= offset for segment in segments)
+    return segments[max(before - 1, 0) :]
+
+
+def _closed_from(segments: Sequence[CompactedSegment], offset: int) -> Sequence[CompactedSegment]:
+    """The same without the active segment; none where that one holds the offset."""
+    return _from(segments[:-1], offset) if offset < segments[-1].base_offset else ()
+
+
+def _sizes(segments: Sequence[CompactedSegment], first_dirty: int, limit: int) -> tuple[int, int]:
+    clean = sum(one.size for one in segments if one.base_offset < first_dirty)
+    cleanable = [one for one in segments if one.base_offset < limit]
+    dirty = _from(cleanable, first_dirty) if first_dirty < limit else ()
+    return clean, sum(one.size for one in dirty)
+
+
+def _is_due(
+    segments: Sequence[CompactedSegment],
+    config: LogConfig,
+    first_dirty: int,
+    now_ms: int,
+    clean_size: int,
+    dirty_size: int,
+) -> bool:
+    """Enough of the log is dirty, or something in it has been so for too long (SEG-CMP-005)."""
+    stamps = (one.first_timestamp_ms for one in _closed_from(segments, first_dirty))
+    oldest = min((stamp for stamp in stamps if stamp > 0), default=now_ms)
+    is_late = now_ms - oldest > config.max_compaction_lag_ms
+    total = clean_size + dirty_size
+    return dirty_size > 0 and (is_late or dirty_size / total > config.min_cleanable_dirty_ratio)
+
+
+def _groups(
+    segments: Sequence[CompactedSegment], config: LogConfig, limit: int
+) -> Iterator[tuple[CompactedSegment, ...]]:
+    """Neighbours that together are no larger than one segment may be (SEG-CMP-006)."""
+    bases = [*(segment.base_offset for segment in segments), limit]
+    group: list[CompactedSegment] = []
+    for segment, end in zip(segments, bases[1:], strict=True):
+        if group and not _fits(group, segment, end, config):
+            yield tuple(group)
+            group = []
+        group.append(segment)
+    if group:
+        yield tuple(group)
+
+
+def _fits(group: Sequence[CompactedSegment], segment: CompactedSegment, end: int, config: LogConfig) -> bool:
+    together = [*group, segment]
+    return (
+        sum(one.size for one in together) <= config.segment_bytes
+        and sum(one.offset_index_size for one in together) <= config.segment_index_bytes
+        and sum(one.time_index_size for one in together) <= config.segment_index_bytes
+        and (segment.size == 0 or end - 1 - group[0].base_offset <= INT32_MAX)
+    )
+
+
+def _fates(
+    segments: Sequence[CompactedSegment],
+    groups: Sequence[tuple[CompactedSegment, ...]],
+    first_dirty: int,
+    limit: Limit,
+    end: int,
+) -> Iterator[SegmentCompaction]:
+    targets = {segment.base_offset: group[0].base_offset for group in groups for segment in group}
+    for segment in segments:
+        target = targets.get(segment.base_offset)
+        if target is None:
+            words, requirement = _reason_to_keep(segment, segments[-1], first_dirty, limit, end)
+            yield SegmentCompaction(segment, CompactionAction.KEEP, segment.base_offset, words, (requirement,))
+        else:
+            words = _reason_to_clean(segment, target, first_dirty)
+            yield SegmentCompaction(segment, CompactionAction.CLEAN, target, words, ("SEG-CMP-001", "SEG-CMP-006"))
+
+
+def _reason_to_keep(
+    segment: CompactedSegment, active: CompactedSegment, first_dirty: int, limit: Limit, end: int
+) -> tuple[str, str]:
+    if segment is active:
+        return "the active segment", "SEG-CMP-002"
+    if segment.base_offset == limit.offset:
+        return limit.explanation, limit.requirement
+    if segment.base_offset > limit.offset:
+        return f"segment {limit.offset} before it stays", limit.requirement
+    if first_dirty >= limit.offset:
+        return f"compaction has been at everything below {first_dirty}", "SEG-CMP-001"
+    if segment.base_offset < end:
+        return f"nothing from {first_dirty} on has any bytes", "SEG-CMP-001"
+    return f"the keys up to offset {end - 1} are all that can be remembered at a time", "SEG-CMP-007"
+
+
+def _reason_to_clean(segment: CompactedSegment, target: int, first_dirty: int) -> str:
+    state = "dirty" if segment.base_offset >= first_dirty else "clean"
+    if segment.base_offset < first_dirty < segment.next_offset:
+        state = f"dirty from {first_dirty} on"
+    place = "" if target == segment.base_offset else f", and becomes part of segment {target}"
+    return f"{state}{place}"

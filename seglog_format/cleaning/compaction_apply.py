@@ -1,0 +1,274 @@
+"""Compacting a partition directory: a plan, the changes of files that carry it out, and doing them (chapter 73).
+
+Each group of segments is replaced on its own, in an order that keeps one promise: whenever the process or the power
+dies, what is left is the log before or the log after the replacement, and recovery finishes one or the other.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.cleaning.compaction import CompactionPlan, plan_compaction
+from seglog_format.cleaning.compaction_pass import (
+    MOST_KEYS,
+    LogCleaner,
+    LogState,
+    active_producers,
+    facts_of,
+    newest_offsets,
+    transactions_of,
+)
+from seglog_format.cleaning.compaction_rules import Pass
+from seglog_format.cleaning.compaction_swap import applied, swap_steps
+from seglog_format.codec.checkpoints import decode_offset_checkpoint, encode_offset_checkpoint
+from seglog_format.errors import FormatError, Location, UsageError, write_errors
+from seglog_format.log.directory import LogDirectory
+from seglog_format.log.listing import list_log_directory, list_partition
+from seglog_format.log.resolution import CLEANED, SWAP
+from seglog_format.names import FileKind
+from seglog_format.recovery.apply import opened_segments, writing
+from seglog_format.recovery.index_settings import IndexSettings
+from seglog_format.small_model import CheckpointedOffset
+from seglog_format.state.clean_shutdown import opened_for_change
+from seglog_format.state.config import DAY_MS
+from seglog_format.storage.file_steps import Replace
+from seglog_format.storage.files import LOCAL_FILES
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+
+    from seglog_format.cleaning.compaction_rules import BatchFate
+    from seglog_format.log.listing import PartitionListing
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.state.config import LogConfig
+    from seglog_format.storage.file_steps import FileStep
+    from seglog_format.storage.files import Files
+
+CHECKPOINTED: Final = "SEG-CMP-023"
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What compacting a partition directory did.
+
+    Attributes:
+        path: of the directory.
+        plan: what was decided.
+        steps: the changes of files, in order.
+        size_before: bytes of the logs that were rewritten.
+        size_after: bytes of the logs that took their place.
+    """
+
+    path: Path
+    plan: CompactionPlan
+    steps: tuple[FileStep, ...]
+    size_before: int
+    size_after: int
+
+
+def prepare_compaction(
+    path: str | os.PathLike[str],
+    config: LogConfig,
+    *,
+    now_ms: int,
+    directory: LogDirectory | None = None,
+    most_keys: int = MOST_KEYS,
+    files: Files = LOCAL_FILES,
+) -> CompactionPlan:
+    """Decide which segments of a partition directory compaction rewrites. Nothing is changed.
+
+    Args:
+        path: of the partition directory.
+        config: the settings; whether its cleanup policy has ``compact`` is not looked at.
+        now_ms: the clock, in milliseconds since 1970.
+        directory: the log directory; the directory above by default.
+        most_keys: that may be remembered.
+        files: tells when files were last written.
+
+    Raises:
+        UsageError: a path is not a directory, or cannot be read; or the directory needs recovery first.
+        FormatError: a log is damaged; recovery comes first.
+    """
+    with _opened(path, config, now_ms, directory, most_keys, files) as work:
+        return work.plan
+
+
+def explain_compaction(  # noqa: PLR0913 - how to compact
+    path: str | os.PathLike[str],
+    config: LogConfig,
+    *,
+    now_ms: int,
+    directory: LogDirectory | None = None,
+    most_keys: int = MOST_KEYS,
+    producer_expiration_ms: int = DAY_MS,
+    files: Files = LOCAL_FILES,
+) -> Iterator[BatchFate]:
+    """Tell what compaction would do with each batch and record, and why, in log order. Nothing is changed.
+
+    Args:
+        path: as for `compact`.
+        config: as for `compact`.
+        now_ms: as for `compact`.
+        directory: as for `compact`.
+        most_keys: as for `compact`.
+        producer_expiration_ms: as for `compact`.
+        files: tells when files were last written.
+
+    Raises:
+        UsageError: as for `compact`.
+        FormatError: a log is damaged; recovery comes first.
+    """
+    with _opened(path, config, now_ms, directory, most_keys, files) as work:
+        cleaner = work.cleaner(producer_expiration_ms)
+        for group in work.plan.groups:
+            yield from cleaner.fates(group)
+
+
+def compact(  # noqa: PLR0913 - how to compact
+    path: str | os.PathLike[str],
+    config: LogConfig,
+    *,
+    now_ms: int,
+    directory: LogDirectory | None = None,
+    most_keys: int = MOST_KEYS,
+    producer_expiration_ms: int = DAY_MS,
+    files: Files = LOCAL_FILES,
+    holds_lock: bool = False,
+) -> Compacted:
+    """Compact a partition directory as a broker would, whether or not it is due.
+
+    The files that were replaced get names that end in `.deleted`; whoever loads the log next removes them.
+
+    Args:
+        path: of the partition directory.
+        config: the settings; whether its cleanup policy has ``compact`` is not looked at.
+        now_ms: the clock, in milliseconds since 1970.
+        directory: the log directory; the directory above by default.
+        most_keys: that may be remembered.
+        producer_expiration_ms: producers that were last heard of longer ago are forgotten, and keep no batch alive.
+        files: the file layer that changes go through.
+        holds_lock: the caller has the lock of the log directory already.
+
+    Raises:
+        UsageError: a path is not a directory, cannot be read, or needs recovery first; or another process holds the
+            lock of the log directory.
+        FormatError: a log is damaged; its group of segments is as it was.
+        WriteError: a change did not work; what was begun is undone, or recovering the directory finishes it.
+    """
+    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    steps: list[FileStep] = []
+    size_after = 0
+    with (
+        nullcontext() if holds_lock else writing(directory),
+        _opened(path, config, now_ms, directory, most_keys, files, copy=False) as work,
+    ):
+        cleaner, has_time_index = work.cleaner(producer_expiration_ms), work.settings.has_time_index
+        with (
+            write_errors("compaction"),
+            opened_for_change(directory.path, work.listing.path, files, is_changed=bool(work.plan.groups)),
+        ):
+            for group in work.plan.groups:
+                cleaned = cleaner.clean(group, work.settings)
+                steps += applied(swap_steps(cleaned, work.listing.path, has_time_index=has_time_index), files)
+                size_after += len(cleaned.log)
+            if work.plan.groups:
+                steps += applied(_checkpoint_steps(work.listing, directory, work.plan.end_offset, files), files)
+    rewritten = sum(one.size for group in work.plan.groups for one in group)
+    return Compacted(work.listing.path, work.plan, tuple(steps), rewritten, size_after)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A partition that is open, and the plan for it."""
+
+    listing: PartitionListing
+    segments: Sequence[LogSegment]
+    plan: CompactionPlan
+    rules: Pass
+    settings: IndexSettings
+    state: LogState
+
+    def cleaner(self, producer_expiration_ms: int) -> LogCleaner:
+        """Goes through the groups of the plan."""
+        expired = self.rules.now_ms - producer_expiration_ms
+        producers = active_producers(self.segments, self.listing.snapshots, expired)
+        state = LogState(self.state.transactions, self.state.last_stable_offset, producers)
+        return LogCleaner(self.segments, state, self.rules, self._old_tombstones_before_ms)
+
+    @property
+    def _old_tombstones_before_ms(self) -> int:
+        """Counted from when the clean part was last written (SEG-CMP-012)."""
+        facts = [fate.segment for fate in self.plan.fates]
+        clean = [one.modified_ms for one in facts if one.base_offset < self.plan.first_dirty_offset]
+        return clean[-1] - self.rules.delete_retention_ms if clean else 0
+
+
+@contextmanager
+def _opened(  # noqa: PLR0913 - how to compact
+    path: str | os.PathLike[str],
+    config: LogConfig,
+    now_ms: int,
+    directory: LogDirectory | None,
+    most_keys: int,
+    files: Files,
+    *,
+    copy: bool | None = None,
+) -> Iterator[_Work]:
+    """Read what there is to know; files are copied where somebody else may cut them short meanwhile."""
+    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    listing = list_partition(path)
+    _check_settled(listing)
+    key = listing.name.topic_partition if listing.name is not None else ("", -1)
+    is_mapped = not directory.is_locked if copy is None else not copy
+    with opened_segments(listing, is_mapped=is_mapped) as segments:
+        facts = [facts_of(segment, files) for segment in segments]
+        transactions, stable = transactions_of(
+            segments, min(directory.high_watermarks.get(key, facts[-1].next_offset), facts[-1].next_offset)
+        )
+        known = {
+            "now_ms": now_ms,
+            "log_start_offset": directory.log_start_offsets.get(key, 0),
+            "last_stable_offset": stable,
+        }
+        cleaner_offset = directory.cleaner_offsets.get(key)
+        plan = plan_compaction(facts, config, cleaner_offset=cleaner_offset, **known)
+        newest = newest_offsets(
+            segments, plan.first_dirty_offset, plan.first_uncleanable_offset, transactions, most_keys
+        )
+        if plan.groups and newest.end_offset < plan.end_offset:
+            plan = plan_compaction(facts, config, cleaner_offset=cleaner_offset, end_offset=newest.end_offset, **known)
+        rules = Pass(newest, now_ms, config.delete_retention_ms, plan.first_uncleanable_offset)
+        generation = config.generation
+        settings = IndexSettings(config.index_interval_bytes, generation.indexed_offset, generation.has_time_index)
+        yield _Work(listing, segments, plan, rules, settings, LogState(transactions, stable, {}))
+
+
+def _check_settled(listing: PartitionListing) -> None:
+    """Refuse a directory in which something was interrupted: it could not be told from what begins now."""
+    left = [file.path.name for file in listing.files if file.name.suffix in {CLEANED, SWAP}]
+    odd = [file.path.name for file in listing.files if not file.name.is_canonical and not file.name.suffix]
+    if left or odd or not listing.segments:
+        reason = f"{(left or odd)[0]} is left from something that did not end" if left or odd else "there is no segment"
+        msg = f"{listing.path}: {reason}: recover the directory first"
+        raise UsageError(msg)
+
+
+def _checkpoint_steps(
+    listing: PartitionListing, directory: LogDirectory, offset: int, files: Files
+) -> tuple[FileStep, ...]:
+    """Say how far compaction has been (SEG-CMP-023); what the file says of other partitions stays."""
+    if listing.name is None:
+        return ()
+    path = directory.path / FileKind.CLEANER_OFFSET_CHECKPOINT.value
+    try:
+        known = decode_offset_checkpoint(files.read(path), Location(str(path))).entries if files.exists(path) else ()
+    except FormatError:
+        known = ()
+    key = listing.name.topic_partition
+    entries = [entry for entry in known if (entry.topic, entry.partition) != key]
+    data = encode_offset_checkpoint([*entries, CheckpointedOffset(*key, offset)])
+    return (Replace(path, data, CHECKPOINTED),)

@@ -1,0 +1,343 @@
+"""One pass of compaction through a log: what it has to know first, and the segments that it makes (chapter 73)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.cleaning.compaction import CompactedSegment
+from seglog_format.cleaning.compaction_rules import BatchAction, BatchFacts, NewestOffsets, fate_of
+from seglog_format.codec.control_record import END_TRANSACTION_TYPES, decode_control_record
+from seglog_format.codec.encode import encode_batch
+from seglog_format.errors import CorruptRecordError, FormatError, Location
+from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.log.transactions import Transactions, end_marker
+from seglog_format.model import AbortedTxn, ControlRecordType, Frame, MessageHeader, RecordBatchHeader, TailKind
+from seglog_format.recovery.segment_files import encode_transaction_index, side_files_of
+from seglog_format.state.producer import producer_from
+from seglog_format.state.producer_state import Origin, ProducerStates, end_marker_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from seglog_format.cleaning.compaction_rules import BatchFate, Pass
+    from seglog_format.log.listing import NamedFile, SegmentFiles
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.record_model import RecordBatch
+    from seglog_format.recovery.index_settings import IndexSettings
+    from seglog_format.state.producer import Producer
+    from seglog_format.storage.files import Files
+
+MOST_KEYS: Final = 128 * 2**20 // 24 * 9 // 10
+"""What a pass of a broker remembers by default: 128 MiB, 24 bytes for each key, nine tenths full (SEG-CMP-007)."""
+
+
+def facts_of(segment: LogSegment, files: Files) -> CompactedSegment:
+    """What compaction looks at in a segment before it reads its records.
+
+    Raises:
+        FormatError: the log is damaged, or does not end with an entry.
+    """
+    check_whole(segment)
+    first = next(iter(segment.frames()), None)
+    index_sizes = [
+        0 if path is None else files.size(path) for path in (segment.paths.offset_index, segment.paths.time_index)
+    ]
+    return CompactedSegment(
+        base_offset=segment.base_offset,
+        next_offset=segment.next_offset,
+        size=segment.size,
+        offset_index_size=index_sizes[0],
+        time_index_size=index_sizes[1],
+        first_timestamp_ms=-1 if first is None else first.header.max_timestamp_ms,
+        largest_timestamp_ms=segment.largest_timestamp_ms,
+        modified_ms=files.modified_ms(segment.paths.log),
+    )
+
+
+def check_whole(segment: LogSegment) -> None:
+    """Refuse a log that has to be recovered first.
+
+    Raises:
+        FormatError: it is damaged, or does not end with an entry.
+    """
+    segment.entries  # noqa: B018 - walks it
+    segment.raise_damage()
+    tail = segment.tail
+    if tail is not None and tail.kind is not TailKind.NONE:
+        at = Location(segment.path, tail.position)
+        raise CorruptRecordError(at, "SEG-LOG-004", expected="the end of the file", found=f"{tail.size} bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """What the whole log says.
+
+    Attributes:
+        transactions: all of them.
+        last_stable_offset: at the high watermark.
+        producers: that are active, by id.
+    """
+
+    transactions: Transactions
+    last_stable_offset: int
+    producers: Mapping[int, Producer]
+
+
+def transactions_of(segments: Sequence[LogSegment], high_watermark: int) -> tuple[Transactions, int]:
+    """The transactions of a log, and its last stable offset as long as nothing above the high watermark counts.
+
+    Raises:
+        FormatError: an entry is damaged.
+    """
+    found, stable = Transactions(end_offset=segments[0].base_offset), high_watermark
+    for segment in segments:
+        for frame in segment.ordered_frames():
+            is_below = frame.header.last_offset < high_watermark
+            found.add(frame.header, end_marker(segment, frame))
+            if is_below:
+                stable = min([high_watermark, *found.open_offsets.values()])
+    return found, stable
+
+
+def active_producers(
+    segments: Sequence[LogSegment], snapshots: Sequence[NamedFile], expired_before_ms: int
+) -> dict[int, Producer]:
+    """The producers that a log knows, from the newest snapshot that can be read and the log after it.
+
+    Args:
+        segments: of the log, in order.
+        snapshots: ascending.
+        expired_before_ms: producers without an open transaction that were last heard of before are forgotten.
+
+    Raises:
+        FormatError: a batch is damaged.
+    """
+    states = _from_snapshot(snapshots, segments[-1].next_offset) or ProducerStates(end_offset=segments[0].base_offset)
+    for segment in segments:
+        if segment.next_offset > states.end_offset:
+            for frame in segment.ordered_frames():
+                _add(states, frame, segment.path)
+    return {
+        producer.producer_id: producer
+        for producer in states.producers
+        if producer.current_txn_first_offset >= 0 or producer.timestamp_ms > expired_before_ms
+    }
+
+
+def _from_snapshot(snapshots: Sequence[NamedFile], end_offset: int) -> ProducerStates | None:
+    for file in reversed(snapshots):
+        if file.base_offset <= end_offset:
+            try:
+                found = ProducerSnapshot.open(file.path)
+            except FormatError:
+                continue
+            return ProducerStates(map(producer_from, found.producers), file.base_offset)
+    return None
+
+
+def _add(states: ProducerStates, frame: Frame, path: str) -> None:
+    header = frame.header
+    if isinstance(header, RecordBatchHeader) and header.base_offset >= states.end_offset:
+        marker = end_marker_of(frame.data, header, Location(path, frame.position))
+        states.apply(states.changes([(header, marker)], Origin.REPLICATION), header.next_offset)
+
+
+def newest_offsets(
+    segments: Sequence[LogSegment],
+    first_dirty_offset: int,
+    end_offset: int,
+    transactions: Transactions,
+    most_keys: int = MOST_KEYS,
+) -> NewestOffsets:
+    """The newest record of each key in the dirty part of a log (SEG-CMP-007, SEG-CMP-008, SEG-CMP-013).
+
+    Args:
+        segments: of the log, in order.
+        first_dirty_offset: where the dirty part begins.
+        end_offset: where it ends; a base offset.
+        transactions: records of those that were aborted do not count.
+        most_keys: that may be remembered.
+
+    Raises:
+        FormatError: a batch is damaged or refused.
+    """
+    found = NewestOffsets(end_offset=first_dirty_offset)
+    dirty = [one for one in segments if one.base_offset < end_offset and one.allowed.last >= first_dirty_offset]
+    for segment in dirty:
+        for frame in segment.ordered_frames():
+            header = frame.header
+            if header.last_offset < first_dirty_offset:
+                continue
+            is_counted = not header.is_control and not transactions.is_aborted(header)
+            if is_counted and not _remember(found, segment.decode(frame), first_dirty_offset, most_keys):
+                return found
+            found.end_offset = header.next_offset
+        found.end_offset = min(segment.allowed.last + 1, end_offset)
+    return found
+
+
+def _remember(found: NewestOffsets, batch: RecordBatch, first_dirty_offset: int, most_keys: int) -> bool:
+    """Whether there was room for all keys of a batch."""
+    for record in batch.records:
+        if record.key is not None and record.offset >= first_dirty_offset:
+            if len(found.by_key) >= most_keys:
+                return False
+            found.by_key[record.key] = record.offset
+            found.end_offset = record.offset + 1
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedSegment:
+    """A segment that takes the place of others.
+
+    Attributes:
+        base_offset: of the first of them.
+        sources: the files of those that it replaces, in order.
+        modified_ms: when the last of them was written.
+        log: bytes of its log.
+        offset_index: of its offset index.
+        time_index: of its time index.
+        transaction_index: of its transaction index; empty where there is none.
+    """
+
+    base_offset: int
+    sources: tuple[SegmentFiles, ...] = field(repr=False)
+    modified_ms: int
+    log: bytes = field(repr=False)
+    offset_index: bytes = field(repr=False)
+    time_index: bytes = field(repr=False)
+    transaction_index: bytes = field(repr=False)
+
+
+class LogCleaner:
+    """Goes through the groups of a plan, in order.
+
+    Args:
+        segments: of the log.
+        state: what the whole log says.
+        this_pass: what holds for all batches.
+        old_tombstones_before_ms: tombstones of magic 0 and 1 go from segments that were last written then or before.
+    """
+
+    def __init__(
+        self, segments: Sequence[LogSegment], state: LogState, this_pass: Pass, old_tombstones_before_ms: int
+    ) -> None:
+        self._segments = {segment.base_offset: segment for segment in segments}
+        self._state = state
+        self._pass = this_pass
+        self._old_tombstones_before_ms = old_tombstones_before_ms
+        self._met: set[int] = set()
+        """Producers of transactions of which a batch was met, but no end."""
+        self._aborted: list[AbortedTxn] = []
+        self._listed = _listed(segments)
+        self._ended = {_key(entry): entry for entry in state.transactions.aborted}
+
+    def fates(self, group: Sequence[CompactedSegment]) -> Iterator[BatchFate]:
+        """What becomes of each batch of a group.
+
+        Raises:
+            FormatError: a batch is damaged or refused.
+        """
+        for one in group:
+            keeps_old_tombstones = one.modified_ms > self._old_tombstones_before_ms
+            for batch in self._segments[one.base_offset].batches():
+                yield fate_of(batch, self._facts(batch, keeps_old_tombstones=keeps_old_tombstones), self._pass)
+
+    def clean(self, group: Sequence[CompactedSegment], settings: IndexSettings) -> CleanedSegment:
+        """The segment that takes the place of a group.
+
+        Args:
+            group: of the plan.
+            settings: of its indexes.
+
+        Raises:
+            FormatError: a batch is damaged or refused.
+        """
+        self._aborted = []
+        log = b"".join(self._replacements(group))
+        base_offset = group[0].base_offset
+        side = side_files_of(memoryview(log), base_offset, settings, transactions=Transactions())
+        sources = [self._segments[one.base_offset] for one in group]
+        for source in sources:
+            source.release()  # some systems rename no file that is open
+        return CleanedSegment(
+            base_offset,
+            tuple(source.paths for source in sources),
+            group[-1].modified_ms,
+            log,
+            side.offset_index,
+            side.time_index,
+            encode_transaction_index(self._aborted),
+        )
+
+    def _replacements(self, group: Sequence[CompactedSegment]) -> Iterator[bytes]:
+        for fate in self.fates(group):
+            replacement = fate.replacement
+            if replacement is not None:
+                yield self._bytes_of(fate.batch) if fate.action is BatchAction.COPY else encode_batch(replacement)
+
+    def _bytes_of(self, batch: RecordBatch) -> bytes:
+        """An entry as it stands in its segment."""
+        holder = max(base for base in self._segments if base <= batch.base_offset)
+        position = batch.position
+        return bytes(self._segments[holder].source.view(position, position + batch.header.size_in_bytes))
+
+    def _facts(self, batch: RecordBatch, *, keeps_old_tombstones: bool) -> BatchFacts:
+        header = batch.header
+        if isinstance(header, MessageHeader):
+            return BatchFacts(keeps_old_tombstones=keeps_old_tombstones)
+        is_last = self._is_last_of_producer(header)
+        if header.is_control:
+            return BatchFacts(is_unneeded_marker=self._is_unneeded(batch), is_last_of_producer=is_last)
+        if header.is_transactional:
+            self._met.add(header.producer_id)
+        return BatchFacts(is_aborted=self._state.transactions.is_aborted(header), is_last_of_producer=is_last)
+
+    def _is_last_of_producer(self, header: RecordBatchHeader) -> bool:
+        """Whether what is known of an active producer rests on a batch (SEG-CMP-015)."""
+        producer = self._state.producers.get(header.producer_id)
+        if producer is None:
+            return False
+        if producer.batches:
+            return header.last_offset == producer.batches[-1].last_offset
+        return header.is_control and header.producer_epoch == producer.producer_epoch
+
+    def _is_unneeded(self, batch: RecordBatch) -> bool:
+        """Whether a control batch ends a transaction of which no batch was met, or says nothing (SEG-CMP-014)."""
+        if not batch.records:
+            return True
+        marker, producer_id = batch.records[0], _header(batch).producer_id
+        kind = decode_control_record(marker.key, marker.value, Location(position=batch.position)).type
+        if kind not in END_TRANSACTION_TYPES:
+            return False
+        if producer_id not in self._met:
+            return True
+        self._met.remove(producer_id)
+        if kind is ControlRecordType.ABORT:
+            self._aborted.extend(self._entry(producer_id, batch.base_offset))
+        return False
+
+    def _entry(self, producer_id: int, offset: int) -> Iterator[AbortedTxn]:
+        """What the transaction index says of an aborted transaction, unless the log shows that it is wrong."""
+        ended, listed = self._ended.get((producer_id, offset)), self._listed.get((producer_id, offset))
+        if ended is not None:
+            yield listed if listed is not None and listed.first_offset <= ended.first_offset else ended
+
+
+def _header(batch: RecordBatch) -> RecordBatchHeader:
+    assert isinstance(batch.header, RecordBatchHeader)
+    return batch.header
+
+
+def _key(entry: AbortedTxn) -> tuple[int, int]:
+    return entry.producer_id, entry.last_offset
+
+
+def _listed(segments: Sequence[LogSegment]) -> dict[tuple[int, int], AbortedTxn]:
+    indexes = (segment.transaction_index for segment in segments)
+    return {
+        _key(entry): entry for entry in chain.from_iterable(index.entries for index in indexes if index is not None)
+    }

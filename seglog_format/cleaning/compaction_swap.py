@@ -1,0 +1,131 @@
+"""Putting a cleaned segment in the place of those that it was made from, or leaving these as they were (chapter 73)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.errors import WriteError, write_errors
+from seglog_format.log.resolution import CLEANED, SWAP
+from seglog_format.names import FileKind, segment_file_name
+from seglog_format.recovery.leftover_files import DELETED
+from seglog_format.storage.file_steps import Rename, Settle, apply_steps
+from seglog_format.storage.files import write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from seglog_format.cleaning.compaction_pass import CleanedSegment
+    from seglog_format.log.listing import SegmentFiles
+    from seglog_format.storage.file_steps import FileStep
+    from seglog_format.storage.files import Files
+
+SWAPPED: Final = "SEG-CMP-022"
+GONE_SNAPSHOT: Final = "SEG-CMP-024"
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """A new file with this content, which is on the disk when the step is done; its name need not be."""
+
+    path: Path
+    data: bytes = field(repr=False)
+    modified_ms: int
+    requirement: str
+
+    @property
+    def text(self) -> str:
+        """What happens to the file."""
+        return f"write {len(self.data)} bytes"
+
+    def apply(self, files: Files) -> None:
+        """Do it."""
+        write_file(files, self.path, self.data)
+        files.set_modified_ms(self.path, self.modified_ms)
+
+
+def swap_steps(cleaned: CleanedSegment, directory: Path, *, has_time_index: bool = True) -> tuple[FileStep, ...]:
+    """Put a cleaned segment in the place of its sources (SEG-CMP-022).
+
+    Args:
+        cleaned: the segment.
+        directory: of the partition.
+        has_time_index: there are time indexes.
+    """
+    contents = {FileKind.LOG: cleaned.log, FileKind.OFFSET_INDEX: cleaned.offset_index}
+    if has_time_index:
+        contents[FileKind.TIME_INDEX] = cleaned.time_index
+    # An empty log hides nothing of the old one from who comes after a crash: an empty index has to.
+    hides_old = not cleaned.log and cleaned.sources[0].transaction_index is not None
+    if cleaned.transaction_index or hides_old:
+        contents[FileKind.TRANSACTION_INDEX] = cleaned.transaction_index
+    names = {kind: segment_file_name(cleaned.base_offset, kind) for kind in contents}
+    return (
+        *(
+            Create(directory / (names[kind] + CLEANED), data, cleaned.modified_ms, SWAPPED)
+            for kind, data in contents.items()
+        ),
+        Settle(directory),
+        *(Rename(directory / (n + CLEANED), directory / (n + SWAP), SWAPPED) for n in names.values()),
+        Settle(directory),
+        *_removals(cleaned.sources),
+        Settle(directory),
+        *(Rename(directory / (n + SWAP), directory / n, SWAPPED) for n in names.values()),
+        Settle(directory),
+    )
+
+
+def _removals(sources: Sequence[SegmentFiles]) -> Iterator[FileStep]:
+    """Name the old files for removal; the snapshot of the first is that of the new segment, too (SEG-CMP-024)."""
+    for source in sources:
+        snapshot = source.snapshot if source is not sources[0] else None
+        if snapshot is not None:
+            yield _removal(snapshot, GONE_SNAPSHOT)
+        for path in (source.transaction_index, source.time_index, source.offset_index, source.log):
+            if path is not None:
+                yield _removal(path, SWAPPED)
+
+
+def _removal(path: Path, requirement: str) -> Rename:
+    return Rename(path, path.with_name(path.name + DELETED), requirement)
+
+
+def applied(steps: tuple[FileStep, ...], files: Files) -> tuple[FileStep, ...]:
+    """Do the steps in order.
+
+    Returns:
+        The same steps.
+
+    Raises:
+        WriteError: one did not work; what was begun is undone, or recovering the directory finishes it.
+    """
+    try:
+        with write_errors("compaction"):
+            apply_steps(steps, files)
+    except WriteError as error:
+        _undo(steps, files)
+        swaps = [path for path in map(_swap, _made(steps)) if files.exists(path)]
+        if not swaps:
+            raise
+        msg = f"{error}; recover {swaps[0].parent} to finish what was begun"
+        raise WriteError(msg) from error.__cause__
+    return steps
+
+
+def _made(steps: tuple[FileStep, ...]) -> list[Path]:
+    return [step.path for step in steps if isinstance(step, Create)]
+
+
+def _swap(cleaned: Path) -> Path:
+    return cleaned.with_name(cleaned.name.removesuffix(CLEANED) + SWAP)
+
+
+def _undo(steps: tuple[FileStep, ...], files: Files) -> None:
+    """Remove the new files, as long as none of the old ones has gone; after that, recovery finishes what was begun."""
+    made = _made(steps)
+    if any(map(files.exists, made)):
+        with suppress(OSError):
+            for path in filter(files.exists, (*map(_swap, made), *made)):  # what shows that it is unfinished goes last
+                files.remove(path)

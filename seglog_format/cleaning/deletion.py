@@ -1,0 +1,303 @@
+"""Retention carried out: segments that go get names that end in `.deleted`, and are deleted later (chapter 72).
+
+The log start offset moves first. From then on nobody reads what is to go, and a crash in the middle leaves nothing that
+the next pass would not remove anyway.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from copy import copy as copied
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seglog_format.cleaning.retention import RetainedSegment, plan_retention
+from seglog_format.codec.checkpoints import (
+    encode_leader_epoch_checkpoint,
+    encode_offset_checkpoint,
+)
+from seglog_format.errors import UsageError, write_errors
+from seglog_format.log.directory import LogDirectory
+from seglog_format.log.listing import LOG_DIRECTORY_KINDS, list_log_directory, list_partition
+from seglog_format.log.offset_checkpoints import read_offset_checkpoint
+from seglog_format.log.resolution import CLEANED, SWAP
+from seglog_format.names import FileKind, segment_file_name
+from seglog_format.recovery.apply import opened_segments, writing
+from seglog_format.recovery.leftover_files import DELETED
+from seglog_format.recovery.planned_files import read_leader_epochs
+from seglog_format.small_model import CheckpointedOffset
+from seglog_format.state.clean_shutdown import opened_for_change
+from seglog_format.state.leader_epochs import LeaderEpochs
+from seglog_format.state.load import LogLoader
+from seglog_format.storage.environment import system_clock
+from seglog_format.storage.file_reader import raised_refusals
+from seglog_format.storage.file_steps import Rename, Replace, Settle, apply_steps
+from seglog_format.storage.files import LOCAL_FILES
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator
+
+    from seglog_format.cleaning.retention import RetentionPlan
+    from seglog_format.log.listing import PartitionListing
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.state.config import LogConfig
+    from seglog_format.storage.file_steps import FileStep
+    from seglog_format.storage.files import Files
+
+REMOVAL_ORDER = (
+    FileKind.PRODUCER_SNAPSHOT,
+    FileKind.TRANSACTION_INDEX,
+    FileKind.TIME_INDEX,
+    FileKind.OFFSET_INDEX,
+    FileKind.LOG,
+)
+"""The log comes last: until then the others still belong to it."""
+
+
+# Files that go
+
+
+def removal_steps(files: Files, directory: Path, base_offsets: Iterable[int]) -> Iterator[FileStep]:
+    """Rename the files of segments for removal (SEG-RET-009, SEG-RET-010).
+
+    What is below a segment that goes is on the disk as gone before it, so that a power cut leaves no hole; and before
+    anything goes, so are the names of what stays (SEG-RET-012).
+
+    Args:
+        files: where they are.
+        directory: of the partition.
+        base_offsets: of the segments, ascending.
+    """
+    present = set(files.names(directory))
+    yield Settle(directory)
+    for base_offset in base_offsets:
+        for kind in REMOVAL_ORDER:
+            name = segment_file_name(base_offset, kind)
+            if name in present:
+                rule = "SEG-RET-010" if kind is FileKind.PRODUCER_SNAPSHOT else "SEG-RET-009"
+                yield Rename(directory / name, directory / (name + DELETED), rule)
+        yield Settle(directory)
+
+
+class DeletedFiles:
+    """Files that were renamed for removal, and wait for it (SEG-RET-009).
+
+    Only memory knows since when they wait. What is left when a program ends is removed when the log is loaded again.
+
+    Args:
+        files: where they are.
+        delay_ms: how long they wait: `file.delete.delay.ms`.
+    """
+
+    def __init__(self, files: Files, delay_ms: int) -> None:
+        self._files = files
+        self._delay_ms = delay_ms
+        self._due_ms: dict[Path, int] = {}
+
+    def add(self, paths: Iterable[Path], now_ms: int) -> None:
+        """These were renamed just now; a file of the same name that was waiting is replaced by that."""
+        self._due_ms.update(dict.fromkeys(paths, now_ms + self._delay_ms))
+
+    def remove_due(self, now_ms: int) -> tuple[Path, ...]:
+        """Delete the files whose time has come, unless somebody else has done so.
+
+        Returns:
+            Which.
+
+        Raises:
+            OSError: it did not work.
+        """
+        due = tuple(path for path, due_ms in self._due_ms.items() if due_ms <= now_ms)
+        for path in due:
+            if self._files.exists(path):
+                self._files.remove(path)
+            del self._due_ms[path]
+        return due
+
+
+# A directory that nobody else writes to
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRetention:
+    """What retention does to a partition directory.
+
+    Attributes:
+        path: of the directory.
+        plan: what becomes of each segment.
+        high_watermark: up to where the log counts as replicated.
+        log_end_offset: the next offset that the log gives out.
+        steps: changes of files, in order.
+    """
+
+    path: Path
+    plan: RetentionPlan
+    high_watermark: int
+    log_end_offset: int
+    steps: tuple[FileStep, ...]
+
+
+def prepare_retention(
+    path: str | os.PathLike[str],
+    config: LogConfig,
+    *,
+    now_ms: int | None = None,
+    directory: LogDirectory | None = None,
+) -> PreparedRetention:
+    """Plan what retention does to a partition directory, down to the files. Nothing is changed.
+
+    The log start offset and the high watermark are those of the checkpoints; where no high watermark is checkpointed,
+    everything counts as replicated.
+
+    Args:
+        path: of the partition directory.
+        config: the settings of the log.
+        now_ms: the clock, in milliseconds since 1970; the computer's by default.
+        directory: the log directory; the directory above by default.
+
+    Raises:
+        UsageError: a path is not a directory or cannot be read, there is no segment, or the log has to be recovered
+            first.
+        FormatError: a log cannot be walked to its end, so that nobody knows how old it is.
+    """
+    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    listing = list_partition(path)
+    _require_settled(listing)
+    with raised_refusals(), opened_segments(listing) as segments:
+        rows = [retained_segment(segment) for segment in segments]
+    if not rows:
+        msg = f"{listing.path}: there is no segment"
+        raise UsageError(msg)
+    end = rows[-1].next_offset
+    key = _key(listing)
+    mark = min(directory.high_watermarks.get(key, end), end)
+    plan = plan_retention(
+        rows,
+        config,
+        now_ms=system_clock() if now_ms is None else now_ms,
+        log_start_offset=max(directory.log_start_offsets.get(key, 0), rows[0].base_offset),
+        high_watermark=mark,
+    )
+    steps = tuple(retention_steps(listing, directory, plan, end, config)) if plan.removed else ()
+    return PreparedRetention(Path(path), plan, mark, end, steps)
+
+
+def _require_settled(listing: PartitionListing) -> None:
+    """What a replacement left behind, and odd names, are for recovery."""
+    for file in listing.files:
+        if file.name.suffix in {SWAP, CLEANED} or (not file.name.suffix and not file.name.is_canonical):
+            msg = f"{file.path} is left from something that did not end: recover the directory first"
+            raise UsageError(msg)
+
+
+def _key(listing: PartitionListing) -> tuple[str, int]:
+    return listing.name.topic_partition if listing.name is not None else ("", -1)
+
+
+def retained_segment(segment: LogSegment) -> RetainedSegment:
+    """What retention looks at in a segment, taken from its log (SEG-RET-003, SEG-RET-004).
+
+    Raises:
+        FormatError: the log cannot be walked to its end.
+    """
+    if segment.damage is not None:
+        raise copied(segment.damage)
+    return RetainedSegment(
+        segment.base_offset,
+        segment.next_offset,
+        segment.size,
+        segment.largest_timestamp_ms,
+        LOCAL_FILES.modified_ms(segment.paths.log),
+    )
+
+
+def retain_partition(
+    path: str | os.PathLike[str],
+    config: LogConfig,
+    *,
+    now_ms: int | None = None,
+    directory: LogDirectory | None = None,
+    files: Files = LOCAL_FILES,
+    holds_lock: bool = False,
+) -> PreparedRetention:
+    """Remove the segments of a partition directory that retention does not keep.
+
+    Their files get names that end in ``.deleted``; who loads the log next deletes them.
+
+    Args:
+        path: of the partition directory.
+        config: the settings of the log.
+        now_ms: the clock, in milliseconds since 1970; the computer's by default.
+        directory: the log directory; the directory above by default.
+        files: the file layer that changes go through.
+        holds_lock: the caller has the lock of the log directory already.
+
+    Returns:
+        What was done.
+
+    Raises:
+        UsageError: as `prepare_retention`, or another process holds the lock of the log directory.
+        FormatError: a log cannot be walked to its end.
+        WriteError: a change did not work; what was done is safe, and doing it again goes on from there.
+    """
+    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    with nullcontext() if holds_lock else writing(directory):
+        prepared = prepare_retention(path, config, now_ms=now_ms, directory=directory)
+        with (
+            write_errors("retention"),
+            opened_for_change(directory.path, Path(path), files, is_changed=bool(prepared.steps)),
+        ):
+            apply_steps(prepared.steps, files)
+    return prepared
+
+
+def retention_steps(
+    listing: PartitionListing, directory: LogDirectory, plan: RetentionPlan, log_end_offset: int, config: LogConfig
+) -> Iterator[FileStep]:
+    """The changes of files that carry a plan out, which removes something.
+
+    Args:
+        listing: of the partition directory.
+        directory: the log directory.
+        plan: what to do.
+        log_end_offset: of the log.
+        config: the settings of the log.
+    """
+    if plan.rolls_first:
+        yield from _new_segment(listing, log_end_offset, config)
+    yield from _log_start(directory, _key(listing), plan.log_start_offset)
+    yield from _epochs(listing, plan.log_start_offset)
+    yield from removal_steps(LOCAL_FILES, listing.path, (segment.base_offset for segment in plan.removed))
+
+
+def _new_segment(listing: PartitionListing, base_offset: int, config: LogConfig) -> Iterator[FileStep]:
+    """What is known of the producers goes with the segments that tell it, unless it is stored first (SEG-ROL-015)."""
+    snapshot = listing.path / segment_file_name(base_offset, FileKind.PRODUCER_SNAPSHOT)
+    if config.generation.has_producer_state and not snapshot.exists():
+        states = LogLoader(LOCAL_FILES, listing.path).producers(listing.base_offsets, base_offset)
+        yield Replace(snapshot, states.snapshot(), "SEG-ROL-015")
+    yield Replace(listing.path / segment_file_name(base_offset, FileKind.LOG), b"", "SEG-RET-006")
+
+
+def _log_start(directory: LogDirectory, key: tuple[str, int], offset: int) -> Iterator[FileStep]:
+    """A line in the checkpoint, where the directory above has anything of a log directory (SEG-RET-012)."""
+    if LOG_DIRECTORY_KINDS.isdisjoint(directory.listing.root_files):
+        return
+    path = directory.path / FileKind.LOG_START_OFFSET_CHECKPOINT.value
+    offsets = read_offset_checkpoint(path)  # now, and not when the directory was listed: others may have lines by now
+    if offsets.get(key) != offset:
+        offsets[key] = offset
+        yield Replace(path, encode_offset_checkpoint(_lines(offsets)), "SEG-RET-012")
+
+
+def _lines(offsets: dict[tuple[str, int], int]) -> Iterator[CheckpointedOffset]:
+    return (CheckpointedOffset(topic, number, offset) for (topic, number), offset in sorted(offsets.items()))
+
+
+def _epochs(listing: PartitionListing, offset: int) -> Iterator[FileStep]:
+    path = listing.path / FileKind.LEADER_EPOCH_CHECKPOINT.value
+    epochs = LeaderEpochs(read_leader_epochs(path) or ())
+    if epochs.start_at(offset):
+        yield Replace(path, encode_leader_epoch_checkpoint(epochs.entries), "SEG-RET-011")

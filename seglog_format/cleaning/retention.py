@@ -1,0 +1,227 @@
+"""Which segments retention removes, and why (chapter 72).
+
+A decision is a pure function of what is known of each segment, the settings and the clock. Retention takes segments
+from the old end only: three rules are tried in turn, each goes on where the one before has stopped, and stops at the
+first segment that it leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+from seglog_format.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seglog_format.state.config import LogConfig
+
+
+@dataclass(frozen=True, slots=True)
+class RetainedSegment:
+    """What retention looks at in a segment.
+
+    Attributes:
+        base_offset: from its name.
+        next_offset: the first offset after its last entry; the base offset of an empty one.
+        size: bytes of its log.
+        largest_timestamp_ms: of its records, or -1 where they have none.
+        modified_ms: when its log was last written; stands in where there is no timestamp (SEG-RET-004).
+    """
+
+    base_offset: int
+    next_offset: int
+    size: int
+    largest_timestamp_ms: int
+    modified_ms: int
+
+    @property
+    def age_from_ms(self) -> int:
+        """The time that its age is counted from."""
+        return self.largest_timestamp_ms if self.largest_timestamp_ms >= 0 else self.modified_ms
+
+
+class RetentionReason(Enum):
+    """Which limit a segment passes."""
+
+    LOG_START_OFFSET = "log start offset"
+    SIZE = "size"
+    TIME = "time"
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFate:
+    """What becomes of one segment.
+
+    Attributes:
+        segment: which.
+        reason: why it goes; None where it stays.
+        explanation: the comparisons that decided, in words.
+        requirements: ids of the rules behind them.
+    """
+
+    segment: RetainedSegment
+    reason: RetentionReason | None
+    explanation: str
+    requirements: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionPlan:
+    """What retention does to a log.
+
+    Attributes:
+        fates: of every segment, oldest first.
+        rolls_first: every segment goes, so that a new, empty one is made at the log end offset first (SEG-RET-006).
+        log_start_offset: of the log afterwards (SEG-RET-007).
+    """
+
+    fates: tuple[SegmentFate, ...]
+    rolls_first: bool
+    log_start_offset: int
+
+    @property
+    def removed(self) -> tuple[RetainedSegment, ...]:
+        """The segments that go, oldest first."""
+        return tuple(fate.segment for fate in self.fates if fate.reason is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one rule says of one segment."""
+
+    goes: bool
+    explanation: str
+    requirement: str
+
+
+Rule: TypeAlias = Callable[[int], Verdict]
+"""Judges the segment of that number, given that all before it go."""
+
+
+class RetainedLog:
+    """A log as retention sees it.
+
+    Args:
+        segments: oldest first; the last one is active.
+        config: the settings.
+        now_ms: the clock.
+        log_start_offset: records below are gone for readers.
+        high_watermark: everything below is on all replicas.
+    """
+
+    def __init__(
+        self,
+        segments: Sequence[RetainedSegment],
+        config: LogConfig,
+        now_ms: int,
+        log_start_offset: int,
+        high_watermark: int,
+    ) -> None:
+        self.segments = segments
+        self.config = config
+        self.now_ms = now_ms
+        self.log_start_offset = log_start_offset
+        self.high_watermark = high_watermark
+
+    @property
+    def log_end_offset(self) -> int:
+        """The next offset that the log gives out."""
+        return self.segments[-1].next_offset
+
+    def rules(self) -> Iterator[tuple[RetentionReason, Rule]]:
+        """The rules in the order of brokers (SEG-RET-001)."""
+        yield RetentionReason.LOG_START_OFFSET, self.by_log_start_offset
+        if self.config.is_deleted:
+            yield RetentionReason.SIZE, self.by_size
+            yield RetentionReason.TIME, self.by_time
+
+    def is_removable(self, number: int) -> bool:
+        """Whether any rule may take a segment: replicated as a whole, and not an empty active one (SEG-RET-002)."""
+        is_active = number == len(self.segments) - 1
+        end = self.log_end_offset if is_active else self.segments[number + 1].base_offset
+        return self.high_watermark >= end and not (is_active and not self.segments[number].size)
+
+    def by_log_start_offset(self, number: int) -> Verdict:
+        """Nobody can read a segment any more when the next one begins at or below the log start offset."""
+        if number == len(self.segments) - 1:
+            return Verdict(goes=False, explanation="the active segment", requirement="SEG-RET-008")
+        base = self.segments[number + 1].base_offset
+        goes = base <= self.log_start_offset
+        words = f"the next segment begins at {base}, the log at {self.log_start_offset}"
+        return Verdict(goes, words, "SEG-RET-008")
+
+    def by_size(self, number: int) -> Verdict:
+        """A segment goes if the log stays at `retention.bytes` or above without it."""
+        limit = self.config.retention_bytes
+        if limit < 0:
+            return Verdict(goes=False, explanation="no limit of size", requirement="SEG-RET-005")
+        rest = sum(segment.size for segment in self.segments[number + 1 :])
+        return Verdict(rest >= limit, f"{rest} bytes are left without it, {limit} are kept", "SEG-RET-005")
+
+    def by_time(self, number: int) -> Verdict:
+        """A segment goes when its youngest record is too old."""
+        limit = self.config.retention_ms
+        if limit < 0:
+            return Verdict(goes=False, explanation="no limit of time", requirement="SEG-RET-003")
+        age = self.now_ms - self.segments[number].age_from_ms
+        return Verdict(age > limit, f"it is {age} ms old, {limit} ms are kept", "SEG-RET-003")
+
+
+def plan_retention(
+    segments: Sequence[RetainedSegment],
+    config: LogConfig,
+    *,
+    now_ms: int,
+    log_start_offset: int = 0,
+    high_watermark: int | None = None,
+) -> RetentionPlan:
+    """Decide which segments go.
+
+    Args:
+        segments: of the log, oldest first; the last one is active.
+        config: retention by size and time is at work where its cleanup policy says ``delete``.
+        now_ms: the clock, in milliseconds since 1970.
+        log_start_offset: records below are gone for readers.
+        high_watermark: everything below is on all replicas; the log end offset unless given.
+
+    Raises:
+        UsageError: there is no segment.
+    """
+    if not segments:
+        msg = "a log has at least one segment"
+        raise UsageError(msg)
+    mark = segments[-1].next_offset if high_watermark is None else high_watermark
+    log = RetainedLog(segments, config, now_ms, log_start_offset, mark)
+    gone = list(_removed(log))
+    kept = [_kept(log, number, len(gone)) for number in range(len(gone), len(segments))]
+    start = log.log_end_offset if not kept else segments[len(gone)].base_offset
+    return RetentionPlan(
+        fates=(*gone, *kept),
+        rolls_first=not kept,
+        log_start_offset=max(start, log_start_offset) if gone else log_start_offset,
+    )
+
+
+def _removed(log: RetainedLog) -> Iterator[SegmentFate]:
+    number = 0
+    for reason, rule in log.rules():
+        while number < len(log.segments) and log.is_removable(number) and (verdict := rule(number)).goes:
+            yield SegmentFate(log.segments[number], reason, verdict.explanation, (verdict.requirement,))
+            number += 1
+
+
+def _kept(log: RetainedLog, number: int, first_kept: int) -> SegmentFate:
+    segment = log.segments[number]
+    if number > first_kept:
+        words = f"segment {log.segments[first_kept].base_offset} before it stays"
+        return SegmentFate(segment, None, words, ("SEG-RET-001",))
+    if not log.is_removable(number):
+        words = f"it is not below the high watermark, {log.high_watermark}, or active and empty"
+        return SegmentFate(segment, None, words, ("SEG-RET-002",))
+    verdicts = [rule(number) for _, rule in log.rules()]
+    words = "; ".join(verdict.explanation for verdict in verdicts)
+    return SegmentFate(segment, None, words, tuple(verdict.requirement for verdict in verdicts))

@@ -1,0 +1,1 @@
+"""Generate log directories from recipes and seeds."""

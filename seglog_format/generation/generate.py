@@ -1,0 +1,163 @@
+"""Log directories from recipes and seeds: the same recipe and seed make the same bytes, everywhere.
+
+That holds for what is not compressed. Compressed bytes depend on the compressing library and its version; what they
+mean is the same all the same.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.errors import WriteError, write_errors
+from seglog_format.generation.chance import Chance
+from seglog_format.generation.faults import apply_fault
+from seglog_format.generation.plan import PartitionPlan, plan_partition
+from seglog_format.names import partition_directory_name
+from seglog_format.state.config import BrokerGeneration
+from seglog_format.storage.environment import Environment
+from seglog_format.storage.new_directory import all_or_nothing
+from seglog_format.storage.unsynced_files import UnsyncedFiles
+from seglog_format.writing.log_writer import LogWriter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seglog_format.generation.plan import PlannedAppend
+    from seglog_format.generation.recipe import Recipe
+    from seglog_format.writing.writer import PartitionWriter
+
+TOPIC_ID_SIZE: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedPartition:
+    """One partition that was made.
+
+    Attributes:
+        path: of its directory.
+        plan: what was appended to it, and what is to be read from it.
+        damaged: the files that faults were put into.
+    """
+
+    path: Path
+    plan: PartitionPlan
+    damaged: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedLog:
+    """A log directory that was made, with the seed that it was made from."""
+
+    path: Path
+    recipe: Recipe
+    seed: int
+    partitions: tuple[GeneratedPartition, ...]
+
+
+class _Clock:
+    """Stands still unless it is set."""
+
+    def __init__(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+def generate(recipe: Recipe, directory: Path, seed: int | None = None) -> GeneratedLog:
+    """Make a log directory.
+
+    Args:
+        recipe: what is to be in it.
+        directory: where; it is made, or is empty.
+        seed: 0 or more; the recipe's own where none is given.
+
+    Returns:
+        What was made, with the records that are to be read from it.
+
+    Raises:
+        UsageError: the directory is not empty, or the recipe asks for what cannot be appended or damaged.
+        WriteError: a file could not be written. After any error nothing is left of what was made.
+    """
+    number = recipe.seed if seed is None else seed
+    plans = [plan_partition(recipe, topic, part, number) for topic in recipe.topics for part in range(topic.partitions)]
+    with all_or_nothing(directory) as staging:
+        _write(recipe, staging, number, plans)
+        damaged = [_damaged(staging, plan, number) for plan in plans]
+    return GeneratedLog(directory, recipe, number, tuple(map(partial(_generated, directory), plans, damaged)))
+
+
+def _write(recipe: Recipe, directory: Path, seed: int, plans: list[PartitionPlan]) -> None:
+    files, clock = UnsyncedFiles(), _Clock(recipe.start_ms)
+    environment = Environment(files=files, clock=clock, random=Chance(seed, "jitter").fraction)
+    log_writer = LogWriter(directory, environment=environment)
+    try:
+        for plan in plans:
+            clock.now_ms = recipe.start_ms
+            _append_all(log_writer, plan, clock, Chance(seed, plan.topic.name, "topic id"))
+        if recipe.end == "killed":
+            log_writer.checkpoint()
+            files.stop()
+    finally:
+        _close(log_writer, is_killed=files.is_stopped)
+
+
+def _close(log_writer: LogWriter, *, is_killed: bool) -> None:
+    """Close everything; a killed process closes nothing, and its files are only let go."""
+    try:
+        log_writer.close()
+    except WriteError:
+        if not is_killed:
+            raise
+
+
+def _append_all(log_writer: LogWriter, plan: PartitionPlan, clock: _Clock, chance: Chance) -> None:
+    topic = plan.topic
+    first_epoch = plan.appends[0].leader_epoch if plan.appends else 0
+    has_topic_id = topic.config.generation in {BrokerGeneration.V3_7, BrokerGeneration.V4_1}
+    writer = log_writer.open(
+        topic.name,
+        plan.partition,
+        topic.config,
+        leader_epoch=first_epoch,
+        topic_id=_topic_id(chance) if has_topic_id else None,
+    )
+    for append in plan.appends:
+        clock.now_ms = append.clock_ms
+        _append(writer, append)
+
+
+def _topic_id(chance: Chance) -> str:
+    """The same for all partitions of a topic."""
+    return urlsafe_b64encode(chance.data(TOPIC_ID_SIZE)).decode("ascii").rstrip("=")
+
+
+def _append(writer: PartitionWriter, append: PlannedAppend) -> None:
+    if append.rolls and writer.log_end_offset:
+        writer.roll()
+    if append.is_follower:
+        writer.append_as_follower(append.data)
+        return
+    if append.leader_epoch != writer.leader_epoch:
+        writer.become_leader(append.leader_epoch)
+    writer.append(append.data, origin=append.origin)
+
+
+def _damaged(directory: Path, plan: PartitionPlan, seed: int) -> tuple[str, ...]:
+    """Put the faults of a topic into a partition; names the files that were damaged."""
+    path = directory / _name(plan)
+    chance = Chance(seed, plan.topic.name, plan.partition, "faults")
+    with write_errors("generating"):
+        return tuple(apply_fault(path, fault, chance).name for fault in plan.topic.faults)
+
+
+def _generated(directory: Path, plan: PartitionPlan, damaged: tuple[str, ...]) -> GeneratedPartition:
+    path = directory / _name(plan)
+    return GeneratedPartition(path, plan, tuple(path / name for name in damaged))
+
+
+def _name(plan: PartitionPlan) -> str:
+    return partition_directory_name(plan.topic.name, plan.partition)

@@ -1,0 +1,287 @@
+"""What a recipe means for one partition: every append with its bytes, and the records that have to come out of it.
+
+The plan follows from recipe and seed alone. It knows nothing of how partitions are written, so that what is read back
+can be compared with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.build import MAGIC_2
+from seglog_format.codec.control_batch import build_end_marker
+from seglog_format.codec.encode import encode_batch
+from seglog_format.generation.batches import NOBODY, PlannedProducer, Turn, as_compacted, built, encoded
+from seglog_format.generation.chance import Chance
+from seglog_format.generation.values import make_headers, make_timestamps, make_value
+from seglog_format.model import NO_SEQUENCE, NO_TIMESTAMP, ControlRecordType, TimestampType, add_sequence
+from seglog_format.record_model import Record, RecordBatch
+from seglog_format.state.producer_state import Origin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seglog_format.generation.recipe import Recipe, StepRecipe, TopicRecipe
+    from seglog_format.state.config import LogConfig
+
+COORDINATOR_EPOCH: Final = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedAppend:
+    """One append, and what it leaves in the log.
+
+    Attributes:
+        data: what is appended; of a leader without final offsets.
+        is_follower: it is appended as a follower does.
+        origin: for a leader: who appends.
+        leader_epoch: under which it is appended.
+        clock_ms: what the clock says then.
+        rolls: a new segment is begun first.
+        base_offset: the first offset it takes.
+        last_offset: the last one.
+        records: as they are to be read, with offset, timestamp, key, value, headers and sequence.
+        is_control: they are an end marker.
+    """
+
+    data: bytes
+    is_follower: bool
+    origin: Origin
+    leader_epoch: int
+    clock_ms: int
+    rolls: bool
+    base_offset: int
+    last_offset: int
+    records: tuple[Record, ...]
+    is_control: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTransaction:
+    """A transaction: offset of its first batch, of its marker (None while it is open), and how it ended."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int | None
+    is_aborted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionPlan:
+    """What is written to one partition."""
+
+    topic: TopicRecipe
+    partition: int
+    appends: tuple[PlannedAppend, ...]
+    transactions: tuple[PlannedTransaction, ...]
+
+    @property
+    def records(self) -> Iterator[Record]:
+        """All that is to be read, end markers left out."""
+        return (record for append in self.appends if not append.is_control for record in append.records)
+
+    @property
+    def end_offset(self) -> int:
+        """The first offset after everything."""
+        return self.appends[-1].last_offset + 1 if self.appends else 0
+
+
+@dataclass(slots=True)
+class Planner:
+    """Makes the plan of one partition."""
+
+    config: LogConfig
+    chance: Chance
+    clock_ms: int
+    next_offset: int = 0
+    leader_epoch: int = 0
+    appends: list[PlannedAppend] = field(default_factory=list)
+    transactions: list[PlannedTransaction] = field(default_factory=list)
+    producers: dict[int, PlannedProducer] = field(default_factory=dict)
+
+    def step(self, step: StepRecipe) -> None:
+        """Plan all batches of a step."""
+        if step.leader_epoch is not None:
+            self.leader_epoch = step.leader_epoch
+        team = self._team(step)
+        for number, records in enumerate(self._groups(step)):
+            producer = team[number % len(team)]
+            gap = self.chance.number(*step.gap)
+            self._batch(Turn(step, producer, records, self.next_offset + gap, rolls=step.roll and not number))
+            self._count_down(step, producer)
+        for producer in team[: len(team) - step.producers.open]:
+            self._end(step, producer)
+
+    def _team(self, step: StepRecipe) -> list[PlannedProducer]:
+        """The producers of a step; those of an earlier one go on where they were, unless their epoch changes."""
+        recipe = step.producers
+        if recipe.kind == "plain":
+            return [NOBODY]
+        team = [self._producer(recipe.first_id + number, recipe.epoch) for number in range(recipe.count)]
+        for producer in team:
+            producer.batches_left = self.chance.number(*recipe.batches)
+        for producer in team[len(team) - recipe.open :]:
+            producer.batches_left = None
+        return team
+
+    def _producer(self, producer_id: int, epoch: int) -> PlannedProducer:
+        known = self.producers.get(producer_id)
+        if known is None or known.epoch != epoch:
+            first = None if known is None else known.first_offset
+            known = self.producers[producer_id] = PlannedProducer(producer_id, epoch, first_offset=first)
+        return known
+
+    def _groups(self, step: StepRecipe) -> Iterator[list[Record]]:
+        """The records of a step, batch by batch."""
+        timestamps = make_timestamps(step.timestamps, step.records, self.clock_ms, self.chance)
+        done = 0
+        while done < step.records:
+            group = timestamps[done : done + self.chance.number(*step.batch)]
+            done += len(group)
+            yield [self._record(step, timestamp_ms) for timestamp_ms in group]
+
+    def _record(self, step: StepRecipe, timestamp_ms: int) -> Record:
+        return Record(
+            -1,
+            timestamp_ms if step.magic else NO_TIMESTAMP,
+            make_value(step.key, self.chance),
+            make_value(step.value, self.chance),
+            make_headers(step.headers, self.chance),
+        )
+
+    def _batch(self, turn: Turn) -> None:
+        self.clock_ms = max([self.clock_ms + 1, *(record.timestamp_ms for record in turn.records)])
+        producer, count = turn.producer, len(turn.records)
+        placed = tuple(self._placed(turn, number) for number in range(count))
+        kept = self._kept(turn.step, placed)
+        self._add(
+            turn,
+            data=self._data(turn, placed, kept),
+            records=kept,
+            last_offset=turn.base_offset + count - 1,
+        )
+        if producer is not NOBODY:
+            producer.sequence = add_sequence(producer.sequence, count)
+        if turn.step.producers.kind == "transactional" and producer.first_offset is None:
+            producer.first_offset = turn.base_offset
+
+    def _placed(self, turn: Turn, number: int) -> Record:
+        """A record as it is to be read."""
+        record, first = turn.records[number], turn.producer.sequence
+        return replace(
+            record,
+            offset=turn.base_offset + number,
+            timestamp_ms=record.timestamp_ms if self._stamp is None or not turn.step.magic else self._stamp,
+            sequence=first if first == NO_SEQUENCE else add_sequence(first, number),
+            timestamp_type=self.config.message_timestamp_type if turn.step.magic else TimestampType.NO_TIMESTAMP_TYPE,
+        )
+
+    @property
+    def _stamp(self) -> int | None:
+        """The broker's time, where the topic asks for it."""
+        return self.clock_ms if self.config.message_timestamp_type is TimestampType.LOG_APPEND_TIME else None
+
+    def _kept(self, step: StepRecipe, records: tuple[Record, ...]) -> tuple[Record, ...]:
+        """What compaction left of a batch."""
+        if self.chance.happens(step.emptied):
+            return ()
+        kept = tuple(record for record in records if not self.chance.happens(step.removed))
+        return kept or records[-1:]
+
+    def _data(self, turn: Turn, placed: Sequence[Record], kept: Sequence[Record]) -> bytes:
+        """The bytes to append: a follower's with offsets, a leader's from 0 on, and stamped by nobody."""
+        if turn.step.role == "leader":
+            return encoded(turn, turn.records, 0, None)
+        if turn.step.magic < MAGIC_2:
+            return encoded(turn, turn.records, turn.base_offset, self._stamp)
+        return encode_batch(self._copied(turn, placed, kept))
+
+    def _copied(self, turn: Turn, placed: Sequence[Record], kept: Sequence[Record]) -> RecordBatch:
+        """The batch that a follower takes over, after compaction."""
+        times = dict(zip((record.offset for record in placed), (r.timestamp_ms for r in turn.records), strict=True))
+        present = [replace(record, timestamp_ms=times[record.offset]) for record in kept or placed]
+        batch = built(turn, present, turn.base_offset, self._stamp, self.leader_epoch)
+        return as_compacted(batch, len(placed) - 1, is_emptied=not kept)
+
+    def _add(
+        self, turn: Turn, *, data: bytes, records: tuple[Record, ...], last_offset: int, is_control: bool = False
+    ) -> None:
+        self.appends.append(
+            PlannedAppend(
+                data=data,
+                is_follower=turn.step.role == "follower",
+                origin=Origin.COORDINATOR if is_control else Origin.CLIENT,
+                leader_epoch=self.leader_epoch,
+                clock_ms=self.clock_ms,
+                rolls=turn.rolls,
+                base_offset=turn.base_offset,
+                last_offset=last_offset,
+                records=records,
+                is_control=is_control,
+            )
+        )
+        self.next_offset = last_offset + 1
+
+    # Transactions
+
+    def _count_down(self, step: StepRecipe, producer: PlannedProducer) -> None:
+        if step.producers.kind != "transactional" or producer.batches_left is None:
+            return
+        producer.batches_left -= 1
+        if not producer.batches_left:
+            self._end(step, producer)
+            producer.batches_left = self.chance.number(*step.producers.batches)
+
+    def _end(self, step: StepRecipe, producer: PlannedProducer) -> None:
+        """Commit or abort, if there is anything to."""
+        if step.producers.kind != "transactional" or producer.first_offset is None:
+            return
+        is_aborted = self.chance.happens(step.producers.abort)
+        self.clock_ms += 1
+        offset = self.next_offset
+        marker = self._marker(step, producer, is_aborted=is_aborted)
+        records = [replace(record, offset=offset) for record in marker.records if isinstance(record, Record)]
+        if step.role == "leader":  # it stamps what it appends
+            records = [replace(record, timestamp_type=self.config.message_timestamp_type) for record in records]
+        self._add(
+            Turn(step, producer, (), offset),
+            data=encode_batch(marker),
+            records=tuple(records),
+            last_offset=offset,
+            is_control=True,
+        )
+        self.transactions.append(PlannedTransaction(producer.producer_id, producer.first_offset, offset, is_aborted))
+        producer.first_offset = None
+
+    def _marker(self, step: StepRecipe, producer: PlannedProducer, *, is_aborted: bool) -> RecordBatch:
+        is_follower = step.role == "follower"
+        return build_end_marker(
+            ControlRecordType.ABORT if is_aborted else ControlRecordType.COMMIT,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            coordinator_epoch=COORDINATOR_EPOCH,
+            timestamp_ms=self.clock_ms,
+            base_offset=self.next_offset if is_follower else 0,
+            partition_leader_epoch=self.leader_epoch if is_follower else -1,
+        )
+
+
+def plan_partition(recipe: Recipe, topic: TopicRecipe, partition: int, seed: int) -> PartitionPlan:
+    """Plan one partition.
+
+    Args:
+        recipe: as a whole.
+        topic: one of its topics.
+        partition: from 0.
+        seed: of everything; each partition has its own numbers.
+    """
+    planner = Planner(topic.config, Chance(seed, topic.name, partition), recipe.start_ms)
+    for step in topic.steps:
+        planner.step(step)
+    still_open = (
+        PlannedTransaction(producer.producer_id, producer.first_offset, None, is_aborted=False)
+        for producer in planner.producers.values()
+        if producer.first_offset is not None
+    )
+    return PartitionPlan(topic, partition, tuple(planner.appends), (*planner.transactions, *still_open))

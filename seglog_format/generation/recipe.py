@@ -1,0 +1,345 @@
+"""Recipes: what a log directory is to hold, written down in TOML and read into values.
+
+Every value has a default; a recipe that names one topic and one step is complete.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_format.errors import UsageError
+from seglog_format.generation.override import apply_override
+from seglog_format.generation.table import MAX_COUNT, Range, Table
+from seglog_format.model import INT32_MAX, CompressionCodec
+from seglog_format.names import MAX_PARTITION, require_topic
+from seglog_format.state.config import LogConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+MAGIC_2: Final = 2
+MAX_SIZE: Final = 1 << 20
+MAX_EPOCH: Final = 2**15 - 1
+START_MS: Final = 1_700_000_000_000
+
+VALUE_KINDS: Final = ("fixed", "random", "text", "json", "null", "empty")
+ORDERS: Final = ("ascending", "equal", "shuffled", "zero", "none")
+PRODUCER_KINDS: Final = ("plain", "idempotent", "transactional")
+ROLES: Final = ("leader", "follower")
+ENDS: Final = ("clean", "killed")
+CODECS: Final = tuple(codec.label for codec in CompressionCodec)
+
+FAULT: Final = re.compile(
+    r"(?P<kind>crc@batch|truncate@byte|truncate@last|flip@byte|zero-tail|junk-tail|zero-index-tail):(?P<number>\d{1,9})"
+    r"|(?P<bare>stale-index|missing-index|zero-index-tail)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueRecipe:
+    """Keys or values.
+
+    Attributes:
+        kind: ``fixed`` (always `text`), ``random`` bytes, ``text`` of words, ``json``, ``null`` or ``empty``.
+        text: for ``fixed``.
+        size: bytes, for ``random`` and ``text``.
+        null: how likely one is null instead, 0 to 1.
+        empty: how likely one is empty instead, 0 to 1.
+    """
+
+    kind: str = "text"
+    text: str = ""
+    size: Range = (8, 64)
+    null: float = 0.0
+    empty: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeaderRecipe:
+    """Record headers: how many a record has, how long their values are, and how likely one is null."""
+
+    count: Range = (0, 0)
+    size: Range = (0, 12)
+    null: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimestampRecipe:
+    """Timestamps of producers.
+
+    Attributes:
+        order: ``ascending``, ``equal``, ``shuffled`` (out of order within 20 records), ``zero`` or ``none`` (-1).
+        step_ms: from one record to the next.
+    """
+
+    order: str = "ascending"
+    step_ms: int = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerRecipe:
+    """Who writes, in turns.
+
+    Attributes:
+        kind: ``plain``, ``idempotent`` or ``transactional``.
+        count: of producers.
+        first_id: producer id of the first of them.
+        epoch: of all of them.
+        batches: in each transaction.
+        abort: how likely a transaction is aborted, 0 to 1.
+        open: so many producers, the last ones, do not end their transaction.
+    """
+
+    kind: str = "plain"
+    count: int = 1
+    first_id: int = 1000
+    epoch: int = 0
+    batches: Range = (1, 3)
+    abort: float = 0.0
+    open: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecipe:
+    """A number of records that are alike.
+
+    Attributes:
+        records: how many.
+        batch: how many in each batch; of what is not compressed in magic 0 and 1, in each append.
+        magic: 0, 1 or 2.
+        codec: as Kafka calls it.
+        role: ``leader`` gives offsets itself; ``follower`` copies batches as they are.
+        gap: offsets that are missing before each batch; followers only.
+        removed: how likely compaction took a record out of its batch; followers only.
+        emptied: how likely it took all of them; followers only.
+        leader_epoch: from here on; None for no change.
+        roll: begin a new segment first.
+        key, value, headers, timestamps, producers: see there.
+    """
+
+    records: int = 100
+    batch: Range = (1, 10)
+    magic: int = MAGIC_2
+    codec: str = "none"
+    role: str = "leader"
+    gap: Range = (0, 0)
+    removed: float = 0.0
+    emptied: float = 0.0
+    leader_epoch: int | None = None
+    roll: bool = False
+    key: ValueRecipe = field(default_factory=lambda: ValueRecipe(size=(4, 12)))
+    value: ValueRecipe = field(default_factory=ValueRecipe)
+    headers: HeaderRecipe = field(default_factory=HeaderRecipe)
+    timestamps: TimestampRecipe = field(default_factory=TimestampRecipe)
+    producers: ProducerRecipe = field(default_factory=ProducerRecipe)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Damage that is done at the end; the last segment is meant, but for ``crc@batch``, which counts from the first.
+
+    Attributes:
+        text: as the recipe has it.
+        kind: the part before the colon.
+        number: the part after it, where there is one.
+    """
+
+    text: str
+    kind: str
+    number: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRecipe:
+    """A topic: name, number of partitions, settings, what is written to each partition, and what is damaged in it."""
+
+    name: str
+    partitions: int = 1
+    config: LogConfig = field(default_factory=LogConfig)
+    steps: tuple[StepRecipe, ...] = ()
+    faults: tuple[Fault, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """A log directory.
+
+    Attributes:
+        topics: what is in it.
+        seed: where nobody gives another one.
+        end: ``clean``, or ``killed`` as a process is that has no time to tidy up.
+        start_ms: what the clock says at the start.
+    """
+
+    topics: tuple[TopicRecipe, ...]
+    seed: int = 0
+    end: str = "clean"
+    start_ms: int = START_MS
+
+
+def parse_recipe(text: str, overrides: Iterable[str] = ()) -> Recipe:
+    """Read a recipe.
+
+    Args:
+        text: TOML.
+        overrides: such as ``topic.0.step.0.records=10``: values that replace what the recipe says. Tables of a list
+            are counted from 0; a value that is no TOML is taken as text.
+
+    Raises:
+        UsageError: it is no TOML, has something that recipes do not have, or a value does not fit.
+    """
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        msg = f"the recipe is no TOML: {error}"
+        raise UsageError(msg) from error
+    for override in overrides:
+        apply_override(values, override)
+    return recipe_from(values)
+
+
+def recipe_from(values: Mapping[str, Any]) -> Recipe:
+    """The recipe that tables say.
+
+    Args:
+        values: as TOML gives them.
+
+    Raises:
+        UsageError: there is something that recipes do not have, or a value does not fit.
+    """
+    table = Table("", dict(values))
+    recipe = Recipe(
+        topics=tuple(_topic(topic) for topic in table.tables("topic")),
+        seed=table.number("seed", 0),
+        end=table.choice("end", "clean", ENDS),
+        start_ms=table.number("start_ms", START_MS, most=2**53),
+    )
+    table.done()
+    names = [topic.name for topic in recipe.topics]
+    if not names or len(set(names)) != len(names):
+        msg = "a recipe has one [[topic]] or more, each of another name"
+        raise UsageError(msg)
+    return recipe
+
+
+def _topic(table: Table) -> TopicRecipe:
+    name = table.text("name", "generated")
+    try:
+        require_topic(name)
+    except UsageError as error:
+        msg = f"{table.place}: {error}"
+        raise UsageError(msg) from error
+    try:
+        config = LogConfig.from_properties(table.settings("settings"))
+    except UsageError as error:
+        msg = f"{table.place} settings: {error}"
+        raise UsageError(msg) from error
+    topic = TopicRecipe(
+        name=name,
+        partitions=table.number("partitions", 1, 1, min(MAX_PARTITION, MAX_COUNT)),
+        config=config,
+        steps=tuple(_step(step, config) for step in table.tables("step")),
+        faults=tuple(_fault(text, table.place) for text in table.texts("faults")),
+    )
+    table.done()
+    return topic
+
+
+def _fault(text: str, place: str) -> Fault:
+    found = FAULT.fullmatch(text)
+    if found is None:
+        msg = f"{place} faults: {text!r} is no fault that can be made"
+        raise UsageError(msg)
+    return Fault(text=text, kind=found["kind"] or found["bare"], number=int(found["number"] or 1))
+
+
+def _step(table: Table, config: LogConfig) -> StepRecipe:
+    step = StepRecipe(
+        records=table.number("records", 100, 0, MAX_COUNT),
+        batch=table.range("batch", (1, 10), least=1),
+        magic=table.number("magic", MAGIC_2, most=MAGIC_2),
+        codec=table.choice("codec", "none", CODECS),
+        role=table.choice("role", "leader", ROLES),
+        gap=table.range("gap", (0, 0)),
+        removed=table.probability("removed"),
+        emptied=table.probability("emptied"),
+        leader_epoch=table.number("leader_epoch", 0, most=INT32_MAX) if "leader_epoch" in table else None,
+        roll=table.flag("roll"),
+        key=_value(table.table("key"), (4, 12)),
+        value=_value(table.table("value"), (8, 64)),
+        headers=_headers(table.table("headers")),
+        timestamps=_timestamps(table.table("timestamps")),
+        producers=_producers(table.table("producers")),
+    )
+    table.done()
+    _check_step(step, config, table.place)
+    return step
+
+
+def _value(table: Table, size: Range) -> ValueRecipe:
+    text = table.text("text", "")
+    value = ValueRecipe(
+        kind=table.choice("kind", "fixed" if text else "text", VALUE_KINDS),
+        text=text,
+        size=table.range("size", size, most=MAX_SIZE),
+        null=table.probability("null"),
+        empty=table.probability("empty"),
+    )
+    table.done()
+    return value
+
+
+def _headers(table: Table) -> HeaderRecipe:
+    headers = HeaderRecipe(
+        count=table.range("count", (0, 0), most=1000),
+        size=table.range("size", (0, 12), most=MAX_SIZE),
+        null=table.probability("null"),
+    )
+    table.done()
+    return headers
+
+
+def _timestamps(table: Table) -> TimestampRecipe:
+    timestamps = TimestampRecipe(
+        order=table.choice("order", "ascending", ORDERS), step_ms=table.number("step_ms", 10, most=2**40)
+    )
+    table.done()
+    return timestamps
+
+
+def _producers(table: Table) -> ProducerRecipe:
+    producers = ProducerRecipe(
+        kind=table.choice("kind", "plain", PRODUCER_KINDS),
+        count=table.number("count", 1, 1, 1000),
+        first_id=table.number("first_id", 1000),
+        epoch=table.number("epoch", 0, most=MAX_EPOCH),
+        batches=table.range("batches", (1, 3), least=1),
+        abort=table.probability("abort"),
+        open=table.number("open", 0, most=1000),
+    )
+    table.done()
+    return producers
+
+
+def _check_step(step: StepRecipe, config: LogConfig, place: str) -> None:
+    """What does not go together."""
+    changed_by_compaction = step.removed or step.emptied
+    wrong = {
+        "headers, producers, and traces of compaction are of magic 2": step.magic < MAGIC_2
+        and (step.headers.count[1] or step.producers.kind != "plain" or changed_by_compaction),
+        "zstd is of magic 2 (SEG-MSG-018)": step.magic < MAGIC_2 and step.codec == "zstd",
+        "gap, removed and emptied are for role = 'follower'": step.role == "leader"
+        and (step.gap[1] or changed_by_compaction),
+        "open and abort are of transactional producers": step.producers.kind != "transactional"
+        and (step.producers.open or step.producers.abort),
+        "no more transactions are open than there are producers": step.producers.open > step.producers.count,
+        f"generation {config.generation.value} has no magic 2": step.magic == MAGIC_2
+        and not config.generation.has_producer_state,
+    }
+    for rule, is_broken in wrong.items():
+        if is_broken:
+            msg = f"{place}: {rule}"
+            raise UsageError(msg)

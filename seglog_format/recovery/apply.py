@@ -1,0 +1,332 @@
+"""Recovering partition directories: a plan with the changes of files that carry it out, and doing them (chapter 71).
+
+Recovery goes round until nothing is left to do: leftovers of interrupted replacements first, then what the plan says,
+then splits. Each round plans anew from the disk, as it would after a crash.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.errors import UsageError, WriteError, write_errors
+from seglog_format.log.directory import LogDirectory
+from seglog_format.log.listing import list_log_directory, list_partition
+from seglog_format.log.open_segments import OpenSegments
+from seglog_format.log.path_kind import require_partition
+from seglog_format.log.segment import LogSegment
+from seglog_format.names import FileKind
+from seglog_format.recovery.broker_files import BrokerFiles
+from seglog_format.recovery.broker_plan import BrokerPlan, plan_like_broker
+from seglog_format.recovery.default_plan import differences, plan_by_default
+from seglog_format.recovery.index_settings import IndexSettings, infer_settings
+from seglog_format.recovery.leftover_files import leftover_steps
+from seglog_format.recovery.open_transactions import transactions_before
+from seglog_format.recovery.plan import Circumstances, RecoveryPlan, circumstances_of
+from seglog_format.recovery.planned_files import RecoveryWork, naming_steps, recovery_steps
+from seglog_format.recovery.segment_split import Split, has_overflow, split_of, split_steps
+from seglog_format.state.clean_shutdown import opened_for_change
+from seglog_format.state.directory_lock import DirectoryLock
+from seglog_format.storage.file_bytes import open_bytes
+from seglog_format.storage.file_reader import raised_refusals
+from seglog_format.storage.file_steps import apply_steps, require_no_links
+from seglog_format.storage.files import LOCAL_FILES
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+
+    from seglog_format.log.listing import PartitionListing
+    from seglog_format.recovery.segment_scan import Remark
+    from seglog_format.recovery.volume import Volume
+    from seglog_format.state.config import BrokerGeneration
+    from seglog_format.storage.file_steps import FileStep
+    from seglog_format.storage.files import Files
+
+MOST_ROUNDS: Final = 12
+"""Each kind of work takes one round, and a last one finds nothing to do; more mean that something writes there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryOptions:
+    """How to recover.
+
+    Attributes:
+        like_broker: do what brokers do, where that is worse, too.
+        is_full_scan: scan every segment, whatever is believed to be on disk.
+        interval_bytes: `index.interval.bytes`; None to infer it.
+        generation: which brokers to write indexes like; None to infer it.
+        volume: does what is regular; results are the same with it and without.
+    """
+
+    like_broker: bool = False
+    is_full_scan: bool = False
+    interval_bytes: int | None = None
+    generation: BrokerGeneration | None = None
+    volume: Volume | None = None
+
+
+DEFAULT_OPTIONS: Final = RecoveryOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRecovery:
+    """What recovering a partition means.
+
+    Attributes:
+        path: of the directory.
+        circumstances: what the log directory says.
+        plan: what becomes of the log.
+        settings: how indexes are built, and why so.
+        phases: changes of files; each phase is planned anew when those before it are done.
+        splits: segments that are split.
+        failure: why a broker would not start, where one is to be imitated; then nothing is done.
+        differences: where the plan does something else than a broker would.
+    """
+
+    path: Path
+    circumstances: Circumstances
+    plan: RecoveryPlan
+    settings: IndexSettings
+    phases: tuple[tuple[FileStep, ...], ...]
+    splits: tuple[Split, ...] = ()
+    failure: Remark | None = None
+    differences: tuple[Remark, ...] = field(default=())
+
+    @property
+    def steps(self) -> tuple[FileStep, ...]:
+        """All changes of files that can be told now."""
+        return tuple(chain.from_iterable(self.phases))
+
+    @property
+    def next_phase(self) -> tuple[FileStep, ...]:
+        """What is to be done first; empty where nothing is to be done."""
+        return next((phase for phase in self.phases if phase), ())
+
+
+def prepare_recovery(
+    path: str | os.PathLike[str],
+    directory: LogDirectory | None = None,
+    *,
+    options: RecoveryOptions = DEFAULT_OPTIONS,
+) -> PreparedRecovery:
+    """Plan the recovery of a partition directory, down to the files. Nothing is changed.
+
+    Args:
+        path: of the partition directory.
+        directory: the log directory; the directory above by default.
+        options: how to recover.
+
+    Raises:
+        UsageError: the path is not a partition directory (see `path_kind`).
+        UnreadableError: the disk refuses the directory, a file of it, or a range of a file (SEG-PDR-022).
+        FormatError: a name of a file of the log is that of something else, or a link would have to be changed
+            (SEG-PDR-026).
+    """
+    require_partition(path)
+    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    return _prepare(path, directory, options)
+
+
+def _prepare(
+    path: str | os.PathLike[str],
+    directory: LogDirectory,
+    options: RecoveryOptions,
+    *,
+    settings: IndexSettings | None = None,
+) -> PreparedRecovery:
+    """Plan; with the settings of a round before there is no need to compare with a broker again.
+
+    Raises:
+        UnreadableError: the disk refuses a file of the partition, or a range of one that the plan depends on: nothing
+            may be cut off or removed for that (SEG-PDR-022).
+    """
+    with raised_refusals():
+        listing = list_partition(path)
+        require_readable(listing)
+    for error in listing.blocked:
+        raise error
+    broker = BrokerFiles(listing, creates=settings is None) if options.like_broker else None
+    listing = broker.listed() if broker else listing
+    circumstances = circumstances_of(listing, directory)
+    with raised_refusals(), opened_segments(listing, broker=broker) as segments:
+        found = _prepared(listing, segments, circumstances, options, settings or _settings(segments, options), broker)
+        if settings is None and not options.like_broker:
+            work = RecoveryWork(listing, segments, circumstances, found.plan, found.settings, volume=options.volume)
+            found = replace(found, differences=differences(segments, found.plan, _imitated(work)))
+    require_no_links(found.steps)
+    return found
+
+
+def require_readable(listing: PartitionListing) -> None:
+    """Make sure that every file of a partition can be opened.
+
+    Raises:
+        UnreadableError: one cannot (SEG-PDR-022).
+    """
+    for file in listing.files:
+        open_bytes(file.path, copy=True).close()
+
+
+@contextmanager
+def opened_segments(
+    listing: PartitionListing, *, is_mapped: bool = False, broker: BrokerFiles | None = None
+) -> Iterator[list[LogSegment]]:
+    """The segments of a partition, which are closed again afterwards.
+
+    They are read through windows, and only one of them is open at a time: what is in memory does not depend on how
+    large they are, and a disk that fails is an error instead of a signal.
+
+    Args:
+        listing: of the partition directory.
+        is_mapped: map them instead, several at a time, where they are read here and there.
+        broker: what a broker would see of them, where one is imitated.
+    """
+    bases = [*listing.base_offsets, None]
+    opened = OpenSegments() if is_mapped else OpenSegments(1)
+    type_of = broker.segment_type if broker else lambda _: LogSegment
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(type_of(files)(files, next_base_offset=following, copy=not is_mapped, opened=opened))
+            for files, (_, following) in zip(listing.segments, pairwise(bases), strict=True)
+        ]
+
+
+def _settings(segments: Sequence[LogSegment], options: RecoveryOptions) -> IndexSettings:
+    offset = None if options.generation is None else options.generation.indexed_offset
+    return infer_settings(segments, interval_bytes=options.interval_bytes, indexed_offset=offset)
+
+
+def _prepared(
+    listing: PartitionListing,
+    segments: Sequence[LogSegment],
+    circumstances: Circumstances,
+    options: RecoveryOptions,
+    settings: IndexSettings,
+    broker_files: BrokerFiles | None,
+) -> PreparedRecovery:
+    plan = plan_by_default(segments, circumstances, is_full_scan=options.is_full_scan, volume=options.volume)
+    work = RecoveryWork(listing, segments, circumstances, plan, settings, volume=options.volume)
+    names: tuple[tuple[FileStep, ...], ...]
+    if broker_files is None:
+        names = leftover_steps(listing), naming_steps(listing)
+        found = _by_default(work)
+    else:
+        names = ((*leftover_steps(listing, like=broker_files), *broker_files.naming_steps(settings)),)
+        broker = _imitated(work)
+        found = _like_broker(replace(work, plan=broker.plan, like_broker=True), broker)
+        found = replace(found, failure=broker_files.failure() or found.failure)
+    return replace(found, phases=() if found.failure else (*names, *found.phases))
+
+
+def _imitated(work: RecoveryWork) -> BrokerPlan:
+    return plan_like_broker(
+        work.segments,
+        work.circumstances,
+        settings=work.settings,
+        transactions_before=partial(transactions_before, segments=work.segments, snapshots=work.listing.snapshots),
+        volume=work.volume,
+    )
+
+
+def _like_broker(work: RecoveryWork, broker: BrokerPlan) -> PreparedRecovery:
+    splits = () if broker.split is None else (broker.split,)
+    phase = recovery_steps(work) if broker.split is None else split_steps(broker.split, work.directory)
+    return _of(work, (phase,), splits, broker.failure)
+
+
+def _by_default(work: RecoveryWork) -> PreparedRecovery:
+    splits = tuple(_splits(work))
+    return _of(work, (recovery_steps(work), *(split_steps(split, work.directory) for split in splits)), splits)
+
+
+def _of(
+    work: RecoveryWork,
+    phases: tuple[tuple[FileStep, ...], ...],
+    splits: tuple[Split, ...],
+    failure: Remark | None = None,
+) -> PreparedRecovery:
+    return PreparedRecovery(work.directory, work.circumstances, work.plan, work.settings, phases, splits, failure)
+
+
+def _splits(work: RecoveryWork) -> Iterator[Split]:
+    """Of the scanned segments that stay whole; one is left as it is where a part would meet the segment after it."""
+    cut = {each.base_offset for each in work.plan.cuts}
+    for segment in work.kept:
+        is_whole = segment.base_offset in work.plan.scanned and segment.base_offset not in cut
+        if is_whole and has_overflow(segment):
+            split = split_of(segment)
+            if split is not None and split.parts[-1].base_offset <= segment.allowed.last:
+                yield split
+
+
+def recover_partition(
+    path: str | os.PathLike[str],
+    directory: LogDirectory | None = None,
+    *,
+    options: RecoveryOptions = DEFAULT_OPTIONS,
+    files: Files = LOCAL_FILES,
+    holds_lock: bool = False,
+) -> PreparedRecovery:
+    """Recover a partition directory (SEG-RCV-029).
+
+    Args:
+        path: of the partition directory.
+        directory: the log directory; the directory above by default.
+        options: how to recover.
+        files: the file layer that changes go through.
+        holds_lock: the caller has the lock of the log directory already.
+
+    Returns:
+        What was planned at first, with all the changes that were made; those of an imitated broker that would not
+        start are none.
+
+    Raises:
+        UsageError: the path is not a partition directory (see `path_kind`), or another process holds the lock of the
+            log directory.
+        UnreadableError: as `prepare_recovery`; nothing is changed from then on.
+        WriteError: a change did not work; what was done is safe, and recovering again goes on from there.
+    """
+    require_partition(path)
+    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    with nullcontext() if holds_lock else writing(directory):
+        first = prepared = _prepare(path, directory, options)
+        done: list[tuple[FileStep, ...]] = []
+        with (
+            write_errors("recovery"),
+            opened_for_change(directory.path, first.path, files, is_changed=bool(first.next_phase)),
+        ):
+            while prepared.next_phase:
+                if len(done) == MOST_ROUNDS:
+                    msg = f"{path}: there is something to do after every round; does something else write here?"
+                    raise WriteError(msg)
+                apply_steps(prepared.next_phase, files)
+                done.append(prepared.next_phase)
+                prepared = _prepare(path, directory, options, settings=first.settings)
+    return replace(first, phases=tuple(done), failure=first.failure or prepared.failure)
+
+
+@contextmanager
+def writing(directory: LogDirectory) -> Iterator[None]:
+    """Hold the lock of a log directory, where it has one.
+
+    Raises:
+        UsageError: another process holds it.
+        WriteError: the lock file cannot be opened.
+    """
+    if directory.is_locked:
+        msg = f"{directory.path} is in use: a broker or another writer holds its lock file"
+        raise UsageError(msg)
+    if FileKind.LOCK not in directory.listing.root_files:
+        yield
+        return
+    with write_errors("locking"):
+        lock = DirectoryLock(directory.path)
+    try:
+        yield
+    finally:
+        lock.close()

@@ -1,0 +1,179 @@
+"""The files of a partition as a broker opens them, for a recovery that imitates one (chapters 10 and 71).
+
+A broker takes the number before the first full stop of a name and opens the file of that number under the one name
+that it writes itself. So it overlooks a log by another name and creates an empty one beside it; and it does not start
+where there is no number.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.decimal_text import parse_decimal
+from seglog_format.errors import Location
+from seglog_format.log.listing import SegmentFiles
+from seglog_format.log.resolution import CLEANED, SWAP
+from seglog_format.log.segment import LogSegment
+from seglog_format.names import INDEX_KINDS, NUMBERED_KINDS, OFFSET_DIGITS, FileKind, printable
+from seglog_format.recovery.broker_scan import Outcome, broker_scan
+from seglog_format.recovery.segment_scan import Remark
+from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
+from seglog_format.state.index_build import encode_offset_index, encode_time_index
+from seglog_format.storage.file_bytes import FileBytes, open_log
+from seglog_format.storage.file_reader import FileReader
+from seglog_format.storage.file_steps import Remove, Replace, Truncate, settled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from seglog_format.log.listing import PartitionListing
+    from seglog_format.recovery.index_settings import IndexSettings
+    from seglog_format.storage.file_steps import FileStep
+
+SEGMENT_INDEX_BYTES: Final = 10 * 1024 * 1024 // OFFSET_INDEX_ENTRY.size * OFFSET_INDEX_ENTRY.size
+"""Size of an index that a broker creates: `segment.index.bytes` as it is by default, in whole entries."""
+NUMBERED: Final = tuple(kind.value for kind in NUMBERED_KINDS)
+INDEXES: Final = tuple(kind.value for kind in INDEX_KINDS)
+
+
+class CreatedSegment(LogSegment):
+    """A segment whose log a broker creates, empty."""
+
+    @property
+    def source(self) -> FileBytes:
+        """No bytes."""
+        if self._bytes is None:
+            nothing = FileReader(self.path, os.open(os.devnull, os.O_RDONLY), 0)
+            self._bytes = FileBytes(self.path, 0, nothing)
+        return self._bytes
+
+
+def broker_file_name(offset: int, ending: str) -> str:
+    """The name under which a broker opens a file; a sign stands before the digits."""
+    return f"{'-' * (offset < 0)}{abs(offset):0{OFFSET_DIGITS}d}{ending}"
+
+
+def _is_brokers_name(path: Path, offset: int) -> bool:
+    return path.name.removesuffix(SWAP) == broker_file_name(offset, path.suffixes[0])
+
+
+@dataclass(frozen=True)
+class BrokerFiles:
+    """What a broker makes of the names in a partition directory.
+
+    Attributes:
+        listing: of the directory.
+        creates: whether files are still created. A broker does so once, before it recovers anything.
+    """
+
+    listing: PartitionListing
+    creates: bool = True
+
+    @cached_property
+    def _offsets(self) -> dict[str, int | None]:
+        """The number in each name that a broker looks at, in the order of the names."""
+        names = sorted(path.name for path in self.listing.path.iterdir() if path.is_file())
+        looked_at = [name for name in names if name.endswith((*NUMBERED, SWAP, CLEANED))]
+        return {name: parse_decimal(name.partition(".")[0], bits=64) for name in looked_at}
+
+    @cached_property
+    def _created(self) -> tuple[int, ...]:
+        """Offsets of logs that have no other name than one that a broker does not open."""
+        if not self.creates:
+            return ()
+        logs = {offset for name, offset in self._offsets.items() if offset is not None and name.endswith(".log")}
+        standing = {files.base_offset for files in self._opened}
+        return tuple(sorted(o for o in logs - standing if broker_file_name(o, ".log") not in self._offsets))
+
+    @cached_property
+    def _opened(self) -> list[SegmentFiles]:
+        """Segments whose log a broker opens, with the indexes that it opens beside it."""
+        return [
+            self._with_indexes(files)
+            for files in self.listing.segments
+            if files.log.name.endswith(SWAP) or _is_brokers_name(files.log, files.base_offset)
+        ]
+
+    def _with_indexes(self, files: SegmentFiles) -> SegmentFiles:
+        base, log, *companions = files
+        index, *others = (each if each and _is_brokers_name(each, base) else None for each in companions)
+        if log.name.endswith(SWAP) and (index is None or not index.name.endswith(SWAP)):
+            index = self._zeros(base)
+        return SegmentFiles(base, log, index, *others)
+
+    def _zeros(self, base_offset: int) -> Path:
+        return self.listing.path / broker_file_name(base_offset, FileKind.OFFSET_INDEX.value + SWAP)
+
+    def listed(self) -> PartitionListing:
+        """The listing with the files that a broker opens, and those that it creates first."""
+        created = [SegmentFiles(o, self.listing.path / broker_file_name(o, ".log")) for o in self._created if o >= 0]
+        segments = tuple(sorted((*self._opened, *created)))
+        return self.listing._replace(segments=segments, base_offsets=tuple(files.base_offset for files in segments))
+
+    def segment_type(self, files: SegmentFiles) -> type[LogSegment]:
+        """How to open a segment of `listed`."""
+        return CreatedSegment if files.base_offset in self._created else LogSegment
+
+    def failure(self) -> Remark | None:
+        """Why nothing is done: the first name without a number, or a replacement by a name that a broker does not open.
+
+        Beside such a replacement a broker creates an empty one, which takes the place of what is there.
+        """
+        for name, offset in self._offsets.items():
+            if offset is None:
+                return self._remark(name, "brokers do not start: they find no number before the first full stop")
+            plain = name.removesuffix(SWAP)
+            if name != plain and plain.endswith(NUMBERED) and not _is_brokers_name(self.listing.path / name, offset):
+                return self._remark(name, "nothing is done: brokers put an empty file in the place of this replacement")
+        return None
+
+    def _remark(self, name: str, text: str) -> Remark:
+        return Remark(Location(str(self.listing.path / printable(name)), field="base_offset"), ("SEG-PDR-005",), text)
+
+    def index_steps(self) -> tuple[FileStep, ...]:
+        """Create the index of each finished replacement that has none: zeros, which a broker takes for entries."""
+        zeros = [self._zeros(files.base_offset) for files in self._opened if files.log.name.endswith(SWAP)]
+        missing = [path for path in zeros if not path.exists()]
+        data = bytes(SEGMENT_INDEX_BYTES) if missing else b""
+        return tuple(Replace(path, data, "SEG-PDR-010") for path in missing)
+
+    def naming_steps(self, settings: IndexSettings) -> tuple[FileStep, ...]:
+        """Create logs, remove indexes without one, and see to segments below offset 0."""
+        return settled((*self._removals(), *self._empty_logs(), *self._negative(settings)), self.listing.path)
+
+    def _removals(self) -> Iterator[FileStep]:
+        known = {file.path.name for file in self.listing.files}
+        removed = {file.path.name for file in (*self.listing.orphans, *self.listing.set_aside)}
+        for name, offset in self._offsets.items():
+            path = self.listing.path / name
+            is_orphan = name.endswith(INDEXES) and broker_file_name(offset or 0, ".log") not in self._offsets
+            if name.endswith(CLEANED) and name not in known:
+                yield Remove(path, "SEG-RCV-020")
+            elif is_orphan and name not in removed:
+                yield Remove(path, "SEG-RCV-026")
+
+    def _empty_logs(self) -> Iterator[FileStep]:
+        for offset in self._created:
+            yield Replace(self.listing.path / broker_file_name(offset, ".log"), b"", "SEG-PDR-005")
+
+    def _negative(self, settings: IndexSettings) -> Iterator[FileStep]:
+        """Index the segments below offset 0 that have no index, and cut what is damaged there."""
+        below = {offset for offset in self._offsets.values() if offset is not None and offset < 0}
+        for offset in sorted(below):
+            log, index, times = (
+                self.listing.path / broker_file_name(offset, ending) for ending in (".log", ".index", ".timeindex")
+            )
+            if offset in self._created:
+                yield from (Replace(index, b"", "SEG-PDR-007"), Replace(times, b"", "SEG-PDR-007"))
+            elif log.name in self._offsets and index.name not in self._offsets:
+                with open_log(log, copy=True) as file:
+                    scan = broker_scan(file, offset, str(log), settings=settings)
+                    size = file.size
+                if scan.outcome is Outcome.RECOVERED:
+                    yield from (Truncate(log, scan.valid_size, "SEG-PDR-007"),) if scan.valid_size < size else ()
+                    yield Replace(index, encode_offset_index(scan.offset_entries, offset), "SEG-PDR-007")
+                    yield Replace(times, encode_time_index(scan.time_entries, offset), "SEG-PDR-007")

@@ -1,0 +1,231 @@
+"""A recovery plan with the faults of brokers: what one since 2.0 would make of a partition (chapter 71)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.errors import FormatError, Location
+from seglog_format.log.resolution import SWAP
+from seglog_format.model import Frame
+from seglog_format.recovery.broker_scan import BrokerScan, Outcome
+from seglog_format.recovery.broker_scan_at_volume import broker_scan_with
+from seglog_format.recovery.plan import Circumstances, RecoveryPlan, first_unflushed, reason_to_scan
+from seglog_format.recovery.segment_scan import Cut, Remark
+from seglog_format.recovery.segment_split import Split, broker_split_of
+from seglog_format.schema.fixed_fields import ENTRY_PREFIX, RECORD_BATCH_MAGIC, batch_field_place
+from seglog_format.storage.byte_source import FirstBytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.log.transactions import Transactions
+    from seglog_format.recovery.index_settings import IndexSettings
+    from seglog_format.recovery.volume import Volume
+
+
+TAIL: Final = "bytes that are no whole entry"
+OFFSET_AND_SIZE: Final = 12
+LEAST_SIZE: Final = 14
+"""Sizes below this end a broker's walk with an error, whatever the magic."""
+DELTA_POSITION, DELTA_SIZE = batch_field_place("last_offset_delta")
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPlan:
+    """What a broker does.
+
+    Attributes:
+        plan: the plan; up to where it fails, or has to split a segment first.
+        failure: why it does not start; None where it does.
+        split: the segment that it splits, before it begins again; None where it splits none.
+    """
+
+    plan: RecoveryPlan
+    failure: Remark | None = None
+    split: Split | None = None
+
+
+class _StopError(Exception):
+    """The broker goes no further."""
+
+    def __init__(self, failure: Remark | None = None, split: Split | None = None) -> None:
+        super().__init__()
+        self.failure = failure
+        self.split = split
+
+
+def plan_like_broker(
+    segments: Sequence[LogSegment],
+    circumstances: Circumstances,
+    *,
+    settings: IndexSettings,
+    transactions_before: Callable[[int], Transactions],
+    volume: Volume | None = None,
+) -> BrokerPlan:
+    """Plan what a broker does to the segments of a partition when it starts.
+
+    Args:
+        segments: in order.
+        circumstances: what the log directory says.
+        settings: of the indexes: what is noticed depends on where entries are due.
+        transactions_before: gives the transactions that are open at an offset.
+        volume: scans what is regular; the plan is the same with it and without.
+    """
+    return _Planner(segments, circumstances, settings, transactions_before, volume).run()
+
+
+class _Planner:
+    def __init__(
+        self,
+        segments: Sequence[LogSegment],
+        circumstances: Circumstances,
+        settings: IndexSettings,
+        transactions_before: Callable[[int], Transactions],
+        volume: Volume | None,
+    ) -> None:
+        self.volume = volume
+        self.segments = segments
+        self.circumstances = circumstances
+        self.settings = settings
+        self.transactions_before = transactions_before
+        self.scans: dict[int, BrokerScan] = {}
+        self.cuts: dict[int, Cut] = {}
+        self.kept_count = len(segments)
+
+    def run(self) -> BrokerPlan:
+        """The plan, up to where the broker stops."""
+        failure = split = None
+        end = self.circumstances.log_start_offset
+        try:
+            self._measure_replacements()
+            self._load()
+            if not self.circumstances.has_clean_shutdown:
+                self._recover()
+            end = self._log_end()
+        except _StopError as stop:
+            failure, split = stop.failure, stop.split
+        return BrokerPlan(self._plan(end, is_complete=not failure and not split), failure, split)
+
+    def _measure_replacements(self) -> None:
+        """A broker walks each finished replacement, to see which segments it covers."""
+        for segment in self.segments:
+            if segment.path.endswith(SWAP):
+                _trusted_end(segment)
+
+    def _load(self) -> None:
+        """Segments that lack an index are scanned before all others; whatever follows them stays."""
+        for number, segment in enumerate(self.segments):
+            if reason_to_scan(segment):
+                self._scan(number)
+                scan = self.scans[segment.base_offset]
+                if scan.outcome is Outcome.INVALID_OFFSET:
+                    text = "brokers do not start: at this moment they expect no offset out of order"
+                    raise _StopError(Remark(Location(segment.path, scan.valid_size), scan.requirements, text))
+
+    def _recover(self) -> None:
+        circumstances = self.circumstances
+        first = first_unflushed(self.segments, circumstances.has_clean_shutdown, circumstances.recovery_point)
+        for number in range(first, len(self.segments)):
+            if self._scan(number):
+                self.kept_count = number + 1
+                return
+
+    def _scan(self, number: int) -> int:
+        """Scan a segment, once more if need be; how many bytes go."""
+        segment = self.segments[number]
+        base, known = segment.base_offset, self.cuts.get(segment.base_offset)
+        size = segment.source.size if known is None else known.position
+        scan = broker_scan_with(
+            self.volume,
+            FirstBytes(segment.source, size),
+            base,
+            segment.path,
+            settings=self.settings,
+            transactions=self.transactions_before(base),
+        )
+        if scan.outcome is Outcome.OVERFLOW:
+            found = broker_split_of(segment)
+            raise _StopError(found) if isinstance(found, Remark) else _StopError(split=found)
+        if scan.outcome is Outcome.FAILURE:
+            text = f"brokers do not start: {scan.reason}"
+            raise _StopError(Remark(Location(segment.path, scan.valid_size), scan.requirements, text))
+        self.scans[base] = scan
+        end = 0 if scan.outcome is Outcome.INVALID_OFFSET else scan.valid_size
+        if end < size:
+            self.cuts[base] = _cut(segment, scan, end)
+        return size - end
+
+    def _log_end(self) -> int:
+        if not self.kept_count:
+            return self.circumstances.log_start_offset
+        last = self.segments[self.kept_count - 1]
+        scan = self.scans.get(last.base_offset)
+        if scan is None:
+            return _trusted_end(last)
+        return last.base_offset if scan.outcome is Outcome.INVALID_OFFSET else scan.next_offset
+
+    def _plan(self, end: int, *, is_complete: bool) -> RecoveryPlan:
+        start = self.circumstances.log_start_offset
+        restarts = is_complete and end < start
+        gone = self.segments if restarts else self.segments[self.kept_count :]
+        return RecoveryPlan(
+            is_full_scan=False,
+            recovery_point=self.circumstances.recovery_point,
+            scanned=tuple(sorted(self.scans)),
+            cuts=tuple(self.cuts[base] for base in sorted(self.cuts)),
+            dropped=tuple(segment.base_offset for segment in gone),
+            log_end_offset=max(end, start),
+            restarts=restarts,
+        )
+
+
+def _cut(segment: LogSegment, scan: BrokerScan, end: int) -> Cut:
+    rule = "SEG-RCV-003"
+    reason, next_offset = scan.reason, scan.next_offset
+    if scan.outcome is Outcome.INVALID_OFFSET:
+        rule, next_offset = "SEG-RCV-023", segment.base_offset
+    requirements = scan.requirements or ("SEG-LOG-004",)
+    size = segment.source.size - end
+    return Cut(segment.base_offset, segment.path, end, size, next_offset, (rule, *requirements), reason or TAIL)
+
+
+def _trusted_end(segment: LogSegment) -> int:
+    """The first offset after a segment that a broker does not scan: it walks from the last index entry on.
+
+    Raises:
+        _StopError: it meets damage there.
+    """
+    index = segment.offset_index
+    entries = index.entries if index is not None else ()
+    start = entries[-1].position if entries else 0
+    try:
+        starts_there = isinstance(segment.frame_at(start), Frame)
+    except FormatError:
+        starts_there = False
+    return _walked_end(segment, start if starts_there else 0)
+
+
+def _walked_end(segment: LogSegment, position: int) -> int:
+    """The first offset after the last entry, by the few fields that a broker looks at.
+
+    Raises:
+        _StopError: a size is none.
+    """
+    source, end = segment.source, segment.base_offset
+    while position < source.size - ENTRY_PREFIX.size:
+        first, data = source.window(position, DELTA_POSITION + DELTA_SIZE)
+        offset, size, _, magic = ENTRY_PREFIX.unpack_from(data, position - first)
+        if size < LEAST_SIZE:
+            text = "brokers do not start: they walk to here for the log end offset"
+            where = Location(segment.path, position, "size", 4)
+            raise _StopError(Remark(where, ("SEG-LOG-003",), text))
+        following = position + OFFSET_AND_SIZE + size
+        if following > source.size:
+            break
+        delta = data[position - first + DELTA_POSITION :][:DELTA_SIZE]
+        is_batch = magic >= RECORD_BATCH_MAGIC
+        end = offset + (int.from_bytes(delta, "big", signed=True) if is_batch else 0) + 1
+        position = following
+    return end

@@ -1,0 +1,321 @@
+"""What a broker's own recovery makes of one segment, its faults included (chapter 71, "What brokers do").
+
+`segment_scan` does what recovery should; this does what brokers since 2.0 do. They notice offsets out of order only
+where an index entry is due, and then give up the whole segment; they keep a control batch whose marker they cannot
+read, and cut behind it; some entries they can neither keep nor cut, and do not start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.control_record import END_TRANSACTION_TYPES, decode_control_record
+from seglog_format.codec.decode import checksum_is_valid, decode_frame, decode_marker
+from seglog_format.errors import FormatError, Location, UnreadableError
+from seglog_format.log.transactions import Transactions
+from seglog_format.model import (
+    INT32_MAX,
+    NO_TIMESTAMP,
+    ControlRecordType,
+    Frame,
+    OffsetPosition,
+    RecordBatchHeader,
+    StoredFrame,
+    Tail,
+    TimestampOffset,
+)
+from seglog_format.recovery.index_settings import IndexSettings
+from seglog_format.recovery.segment_scan import UNREADABLE_MARKER_PREFIXES, recoverable_frame_at
+from seglog_format.state.index_build import IndexedOffset
+from seglog_format.storage.byte_source import source_of
+
+if TYPE_CHECKING:
+    from seglog_format.model import AbortedTxn, BatchHeader
+    from seglog_format.storage.byte_source import ByteSource, Readable
+
+DEFAULT_SETTINGS: Final = IndexSettings()
+
+
+class Outcome(Enum):
+    """How a broker's scan of a segment ends."""
+
+    RECOVERED = "recovered"
+    """What was valid stays, and the rest is cut off."""
+
+    INVALID_OFFSET = "invalid offset"
+    """An index entry would be out of order: the segment is emptied."""
+
+    OVERFLOW = "overflow"
+    """An offset is too far above the base offset: the segment is split, or the broker does not start."""
+
+    FAILURE = "failure"
+    """The broker does not start."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerScan:
+    """What a broker's scan of a segment found.
+
+    Attributes:
+        outcome: how it ended; where that is not `RECOVERED`, the rest is what was found up to then.
+        valid_size: bytes that were found valid, and stay.
+        next_offset: what a broker up to 4.0 takes for the first offset after the segment.
+        next_offset_since_4_1: the same for later ones, which look for it in another way; None where they do not start,
+            because they cannot decompress what they pass.
+        offset_entries: of the rebuilt offset index.
+        time_entries: of the rebuilt time index.
+        aborted: entries of the rebuilt transaction index.
+        requirements: what the entry that ended the scan does not keep; empty where the end of the file did.
+        reason: the same in words.
+    """
+
+    outcome: Outcome
+    valid_size: int
+    next_offset: int
+    next_offset_since_4_1: int | None
+    offset_entries: tuple[OffsetPosition, ...] = ()
+    time_entries: tuple[TimestampOffset, ...] = ()
+    aborted: tuple[AbortedTxn, ...] = ()
+    requirements: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class _EndOfScanError(Exception):
+    """Ends the scan; `RECOVERED` where the broker takes what it met for damage."""
+
+    def __init__(self, outcome: Outcome, requirements: tuple[str, ...], reason: str) -> None:
+        super().__init__(reason)
+        self.outcome = outcome
+        self.requirements = requirements
+        self.reason = reason
+
+
+def broker_scan(
+    data: Readable,
+    base_offset: int,
+    path: str = "",
+    *,
+    settings: IndexSettings = DEFAULT_SETTINGS,
+    transactions: Transactions | None = None,
+) -> BrokerScan:
+    """Scan a segment as brokers do when they start after a crash.
+
+    Args:
+        data: the bytes of the `.log` file.
+        base_offset: of the segment.
+        path: file name for locations.
+        settings: of the indexes: what is noticed depends on where entries are due.
+        transactions: open where the segment begins; none by default. They are carried on.
+    """
+    scan = _Scan(source_of(data, path), base_offset, path, settings, transactions or Transactions())
+    outcome, reason = Outcome.RECOVERED, ""
+    requirements: tuple[str, ...] = ()
+    try:
+        try:
+            scan.walk()
+        except _EndOfScanError as end:
+            if end.outcome is not Outcome.RECOVERED:
+                raise
+            requirements, reason = end.requirements, end.reason
+        scan.indexes.add_largest()
+    except _EndOfScanError as end:
+        outcome, requirements, reason = end.outcome, end.requirements, end.reason
+    return scan.result(outcome, requirements, reason)
+
+
+class _Indexes:
+    """The indexes of a segment as a broker fills them, and what it refuses."""
+
+    def __init__(self, base_offset: int, settings: IndexSettings) -> None:
+        self.settings = settings
+        self.offset_entries: list[OffsetPosition] = []
+        self.time_entries: list[TimestampOffset] = []
+        self.largest = TimestampOffset(NO_TIMESTAMP, base_offset)
+        self.last_position = 0
+
+    def add(self, header: BatchHeader, position: int, first_offset: int) -> None:
+        if header.max_timestamp_ms > self.largest.timestamp_ms:
+            self.largest = TimestampOffset(header.max_timestamp_ms, header.last_offset)
+        if position - self.last_position <= self.settings.interval_bytes:
+            return
+        is_last = self.settings.indexed_offset is IndexedOffset.LAST
+        offset = header.last_offset if is_last else first_offset
+        if self.offset_entries and offset <= self.offset_entries[-1].offset:
+            _refuse(offset, self.offset_entries[-1].offset)
+        self.offset_entries.append(OffsetPosition(offset, position))
+        self.add_largest()
+        self.last_position = position
+
+    def add_largest(self) -> None:
+        last = self.time_entries[-1] if self.time_entries else None
+        if last is not None and self.largest.offset < last.offset:
+            _refuse(self.largest.offset, last.offset)
+        if self.largest.timestamp_ms > (NO_TIMESTAMP if last is None else last.timestamp_ms):
+            self.time_entries.append(self.largest)
+
+
+def _refuse(offset: int, last: int) -> None:
+    reason = f"offset {offset} of an index entry after {last}"
+    raise _EndOfScanError(Outcome.INVALID_OFFSET, ("SEG-LOG-006",), reason)
+
+
+class _Scan:
+    def __init__(
+        self, source: ByteSource, base_offset: int, path: str, settings: IndexSettings, transactions: Transactions
+    ) -> None:
+        self.source = source
+        self.base_offset = base_offset
+        self.path = path
+        self.position = 0
+        self.indexes = _Indexes(base_offset, settings)
+        self.transactions = transactions
+        self.known_aborts = len(transactions.aborted)
+        self.latest_epoch = -1
+        self.ends = _SegmentEnd(base_offset, source)
+
+    def walk(self) -> None:
+        """Go on to the end of the file.
+
+        Raises:
+            _EndOfScanError: before that.
+        """
+        while isinstance(frame := self._frame(), Frame):
+            self._check_offsets(frame)
+            indexed = len(self.indexes.offset_entries)
+            self.indexes.add(frame.header, frame.position, self._first_offset(frame))
+            self.position = frame.end
+            self.ends.add(frame, self.indexes.offset_entries[indexed:])
+            self._take_over(frame)
+
+    def _frame(self) -> Frame | Tail:
+        try:
+            found = recoverable_frame_at(self.source, self.position, self.path)
+        except UnreadableError:
+            raise
+        except FormatError as error:
+            raise _damage(error) from None
+        if isinstance(found, Frame) and not checksum_is_valid(found):
+            requirement = "SEG-BAT-003" if isinstance(found.header, RecordBatchHeader) else "SEG-MSG-004"
+            raise _EndOfScanError(Outcome.RECOVERED, (requirement,), "crc: it does not agree")
+        return found
+
+    def _check_offsets(self, frame: Frame) -> None:
+        last = _int64(frame.header.last_offset)
+        if not 0 <= last - self.base_offset <= INT32_MAX:
+            requirement = "SEG-LOG-009" if last > self.base_offset else "SEG-LOG-008"
+            reason = f"last offset {last} in a segment from {self.base_offset} on"
+            raise _EndOfScanError(Outcome.OVERFLOW, (requirement,), reason)
+
+    def _first_offset(self, frame: Frame) -> int:
+        first = frame.header.base_offset
+        if first is not None or self.indexes.settings.indexed_offset is IndexedOffset.LAST:
+            return frame.header.last_offset if first is None else first
+        try:
+            return decode_frame(frame, at=Location(self.path, frame.position)).base_offset
+        except FormatError:
+            return frame.header.last_offset
+
+    def _take_over(self, frame: Frame) -> None:
+        """Leader epoch and transactions; the entry counts as valid already."""
+        header = frame.header
+        if not isinstance(header, RecordBatchHeader):
+            return
+        if header.partition_leader_epoch > self.latest_epoch:
+            self.latest_epoch = header.partition_leader_epoch
+            if header.base_offset < 0:
+                raise _EndOfScanError(Outcome.FAILURE, ("SEG-BAT-005",), "a leader epoch that starts below 0")
+        if header.producer_id < 0:
+            return
+        is_open = header.producer_id in self.transactions.open_offsets
+        if is_open and not header.is_control and not header.is_transactional:
+            raise _EndOfScanError(Outcome.FAILURE, ("SEG-CTL-007",), "a batch outside of its producer's transaction")
+        self.transactions.add(header, self._marker(frame))
+        self._check_aborts()
+
+    def _marker(self, frame: Frame) -> ControlRecordType | None:
+        if not frame.header.is_control:
+            return None
+        at = Location(self.path, frame.position)
+        try:
+            record = decode_marker(frame, at=at)
+            kind = decode_control_record(record.key, record.value, at).type if record else None
+        except FormatError as error:
+            if error.requirements[0].startswith(UNREADABLE_MARKER_PREFIXES):
+                raise _EndOfScanError(Outcome.FAILURE, error.requirements, "an end marker of no known form") from None
+            raise _damage(error) from None
+        if record and kind not in END_TRANSACTION_TYPES:
+            raise _EndOfScanError(Outcome.FAILURE, ("SEG-CTL-003",), "a control batch of a producer, and no end marker")
+        return kind
+
+    def _check_aborts(self) -> None:
+        aborted = self.transactions.aborted[self.known_aborts :]
+        if len(aborted) > 1 and aborted[-1].last_offset <= aborted[-2].last_offset:
+            raise _EndOfScanError(Outcome.FAILURE, ("SEG-TXN-004",), "an abort before the one that was listed last")
+
+    def result(self, outcome: Outcome, requirements: tuple[str, ...], reason: str) -> BrokerScan:
+        return BrokerScan(
+            outcome,
+            self.position,
+            self.ends.next_offset,
+            self.ends.next_offset_since_4_1,
+            tuple(self.indexes.offset_entries),
+            tuple(self.indexes.time_entries),
+            tuple(self.transactions.aborted[self.known_aborts :]),
+            requirements,
+            reason,
+        )
+
+
+class _SegmentEnd:
+    """How a broker finds the first offset after a segment: it looks up the last index entry, and walks on.
+
+    Since 4.1 it compares base offsets on the way, and decompresses wrappers to know them. It finds nothing where the
+    last entries all begin below the one that it looks for, and the very last ends below it, too; then it takes the base
+    offset of the segment.
+    """
+
+    def __init__(self, base_offset: int, source: ByteSource) -> None:
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self._source = source
+        self._target = base_offset
+        self._passed: list[Frame] = []
+
+    def add(self, frame: Frame, indexed: list[OffsetPosition]) -> None:
+        self.next_offset = frame.header.next_offset
+        if indexed:
+            self._target = indexed[-1].offset
+            self._passed.clear()
+        self._passed.append(StoredFrame(frame.position, frame.header, self._source))  # without its bytes
+
+    @property
+    def next_offset_since_4_1(self) -> int | None:
+        found = False
+        for frame in self._passed:
+            try:
+                found = self._first_offset(frame) >= self._target
+            except FormatError:
+                return None
+            if found:
+                break
+        if not found and self._passed:
+            found = self._passed[-1].header.last_offset >= self._target
+        return self.next_offset if found else self.base_offset
+
+    def _first_offset(self, frame: Frame) -> int:
+        header = frame.header
+        if header.base_offset is not None:
+            return header.base_offset
+        return decode_frame(frame, at=Location(self._source.path, frame.position)).base_offset
+
+
+def _damage(error: FormatError) -> _EndOfScanError:
+    reason = f"{error.location.field}: expected {error.expected}, found {error.found}"
+    return _EndOfScanError(Outcome.RECOVERED, error.requirements, reason)
+
+
+def _int64(value: int) -> int:
+    """A sum as a 64-bit integer holds it."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)

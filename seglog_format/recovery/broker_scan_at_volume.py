@@ -1,0 +1,74 @@
+"""A broker's scan of a segment in which there is nothing for it to stumble over, by compiled code (chapter 71)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog_format.model import OffsetPosition, TimestampOffset
+from seglog_format.recovery.broker_scan import BrokerScan, Outcome, broker_scan
+from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
+from seglog_format.state.index_build import IndexedOffset
+from seglog_format.storage.byte_source import source_of
+
+if TYPE_CHECKING:
+    from seglog_format.log.transactions import Transactions
+    from seglog_format.recovery.index_settings import IndexSettings
+    from seglog_format.recovery.volume import IndexedLog, Volume
+    from seglog_format.storage.byte_source import ByteSource, Readable
+
+
+def broker_scan_with(
+    volume: Volume | None,
+    data: Readable,
+    base_offset: int,
+    path: str,
+    *,
+    settings: IndexSettings,
+    transactions: Transactions,
+) -> BrokerScan:
+    """As `broker_scan`, which is left alone where every entry is sound.
+
+    Args:
+        volume: compiled code; None for the reference.
+        data: the bytes of the `.log` file.
+        base_offset: of the segment.
+        path: file name for locations.
+        settings: of the indexes.
+        transactions: open where the segment begins; they are carried on.
+    """
+    source = source_of(data, path)
+    indexed = None if volume is None else _indexed(volume, source, base_offset, settings)
+    if indexed is None or not _keeps_transactions_apart(indexed, transactions):
+        return broker_scan(source, base_offset, path, settings=settings, transactions=transactions)
+    known_aborts = len(transactions.aborted)
+    transactions.replay(indexed.transaction_events())
+    offsets, times = OFFSET_INDEX_ENTRY.iter_unpack, TIME_INDEX_ENTRY.iter_unpack
+    return BrokerScan(
+        Outcome.RECOVERED,
+        source.size,
+        indexed.last_offset + 1,
+        indexed.last_offset + 1,
+        tuple(OffsetPosition(base_offset + offset, position) for offset, position in offsets(indexed.offset_index)),
+        tuple(TimestampOffset(time, base_offset + offset) for time, offset in times(indexed.time_index)),
+        tuple(transactions.aborted[known_aborts:]),
+    )
+
+
+def _indexed(volume: Volume, source: ByteSource, base_offset: int, settings: IndexSettings) -> IndexedLog | None:
+    """The indexes of a log of which recovery keeps every byte; None also where a wrapper has to be decompressed."""
+    end, last_offset = volume.sound_entries(source, base_offset).after(0, base_offset - 1)
+    if not source.size or end < source.size:
+        return None
+    stores_first = settings.indexed_offset is IndexedOffset.FIRST
+    indexed = volume.indexed(source, base_offset, settings.interval_bytes, stores_first_offset=stores_first)
+    if indexed is None or indexed.has_wrappers:
+        return None
+    assert (indexed.end, indexed.last_offset) == (end, last_offset)
+    return indexed
+
+
+def _keeps_transactions_apart(indexed: IndexedLog, transactions: Transactions) -> bool:
+    """Whether no producer of a transaction appends anything outside of it, on which brokers fail."""
+    outside = indexed.producers_outside()
+    inside = {event[0] for event in indexed.transaction_events()} if outside else set()
+    return outside.isdisjoint(inside | transactions.open_offsets.keys())

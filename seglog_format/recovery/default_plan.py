@@ -1,0 +1,106 @@
+"""The recovery plan that is carried out by default, and where it keeps more than a broker, or less (chapter 71)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from seglog_format.errors import FormatError, Location
+from seglog_format.model import Tail
+from seglog_format.recovery.index_settings import recoverable_frames
+from seglog_format.recovery.plan import WALKS_TO_END, Circumstances, RecoveryPlan, plan_recovery
+from seglog_format.recovery.segment_scan import Cut, Remark, recoverable_frame_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.recovery.broker_plan import BrokerPlan
+    from seglog_format.recovery.volume import Volume
+
+
+def plan_by_default(
+    segments: Sequence[LogSegment],
+    circumstances: Circumstances,
+    *,
+    is_full_scan: bool = False,
+    volume: Volume | None = None,
+) -> RecoveryPlan:
+    """Plan what recovery does, and see to bytes behind the last entry also after a clean shutdown (SEG-RCV-024).
+
+    Args:
+        segments: in order.
+        circumstances: what the log directory says.
+        is_full_scan: scan every segment, whatever is believed.
+        volume: passes over entries that stay.
+    """
+    plan = plan_recovery(
+        segments,
+        has_clean_shutdown=circumstances.has_clean_shutdown,
+        recovery_point=circumstances.recovery_point,
+        log_start_offset=circumstances.log_start_offset,
+        is_full_scan=is_full_scan,
+        volume=volume,
+    )
+    if not segments or plan.dropped or segments[-1].base_offset in plan.scanned:
+        return plan
+    cut = _tail_cut(segments[-1])
+    if cut is None:
+        return plan
+    remarks = tuple(remark for remark in plan.remarks if remark.text != WALKS_TO_END)
+    return replace(plan, cuts=(*plan.cuts, cut), remarks=remarks)
+
+
+def _tail_cut(segment: LogSegment) -> Cut | None:
+    """Cut off what follows the last whole entry; checksums are as little looked at as a broker does here."""
+    end, next_offset = 0, segment.base_offset
+    for frame in recoverable_frames(segment.source, path=segment.path):
+        end, next_offset = frame.end, frame.header.next_offset
+    size = segment.source.size - end
+    if not size:
+        return None
+    try:
+        tail = recoverable_frame_at(segment.source, end, segment.path)
+    except FormatError as error:
+        requirements, reason = error.requirements, f"{error.location.field}: {error.found}"
+    else:
+        assert isinstance(tail, Tail)
+        requirements, reason = ("SEG-LOG-004",), f"{tail.kind.value}: {tail.size} bytes"
+    rules = ("SEG-RCV-024", *requirements)
+    return Cut(segment.base_offset, segment.path, end, size, next_offset, rules, reason)
+
+
+def differences(segments: Sequence[LogSegment], plan: RecoveryPlan, broker: BrokerPlan) -> tuple[Remark, ...]:
+    """Where a plan does something else than a broker would, segment by segment."""
+    if broker.failure is not None:
+        return (broker.failure,)
+    if broker.split is not None:
+        text = f"brokers split this segment into {len(broker.split.parts)} first, and then begin again"
+        return (Remark(Location(str(broker.split.files.log)), ("SEG-RCV-022",), text),)
+    return tuple(_differences(segments, plan, broker.plan))
+
+
+def _differences(segments: Sequence[LogSegment], plan: RecoveryPlan, broker: RecoveryPlan) -> Iterator[Remark]:
+    for segment in segments:
+        ours, theirs = kept_size(segment, plan), kept_size(segment, broker)
+        if ours == theirs:
+            continue
+        found = "more" if ours > theirs else "fewer"
+        decisive = broker if ours > theirs else plan
+        text = f"{abs(ours - theirs)} bytes {found} are kept than brokers keep: {theirs} of {segment.source.size}"
+        yield Remark(Location(segment.path, min(ours, theirs)), _rules(segment.base_offset, decisive), text)
+
+
+def kept_size(segment: LogSegment, plan: RecoveryPlan) -> int:
+    """Bytes of a segment that a plan keeps."""
+    if segment.base_offset in plan.dropped:
+        return 0
+    cut = next((cut for cut in plan.cuts if cut.base_offset == segment.base_offset), None)
+    return segment.source.size if cut is None else cut.position
+
+
+def _rules(base_offset: int, plan: RecoveryPlan) -> tuple[str, ...]:
+    """Why a plan keeps less of a segment."""
+    if base_offset in plan.dropped:
+        return ("SEG-RCV-007",) if plan.restarts else ("SEG-RCV-004",)
+    return next((cut.requirements for cut in plan.cuts if cut.base_offset == base_offset), ("SEG-RCV-003",))

@@ -1,0 +1,150 @@
+"""Building the indexes of segments anew, without touching a log (SEG-RCV-025)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from seglog_format.codec.framing import is_zero
+from seglog_format.errors import FormatError
+from seglog_format.log.entry_table import in_order
+from seglog_format.names import FileKind, segment_file_name
+from seglog_format.recovery.apply import opened_segments
+from seglog_format.recovery.index_settings import infer_settings, recoverable_frames
+from seglog_format.recovery.open_transactions import carried_on, transactions_before
+from seglog_format.recovery.segment_files import side_files_of
+from seglog_format.storage.byte_source import starts_with
+from seglog_format.storage.file_bytes import open_index
+from seglog_format.storage.file_reader import raised_refusals
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+    from pathlib import Path
+
+    from seglog_format.log.listing import PartitionListing, SegmentFiles
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.log.transactions import Transactions
+    from seglog_format.recovery.index_settings import IndexSettings
+    from seglog_format.recovery.volume import Volume
+    from seglog_format.state.config import BrokerGeneration
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltIndex:
+    """An index file of a segment as a rebuild writes it.
+
+    Attributes:
+        name: of the file.
+        data: its bytes.
+        old_size: bytes of the file that is there now; None where there is no such file.
+        is_same: nothing has to be written; zeros to be filled by a running broker do not count.
+    """
+
+    name: str
+    data: bytes
+    old_size: int | None
+    is_same: bool
+
+    @property
+    def state(self) -> str:
+        """How it compares with what is there, in a word."""
+        if self.old_size is None:
+            return "missing"
+        return "same" if self.is_same else "differs"
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltSegment:
+    """The indexes of one segment.
+
+    Attributes:
+        log: path of the `.log` file.
+        size: bytes of it.
+        end: where the entries end that could be indexed: at the first damage that sizes or offsets show.
+        indexes: the index files.
+        settings: how they were built.
+    """
+
+    log: Path
+    size: int
+    end: int
+    indexes: tuple[RebuiltIndex, ...]
+    settings: IndexSettings
+
+
+def rebuilt_indexes(
+    listing: PartitionListing,
+    *,
+    only: Container[str] | None = None,
+    interval_bytes: int | None = None,
+    generation: BrokerGeneration | None = None,
+    volume: Volume | None = None,
+) -> Iterator[RebuiltSegment]:
+    """Build the indexes of a partition's segments. Nothing is written.
+
+    Args:
+        listing: of the partition directory.
+        only: names of the `.log` files to look at; all by default.
+        interval_bytes: `index.interval.bytes`; None to infer it.
+        generation: which brokers to write like; None to infer it.
+        volume: builds them where a log is regular; the result is the same with it and without.
+
+    Raises:
+        UnreadableError: while iterating: the disk refuses something that the indexes depend on (SEG-PDR-022).
+    """
+    offset = None if generation is None else generation.indexed_offset
+    with opened_segments(listing) as segments:
+        settings = infer_settings(segments, interval_bytes=interval_bytes, indexed_offset=offset)
+        before = carried_on(partial(transactions_before, segments=segments, snapshots=listing.snapshots))
+        for segment in segments:
+            if only is None or segment.paths.log.name in only:
+                with raised_refusals():
+                    transactions = before(segment.base_offset, segment.allowed.last + 1)
+                    rebuilt = _rebuilt(segment, settings, transactions, volume)
+                yield rebuilt
+
+
+def _rebuilt(
+    segment: LogSegment, settings: IndexSettings, transactions: Transactions, volume: Volume | None
+) -> RebuiltSegment:
+    end, files = indexable_end(segment, volume), segment.paths
+    found = side_files_of(
+        segment.source,
+        segment.base_offset,
+        settings,
+        transactions=transactions,
+        end=end,
+        path=segment.path,
+        volume=volume,
+    )
+    indexes = [_index(files, FileKind.OFFSET_INDEX, files.offset_index, found.offset_index)]
+    if settings.has_time_index:
+        indexes.append(_index(files, FileKind.TIME_INDEX, files.time_index, found.time_index))
+    if found.transaction_index or files.transaction_index is not None:
+        kind = FileKind.TRANSACTION_INDEX
+        indexes.append(_index(files, kind, files.transaction_index, found.transaction_index))
+    return RebuiltSegment(files.log, segment.source.size, end, tuple(indexes), settings)
+
+
+def indexable_end(segment: LogSegment, volume: Volume | None = None) -> int:
+    """Where the entries of a segment end whose offsets can be true; damage that only a checksum shows is passed."""
+    end, previous = 0, segment.base_offset - 1
+    if volume is not None:
+        end, previous = volume.ordered_end(segment.source, segment.allowed.first, segment.allowed.last)
+    frames = recoverable_frames(segment.source, path=segment.path, start=end)
+    try:
+        for frame in in_order(frames, segment.path, segment.allowed, previous):
+            end = frame.end
+    except FormatError:
+        return end
+    return end
+
+
+def _index(files: SegmentFiles, kind: FileKind, path: Path | None, data: bytes) -> RebuiltIndex:
+    name = segment_file_name(files.base_offset, kind)
+    if path is None:
+        return RebuiltIndex(name, data, None, is_same=False)
+    with open_index(path, copy=True) as old:
+        is_same = starts_with(old, data) and is_zero(old, len(data), old.size)
+        return RebuiltIndex(name, data, old.size, is_same)

@@ -1,0 +1,243 @@
+"""With which settings to build the indexes of a partition (chapters 40 and 71).
+
+No file says what `index.interval.bytes` was, or which brokers wrote an index. The indexes that are there do: where an
+entry stands, and where none does, bounds the setting, and the offset in an entry tells which one of its batch it is.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.decode import decode_frame
+from seglog_format.errors import FormatError, Location, UnreadableError
+from seglog_format.model import INT32_MAX, Frame
+from seglog_format.recovery.segment_scan import recoverable_frame_at
+from seglog_format.state.index_build import (
+    INDEX_INTERVAL_BYTES,
+    IndexedOffset,
+    IndexedRow,
+    interval_bounds,
+)
+from seglog_format.storage.byte_source import source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seglog_format.log.offset_index import OffsetIndex
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.storage.byte_source import Readable
+
+EXAMINED_SEGMENTS: Final = 8
+EXAMINED_ROWS: Final = 20_000
+"""So much of a partition is looked at: enough for hundreds of index entries."""
+
+POWERS: Final = tuple(1 << exponent for exponent in range(31))
+DECIMALS: Final = tuple(digit * 10**exponent for digit in (1, 5, 2, 3, 4, 6, 7, 8, 9) for exponent in range(9))
+ROUND_VALUES: Final = (INDEX_INTERVAL_BYTES, *reversed(POWERS), *DECIMALS)
+"""Values that people set, in the order in which they are believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """How indexes are built.
+
+    Attributes:
+        interval_bytes: `index.interval.bytes`, 0 or more.
+        indexed_offset: which offset of an entry the offset index stores.
+        has_time_index: time indexes are written, too.
+        interval_reason: why this interval.
+        offset_reason: why this offset.
+    """
+
+    interval_bytes: int = INDEX_INTERVAL_BYTES
+    indexed_offset: IndexedOffset = IndexedOffset.LAST
+    has_time_index: bool = True
+    interval_reason: str = "the default"
+    offset_reason: str = "as brokers since 2.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one offset index tells of how it was built.
+
+    Attributes:
+        allowed: intervals under which recovery would have written it; empty where it was not built entry by entry.
+        upper: the greatest interval that its narrowest gap allows.
+        firsts: entries that name the first offset of a batch of several.
+        lasts: entries that name the last one, or one further on.
+    """
+
+    allowed: range
+    upper: int
+    firsts: int
+    lasts: int
+
+
+def recoverable_frames(data: Readable, end: int | None = None, path: str = "", *, start: int = 0) -> Iterator[Frame]:
+    """The whole entries of a log, up to a position or to bytes that are none; checksums are not looked at.
+
+    Args:
+        data: the bytes of the `.log` file.
+        end: where to stop; the end of the data by default.
+        path: file name for locations.
+        start: position of an entry.
+
+    Raises:
+        UnreadableError: while iterating: the disk refuses what stands there (SEG-PDR-022).
+    """
+    source = source_of(data, path)
+    position, stop = start, source.size if end is None else end
+    while position < stop:
+        try:
+            frame = recoverable_frame_at(source, position, path)
+        except UnreadableError:
+            raise
+        except FormatError:
+            return
+        if not isinstance(frame, Frame) or frame.end > stop:
+            return
+        yield frame
+        position = frame.end
+
+
+def row_of(frame: Frame, path: str = "", *, has_first_offset: bool = False) -> IndexedRow:
+    """What indexing needs to know of an entry.
+
+    Args:
+        frame: the entry.
+        path: file name for locations.
+        has_first_offset: decompress a wrapper to learn its first offset; else its last stands for it.
+    """
+    header = frame.header
+    first = _first_offset(frame, path) if has_first_offset else header.base_offset
+    first = header.last_offset if first is None else first
+    return IndexedRow(frame.position, header.size_in_bytes, first, header.last_offset, header.max_timestamp_ms)
+
+
+def indexed_rows(
+    data: Readable, end: int | None = None, path: str = "", *, has_first_offsets: bool = False
+) -> Iterator[IndexedRow]:
+    """The entries of a log as `recoverable_frames` finds them, each as `row_of` tells of it."""
+    for frame in recoverable_frames(data, end, path):
+        yield row_of(frame, path, has_first_offset=has_first_offsets)
+
+
+def _first_offset(frame: Frame, path: str) -> int | None:
+    if frame.header.base_offset is not None:
+        return frame.header.base_offset
+    try:
+        return decode_frame(frame, at=Location(path, frame.position)).base_offset
+    except FormatError:
+        return None
+
+
+def infer_settings(
+    segments: Sequence[LogSegment],
+    *,
+    interval_bytes: int | None = None,
+    indexed_offset: IndexedOffset | None = None,
+) -> IndexSettings:
+    """The settings under which the indexes of a partition were written, as far as these tell.
+
+    Args:
+        segments: in order.
+        interval_bytes: `index.interval.bytes`, where the caller knows it.
+        indexed_offset: where the caller knows it.
+    """
+    found = _evidence(segments) if interval_bytes is None or indexed_offset is None else []
+    has_time_index = any(segment.paths.time_index is not None for segment in segments)
+    if interval_bytes is None:
+        interval_bytes, interval_reason = _interval(found)
+    else:
+        interval_reason = "as asked for"
+    if indexed_offset is None:
+        indexed_offset, offset_reason = _offset(found, is_early=not has_time_index and _is_plain_and_indexed(segments))
+    else:
+        offset_reason = "as asked for"
+    writes_time_index = has_time_index or indexed_offset is IndexedOffset.LAST
+    return IndexSettings(interval_bytes, indexed_offset, writes_time_index, interval_reason, offset_reason)
+
+
+def _is_plain_and_indexed(segments: Sequence[LogSegment]) -> bool:
+    """There are offset indexes, and the first entry is of magic 0: so brokers before 0.10 wrote."""
+    first = next((frame for frame in map(_first_frame, segments) if frame is not None), None)
+    has_index = any(segment.paths.offset_index is not None for segment in segments)
+    return has_index and first is not None and first.header.magic == 0
+
+
+def _first_frame(segment: LogSegment) -> Frame | None:
+    with suppress(FormatError):  # a log that cannot be read tells nothing
+        return next(recoverable_frames(segment.source, path=segment.path), None)
+    return None
+
+
+def _evidence(segments: Sequence[LogSegment]) -> list[Evidence]:
+    found = (evidence_of(segment) for segment in reversed(segments))
+    return list(islice((one for one in found if one is not None), EXAMINED_SEGMENTS))
+
+
+def evidence_of(segment: LogSegment) -> Evidence | None:
+    """What the offset index of a segment tells; None where it is empty, or does not belong to the log."""
+    index = segment.offset_index
+    if index is None:
+        return None
+    try:
+        return _evidence_in(index, segment)
+    except FormatError:  # log or index cannot be read
+        return None
+
+
+def _evidence_in(index: OffsetIndex, segment: LogSegment) -> Evidence | None:
+    if not index.entries:
+        return None
+    rows = list(islice(indexed_rows(segment.source, path=segment.path), EXAMINED_ROWS))
+    end = rows[-1].position if rows else -1
+    entries = [entry for entry in index.entries if 0 < entry.position <= end]  # zeros read as an entry at 0
+    by_position = {row.position: row for row in rows}
+    if not entries or any(entry.position not in by_position for entry in entries):
+        return None
+    named = [(entry.offset, by_position[entry.position]) for entry in entries]
+    starts = [0, *(entry.position for entry in entries)]
+    narrowest = min(after - before for before, after in pairwise(starts))
+    return Evidence(
+        allowed=interval_bounds(rows, entries),
+        upper=narrowest - 1,
+        firsts=sum(offset < row.last_offset for offset, row in named),
+        lasts=sum(offset > row.last_offset or row.first_offset < offset == row.last_offset for offset, row in named),
+    )
+
+
+def _interval(evidence: Sequence[Evidence]) -> tuple[int, str]:
+    """The most plausible setting, and why."""
+    if not evidence:
+        return INDEX_INTERVAL_BYTES, "the default: no index tells otherwise"
+    upper = min(one.upper for one in evidence)
+    values = [value for value in ROUND_VALUES if value <= upper]
+    votes = {value: sum(value in one.allowed for one in evidence) for value in values}
+    best = max(votes, key=votes.__getitem__, default=0)  # of several with as many votes the first
+    if votes.get(best):
+        return best, f"explains {votes[best]} of {len(evidence)} indexes entry by entry"
+    if upper >= INDEX_INTERVAL_BYTES:
+        return INDEX_INTERVAL_BYTES, f"the default: index entries are {upper + 1} bytes apart or more"
+    # The likeliest one, as above: indexes that are rebuilt with it lead to no other setting the next time.
+    return next(iter(values), 0), f"a round value below {upper + 1}: no two index entries are closer"
+
+
+def _offset(evidence: Sequence[Evidence], *, is_early: bool) -> tuple[IndexedOffset, str]:
+    """Which offset entries name, and why."""
+    firsts, lasts = sum(one.firsts for one in evidence), sum(one.lasts for one in evidence)
+    if firsts > lasts:
+        return IndexedOffset.FIRST, f"as brokers before 2.0: {firsts} index entries name the first offset of a batch"
+    if lasts:
+        return IndexedOffset.LAST, f"as brokers since 2.0: {lasts} index entries name the last offset of a batch"
+    if is_early:
+        return IndexedOffset.FIRST, "as brokers before 2.0: there is no time index, and no timestamp"
+    return IndexedOffset.LAST, "as brokers since 2.0: no index tells otherwise"
+
+
+def is_indexable(row: IndexedRow, base_offset: int) -> bool:
+    """Whether the offsets of an entry can be stored relative to the segment's base offset."""
+    return 0 <= row.last_offset - base_offset <= INT32_MAX and row.first_offset >= base_offset

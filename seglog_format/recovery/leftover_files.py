@@ -1,0 +1,75 @@
+"""What an interrupted replacement or removal left in a partition directory, and how to finish it (chapters 10, 71).
+
+Which files count is decided in `log.resolution`; here the directory is made to look that way. The order of the steps
+keeps that decision the same after each of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.log.resolution import CLEANED, SWAP
+from seglog_format.names import FileKind, segment_file_name
+from seglog_format.storage.file_steps import Remove, Rename, settled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seglog_format.log.listing import NamedFile, PartitionListing
+    from seglog_format.recovery.broker_files import BrokerFiles
+    from seglog_format.storage.file_steps import FileStep
+
+DELETED: Final = ".deleted"
+TEMPORARY: Final = ".tmp"
+METADATA_SNAPSHOT_DELETED: Final = FileKind.METADATA_SNAPSHOT.value + DELETED
+
+
+def leftover_steps(listing: PartitionListing, *, like: BrokerFiles | None = None) -> tuple[FileStep, ...]:
+    """Finish or undo what was interrupted (SEG-RCV-020, SEG-RCV-021).
+
+    Args:
+        listing: of the partition directory.
+        like: do what a broker does when it starts, where it sees these files: remove what was renamed for removal, and
+            create the index of a replacement that has none.
+    """
+    set_aside = {file.path for file in listing.set_aside}
+    aside = [file for file in listing.files if file.path in set_aside]
+    swaps = [file for file in listing.files if file.name.suffix == SWAP and file.path not in set_aside]
+    deleted = _deleted(listing) if like else ()
+    created = like.index_steps() if like else ()
+    # A `.cleaned` file is what shows that the `.swap` files above it are incomplete: it goes after them.
+    unfinished = [file for file in aside if file.name.suffix == SWAP]
+    cleaned = [file for file in aside if file.name.suffix in {CLEANED, TEMPORARY}]
+    replaced = [file for file in aside if not file.name.suffix]
+    return (
+        *deleted,
+        *settled(_removals(unfinished, "SEG-RCV-021"), listing.path),
+        *settled(_removals(cleaned, "SEG-RCV-020"), listing.path),
+        *settled(created, listing.path),
+        *settled(_removals(replaced, "SEG-RCV-021"), listing.path),
+        *settled((*_renames(swaps), *_renamed(created)), listing.path),
+    )
+
+
+def _deleted(listing: PartitionListing) -> tuple[FileStep, ...]:
+    """Brokers look at the end of the name only; snapshots of the metadata log are seen to elsewhere."""
+    paths = [*(file.path for file in listing.set_aside), *listing.others]
+    gone = [p for p in paths if p.name.endswith(DELETED) and not p.name.endswith(METADATA_SNAPSHOT_DELETED)]
+    return tuple(Remove(path, "SEG-RCV-020") for path in sorted(gone))
+
+
+def _removals(files: Iterable[NamedFile], requirement: str) -> list[FileStep]:
+    return [Remove(file.path, requirement) for file in files]
+
+
+def _renames(swaps: Iterable[NamedFile]) -> list[FileStep]:
+    """Ascending, each log before its indexes: what is left then covers no file that has its name already."""
+    ordered = sorted(swaps, key=lambda file: (file.base_offset, file.name.kind is not FileKind.LOG))
+    return [
+        Rename(file.path, file.path.with_name(segment_file_name(file.base_offset, file.name.kind)), "SEG-RCV-021")
+        for file in ordered
+    ]
+
+
+def _renamed(created: Iterable[FileStep]) -> list[FileStep]:
+    return [Rename(step.path, step.path.with_suffix(""), "SEG-RCV-021") for step in created]

@@ -1,0 +1,248 @@
+"""What a broker would make of a directory when it starts: which segments it scans, and what it keeps (chapter 71).
+
+Everything here only plans. A plan follows the checkpointed recovery point, as a broker does, or scans every segment;
+both are worth knowing, since a broker does not look at what it believes to be on disk.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.errors import FormatError, Location
+from seglog_format.log.directory import LogDirectory
+from seglog_format.log.listing import list_log_directory, list_partition
+from seglog_format.log.open_segments import OpenSegments
+from seglog_format.log.path_kind import require_log_directory, require_partition
+from seglog_format.log.segment import LogSegment
+from seglog_format.names import METADATA_TOPIC
+from seglog_format.recovery.segment_scan import Cut, Remark, SegmentScan, scan_segment
+from seglog_format.storage.file_reader import raised_refusals
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from seglog_format.log.listing import PartitionListing
+    from seglog_format.recovery.volume import Volume
+
+DELETE_STATE: Final = "delete"
+"""Directories in this state are removed without a look at what they hold."""
+
+WALKS_TO_END: Final = "brokers walk to here for the log end offset, and may not start"
+
+KEEPS_LATER_SEGMENTS: Final = "brokers cut this segment before recovery proper, and then keep those after it"
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryPlan:
+    """What recovery does to a partition.
+
+    Attributes:
+        is_full_scan: every segment was scanned, whatever was believed to be on disk.
+        recovery_point: the checkpointed one, which decided what is scanned.
+        scanned: base offsets of the segments that were.
+        cuts: segments that end earlier afterwards, ascending; only the last one can have dropped others.
+        dropped: base offsets of the segments that go.
+        log_end_offset: the next offset that the log gives out.
+        restarts: the log begins anew, empty, at its log start offset (SEG-RCV-007).
+        remarks: where brokers differ or fail.
+    """
+
+    is_full_scan: bool
+    recovery_point: int
+    scanned: tuple[int, ...]
+    cuts: tuple[Cut, ...]
+    dropped: tuple[int, ...]
+    log_end_offset: int
+    restarts: bool = False
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def cut(self) -> Cut | None:
+        """The first cut; None where nothing is cut."""
+        return self.cuts[0] if self.cuts else None
+
+    @property
+    def changes_log(self) -> bool:
+        """Whether any byte of a `.log` file goes."""
+        return bool(self.cuts or self.dropped)
+
+
+def plan_recovery(
+    segments: Sequence[LogSegment],
+    *,
+    has_clean_shutdown: bool = False,
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
+    is_full_scan: bool = False,
+    volume: Volume | None = None,
+) -> RecoveryPlan:
+    """Plan what recovery does to the segments of a partition.
+
+    Args:
+        segments: in order.
+        has_clean_shutdown: of the log directory.
+        recovery_point: everything below is believed to be on disk.
+        log_start_offset: as checkpointed; 0 where it is not.
+        is_full_scan: scan every segment, and drop those after the first cut, whatever is believed.
+        volume: passes over entries that stay; the plan is the same with it and without.
+    """
+    unflushed = 0 if is_full_scan else first_unflushed(segments, has_clean_shutdown, recovery_point)
+    scans: list[SegmentScan] = []
+    kept = segments
+    for number, segment in enumerate(segments):
+        if number >= unflushed or reason_to_scan(segment):
+            scans.append(scan_segment(segment.source, segment.base_offset, segment.path, volume=volume))
+            if scans[-1].cut is not None and number >= unflushed:
+                kept = segments[: number + 1]
+                break
+    dropped = segments[len(kept) :]
+    end, end_remarks = _log_end(kept, scans, log_start_offset)
+    restarts = end < log_start_offset
+    return RecoveryPlan(
+        is_full_scan=is_full_scan,
+        recovery_point=recovery_point,
+        scanned=tuple(scan.base_offset for scan in scans),
+        cuts=tuple(scan.cut for scan in scans if scan.cut is not None),
+        dropped=tuple(segment.base_offset for segment in (segments if restarts else dropped)),
+        log_end_offset=max(end, log_start_offset),
+        restarts=restarts,
+        remarks=(*(r for scan in scans for r in scan.remarks), *_drop_remarks(kept, dropped), *end_remarks),
+    )
+
+
+def first_unflushed(segments: Sequence[LogSegment], has_clean_shutdown: bool, recovery_point: int) -> int:  # noqa: FBT001
+    """Number of the first segment that may not be on disk: the one that holds the recovery point (SEG-RCV-002)."""
+    if has_clean_shutdown:
+        return len(segments)
+    return max(sum(segment.base_offset <= recovery_point for segment in segments) - 1, 0)
+
+
+def reason_to_scan(segment: LogSegment) -> str:
+    """Which requirement makes recovery scan a segment that is believed to be on disk (SEG-RCV-006); or nothing."""
+    if segment.paths.offset_index is None:
+        return "SEG-PDR-012"
+    transactions = segment.transaction_index.entries if segment.transaction_index is not None else ()
+    return "SEG-TXN-003" if any(entry.last_offset < segment.base_offset for entry in transactions) else ""
+
+
+def _drop_remarks(kept: Sequence[LogSegment], dropped: Sequence[LogSegment]) -> tuple[Remark, ...]:
+    reason = reason_to_scan(kept[-1]) if dropped else ""
+    return (Remark(Location(kept[-1].path), (reason,), KEEPS_LATER_SEGMENTS),) if reason else ()
+
+
+def _log_end(
+    kept: Sequence[LogSegment], scans: Sequence[SegmentScan], log_start_offset: int
+) -> tuple[int, tuple[Remark, ...]]:
+    if not kept:
+        return log_start_offset, ()
+    last = kept[-1]
+    if scans and scans[-1].base_offset == last.base_offset:
+        return scans[-1].next_offset, ()
+    end = last.base_offset
+    try:
+        for frame in last.frames():
+            end = frame.header.next_offset
+    except FormatError as error:
+        return end, (Remark(error.location, error.requirements, WALKS_TO_END),)
+    return end, ()
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What the log directory says of a partition, as far as recovery asks.
+
+    Attributes:
+        has_clean_shutdown: it was closed cleanly, and the broker believes it.
+        recovery_point: everything below is believed to be on disk.
+        log_start_offset: as checkpointed; 0 where it is not.
+    """
+
+    has_clean_shutdown: bool = False
+    recovery_point: int = 0
+    log_start_offset: int = 0
+
+
+def circumstances_of(listing: PartitionListing, directory: LogDirectory) -> Circumstances:
+    """What the log directory says of one of its partitions.
+
+    The metadata log is always recovered as a whole: its loader knows no recovery point and no clean shutdown.
+    """
+    key = listing.name.topic_partition if listing.name is not None else ("", -1)
+    if key[0] == METADATA_TOPIC:
+        return Circumstances()
+    start = directory.log_start_offsets.get(key, 0)
+    return Circumstances(directory.has_clean_shutdown, directory.recovery_point(key), start)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRecovery:
+    """The plans for one partition directory.
+
+    Attributes:
+        path: of the directory.
+        has_clean_shutdown: the log directory says that it was closed cleanly, and the broker believes it.
+        plan: from the recovery point, as a broker would recover.
+        full_scan: as if nothing were believed to be on disk.
+    """
+
+    path: Path
+    has_clean_shutdown: bool
+    plan: RecoveryPlan
+    full_scan: RecoveryPlan
+
+
+def plan_for_directory(log_directory: str | os.PathLike[str]) -> tuple[PartitionRecovery, ...]:
+    """Plan the recovery of every partition directory of a log directory, those marked for deletion aside.
+
+    Raises:
+        UsageError: the path is not a log directory (see `path_kind`), or cannot be read.
+    """
+    require_log_directory(log_directory)
+    directory = LogDirectory(list_log_directory(log_directory))
+    return tuple(
+        plan_for_partition(entry.path, directory)
+        for entry in directory.listing.partitions
+        if entry.name.state != DELETE_STATE
+    )
+
+
+def plan_for_partition(
+    path: str | os.PathLike[str], directory: LogDirectory | None = None, *, volume: Volume | None = None
+) -> PartitionRecovery:
+    """Plan the recovery of one partition directory by what its log directory says.
+
+    Args:
+        path: of the partition directory.
+        directory: the log directory; the directory above by default.
+        volume: passes over entries that stay.
+
+    Raises:
+        UsageError: the path is not a partition directory (see `path_kind`), or cannot be read.
+        UnreadableError: the disk refuses something that a plan depends on (SEG-PDR-022).
+    """
+    require_partition(path)
+    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    opened = OpenSegments(1)
+    with ExitStack() as closing, raised_refusals():
+        listing = list_partition(path)
+        found = circumstances_of(listing, directory)
+        segments = [closing.enter_context(LogSegment(files, copy=True, opened=opened)) for files in listing.segments]
+        plan = plan_recovery(
+            segments,
+            has_clean_shutdown=found.has_clean_shutdown,
+            recovery_point=found.recovery_point,
+            log_start_offset=found.log_start_offset,
+            volume=volume,
+        )
+        full_scan = plan_recovery(
+            segments,
+            recovery_point=found.recovery_point,
+            log_start_offset=found.log_start_offset,
+            is_full_scan=True,
+            volume=volume,
+        )
+    return PartitionRecovery(Path(path), found.has_clean_shutdown, plan, full_scan)

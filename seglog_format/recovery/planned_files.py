@@ -1,0 +1,232 @@
+"""From a recovery plan to the changes of files that carry it out (chapter 71).
+
+Every order below keeps one promise: whenever the process or the power dies, a plan made again from what is left
+finishes the work, and keeps no less and no more. So later segments go before the cut that condemns them is made.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, encode_leader_epoch_checkpoint
+from seglog_format.errors import FormatError, Location, SeglogError
+from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.names import FileKind, segment_file_name
+from seglog_format.recovery.open_transactions import carried_on, transactions_before
+from seglog_format.recovery.segment_files import side_files_of
+from seglog_format.recovery.segment_split import removal_steps
+from seglog_format.state.leader_epochs import LeaderEpochs
+from seglog_format.storage.byte_source import starts_with
+from seglog_format.storage.file_bytes import open_bytes, read_whole
+from seglog_format.storage.file_steps import Remove, Rename, Replace, Truncate, settled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from seglog_format.log.listing import PartitionListing
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.recovery.index_settings import IndexSettings
+    from seglog_format.recovery.plan import Circumstances, RecoveryPlan
+    from seglog_format.recovery.volume import Volume
+    from seglog_format.small_model import EpochStart
+    from seglog_format.storage.file_steps import FileStep
+
+REBUILT: Final = "SEG-RCV-025"
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryWork:
+    """A plan and what it was made from.
+
+    Attributes:
+        listing: of the partition directory.
+        segments: in order.
+        circumstances: what the log directory says.
+        plan: what is to be done.
+        settings: of the indexes.
+        like_broker: a missing time index of a segment that is not scanned is made empty, as brokers do.
+        volume: computes indexes where a log is regular.
+    """
+
+    listing: PartitionListing
+    segments: Sequence[LogSegment]
+    circumstances: Circumstances
+    plan: RecoveryPlan
+    settings: IndexSettings
+    like_broker: bool = False
+    volume: Volume | None = None
+
+    @property
+    def directory(self) -> Path:
+        """Of the partition."""
+        return self.listing.path
+
+    @property
+    def kept(self) -> list[LogSegment]:
+        """The segments that stay."""
+        return [segment for segment in self.segments if segment.base_offset not in self.plan.dropped]
+
+    def path_of(self, base_offset: int, kind: FileKind) -> Path:
+        """Where a file of a segment belongs."""
+        return self.directory / segment_file_name(base_offset, kind)
+
+    def end_of(self, segment: LogSegment) -> int:
+        """Bytes of a segment that stay."""
+        cut = next((cut for cut in self.plan.cuts if cut.base_offset == segment.base_offset), None)
+        return segment.source.size if cut is None else cut.position
+
+
+def naming_steps(listing: PartitionListing) -> tuple[FileStep, ...]:
+    """Give files in use the names that a broker opens (SEG-PDR-005)."""
+    used: list[Path] = []
+    for files in listing.segments:
+        companions = (files.log, files.offset_index, files.time_index, files.transaction_index, files.snapshot)
+        used += [path for path in companions if path is not None]
+    odd = [file for file in listing.files if file.path in used and not file.name.is_canonical and not file.name.suffix]
+    targets = ((file.path, segment_file_name(file.base_offset, file.name.kind)) for file in odd)
+    steps = (Rename(path, path.with_name(name), "SEG-PDR-005", replaces=False) for path, name in targets)
+    return settled(steps, listing.path)
+
+
+def recovery_steps(work: RecoveryWork) -> tuple[FileStep, ...]:
+    """Drop, cut, and make everything beside the logs agree with them."""
+    written, epochs = _written(work)
+    return (
+        *_drops(work),
+        *_cuts(work),
+        *_first_segment(work),
+        *written,
+        *settled((*_orphans(work), *_snapshots(work)), work.directory),
+        *_epoch_steps(work, epochs),
+    )
+
+
+def _drops(work: RecoveryWork) -> Iterator[FileStep]:
+    """The last segment first, and on the disk as gone before the next, so that a power cut leaves no hole."""
+    rule = "SEG-RCV-007" if work.plan.restarts else "SEG-RCV-004"
+    for segment in reversed(work.segments):
+        if segment.base_offset in work.plan.dropped:
+            yield from settled(removal_steps(segment.paths, rule), work.directory)
+
+
+def _cuts(work: RecoveryWork) -> Iterator[FileStep]:
+    for cut in work.plan.cuts:
+        if cut.base_offset not in work.plan.dropped:
+            yield Truncate(work.path_of(cut.base_offset, FileKind.LOG), cut.position, cut.requirements[0])
+
+
+def _first_segment(work: RecoveryWork) -> Iterator[FileStep]:
+    if not work.kept:
+        yield Replace(work.path_of(work.plan.log_end_offset, FileKind.LOG), b"", "SEG-RCV-030")
+
+
+def _written(work: RecoveryWork) -> tuple[list[FileStep], list[EpochStart]]:
+    """The indexes that are not as they should be, and the leader epochs of the segments that were looked through."""
+    steps: list[FileStep] = []
+    epochs: list[EpochStart] = []
+    open_transactions = carried_on(
+        partial(transactions_before, segments=work.segments, snapshots=work.listing.snapshots)
+    )
+    changed = {*work.plan.scanned, *(cut.base_offset for cut in work.plan.cuts)}
+    for segment in work.kept:
+        lacks_time_index = work.settings.has_time_index and segment.paths.time_index is None
+        if segment.base_offset not in changed and not lacks_time_index:
+            continue
+        found = side_files_of(
+            segment.source,
+            segment.base_offset,
+            work.settings,
+            transactions=open_transactions(segment.base_offset, segment.allowed.last + 1),
+            end=work.end_of(segment),
+            path=segment.path,
+            volume=work.volume,
+        )
+        paths = segment.paths
+        rewrite = partial(_rewrite, work, segment.base_offset)
+        if segment.base_offset in changed:
+            steps += rewrite(FileKind.OFFSET_INDEX, paths.offset_index, found.offset_index)
+            if found.transaction_index or paths.transaction_index is not None:
+                steps += rewrite(FileKind.TRANSACTION_INDEX, paths.transaction_index, found.transaction_index)
+            epochs += found.epoch_starts
+        if work.settings.has_time_index:
+            is_left_empty = work.like_broker and segment.base_offset not in changed
+            steps += rewrite(FileKind.TIME_INDEX, paths.time_index, b"" if is_left_empty else found.time_index)
+    return steps, epochs
+
+
+def _rewrite(work: RecoveryWork, base_offset: int, kind: FileKind, path: Path | None, data: bytes) -> list[FileStep]:
+    if path is not None and path.exists() and _has_content(path, data):
+        return []
+    return [Replace(work.path_of(base_offset, kind), data, REBUILT)]
+
+
+def _has_content(path: Path, data: bytes) -> bool:
+    with open_bytes(path, copy=True) as source:
+        return source.size == len(data) and starts_with(source, data)
+
+
+def _orphans(work: RecoveryWork) -> Iterator[FileStep]:
+    for file in work.listing.orphans:
+        yield Remove(file.path, "SEG-RCV-026")
+
+
+def _snapshots(work: RecoveryWork) -> Iterator[FileStep]:
+    """Those go at which no segment begins, but for one behind them all; so do those above the log, and unreadable ones.
+
+    Brokers remove those at and below the log start, too. The one at the first segment tells what was open there.
+    """
+    bases = {segment.base_offset for segment in work.kept} or {work.plan.log_end_offset}
+    dropped = {segment.paths.snapshot for segment in work.segments if segment.base_offset in work.plan.dropped}
+    present = [file for file in work.listing.snapshots if file.path not in dropped]
+    strays = [file for file in present if file.base_offset not in bases]
+    latest = strays[-1] if strays and strays[-1].base_offset > max(bases) else None
+    for file in present:
+        is_stray = file in strays and file is not latest
+        if is_stray or file.base_offset > work.plan.log_end_offset or not _is_readable(file.path):
+            yield Remove(file.path, "SEG-RCV-027")
+
+
+def _is_readable(path: Path) -> bool:
+    try:
+        ProducerSnapshot.open(path)
+    except FormatError:
+        return False
+    return True
+
+
+def _epoch_steps(work: RecoveryWork, found: Sequence[EpochStart]) -> Iterator[FileStep]:
+    """Epochs from the end of the log on are forgotten; of those before its start one is left (SEG-RCV-028).
+
+    Where all that is left lies below the start, that one stays, so that planning again finds nothing more to do.
+    """
+    path = work.directory / FileKind.LEADER_EPOCH_CHECKPOINT.value
+    known = read_leader_epochs(path)
+    if known is None:
+        return
+    epochs = LeaderEpochs(known)
+    log_start_offset = work.circumstances.log_start_offset
+    all_below = bool(found) and work.plan.log_end_offset == log_start_offset
+    epochs.truncate_to(work.plan.log_end_offset + all_below)
+    for start in found:
+        if start.epoch > max((entry.epoch for entry in epochs.entries), default=-1):
+            epochs.assign(*start)
+    if work.like_broker:  # whose log may end before entries of an earlier segment
+        epochs.truncate_to(work.plan.log_end_offset + all_below)
+    epochs.start_at(log_start_offset)
+    if work.plan.restarts:
+        epochs.clear()
+    if epochs.entries != known:
+        yield Replace(path, encode_leader_epoch_checkpoint(epochs.entries), "SEG-RCV-028")
+
+
+def read_leader_epochs(path: Path) -> tuple[EpochStart, ...] | None:
+    """The lines of a leader epoch checkpoint; none where there is no file, None where it cannot be read."""
+    if not path.is_file():
+        return ()
+    with suppress(SeglogError):
+        return decode_leader_epoch_checkpoint(read_whole(path), Location(str(path))).entries
+    return None

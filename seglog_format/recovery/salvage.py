@@ -1,0 +1,258 @@
+"""Copying what is intact in a damaged partition directory into a new one, byte for byte, offsets kept."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.checkpoints import decode_partition_metadata, encode_leader_epoch_checkpoint
+from seglog_format.codec.framing import frame_at
+from seglog_format.errors import RefusedError, SeglogError, UnreadableError, write_errors
+from seglog_format.log.transactions import Transactions
+from seglog_format.model import INT32_MAX, Frame
+from seglog_format.names import FileKind, segment_file_name
+from seglog_format.recovery.apply import opened_segments
+from seglog_format.recovery.index_settings import IndexSettings, infer_settings, row_of
+from seglog_format.recovery.salvage_scan import DamagedRange, salvage_scan
+from seglog_format.recovery.segment_files import side_files_of
+from seglog_format.state.leader_epochs import LeaderEpochs
+from seglog_format.storage.byte_source import MemoryBytes
+from seglog_format.storage.file_bytes import open_log, read_whole
+from seglog_format.storage.files import LOCAL_FILES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from seglog_format.log.listing import PartitionListing
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.recovery.salvage_scan import SalvageScan
+    from seglog_format.state.config import BrokerGeneration
+    from seglog_format.storage.byte_source import ByteSource
+    from seglog_format.storage.files import Files
+
+WRITE_SIZE: Final = 1 << 24
+"""So many bytes are written at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class SalvagedSegment:
+    """What was kept of one segment.
+
+    Attributes:
+        log: path of the damaged `.log` file.
+        size: bytes of it.
+        kept_size: bytes that were copied.
+        entry_count: entries that were copied.
+        next_offset: the first offset after them; the base offset where there are none.
+        damaged: what was not copied.
+        names: of the new `.log` files; none for a segment of which nothing is left, but for the last one.
+    """
+
+    log: Path
+    size: int
+    kept_size: int
+    entry_count: int
+    next_offset: int
+    damaged: tuple[DamagedRange, ...]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SalvagedPart:
+    """A new segment: its base offset, and the ranges of the old file that it consists of."""
+
+    base_offset: int
+    ranges: tuple[tuple[int, int], ...]
+
+
+def salvage_partition(
+    listing: PartitionListing,
+    target: Path,
+    *,
+    interval_bytes: int | None = None,
+    generation: BrokerGeneration | None = None,
+    files: Files = LOCAL_FILES,
+) -> Iterator[SalvagedSegment]:
+    """Copy the intact entries of a partition, and build what belongs beside them.
+
+    Producer snapshots are not copied: a broker computes them. Of the other files `partition.metadata` is, where it can
+    be read, and leader epochs are taken from the entries.
+
+    Args:
+        listing: of the damaged directory, in which nothing is changed.
+        target: the new directory; it has to be new or empty (see `require_new`), and outside of the other one.
+        interval_bytes: `index.interval.bytes`; None to infer it.
+        generation: which brokers to write indexes like; None to infer it.
+        files: the file layer to write through.
+
+    Yields:
+        What was kept, segment by segment, when it is written.
+
+    Raises:
+        WriteError: while iterating: a file could not be written. The segments that were told are whole; of the one
+            that was at work, nothing is left.
+    """
+    offset = None if generation is None else generation.indexed_offset
+    with opened_segments(listing) as segments:
+        settings = infer_settings(segments, interval_bytes=interval_bytes, indexed_offset=offset)
+        writer = _Writer(target, settings, files)
+        try:
+            with write_errors("salvage"):
+                yield from writer.run(segments)
+                writer.finish(listing)
+        except BaseException:
+            writer.drop_unfinished()
+            raise
+
+
+class _Writer:
+    def __init__(self, target: Path, settings: IndexSettings, files: Files) -> None:
+        self.target = target
+        self.settings = settings
+        self.files = files
+        self.transactions = Transactions()
+        self.epochs = LeaderEpochs()
+        self.unfinished: list[Path] = []
+        self.is_new = not files.exists(target)
+
+    def run(self, segments: Sequence[LogSegment]) -> Iterator[SalvagedSegment]:
+        """Write segment after segment."""
+        self.files.make_directory(self.target)
+        for number, segment in enumerate(segments, 1):
+            source, refusal = _opened(segment)
+            scan, parts = self._copied(segment, source, is_last=number == len(segments))
+            if refusal is not None:
+                scan.damaged.append(refusal)
+            for part in parts:
+                self._write_side_files(part.base_offset)
+            self.unfinished.clear()
+            yield _salvaged(segment, scan, parts, refusal.end if refusal is not None else source.size)
+
+    def _copied(
+        self, segment: LogSegment, source: ByteSource, *, is_last: bool
+    ) -> tuple[SalvageScan, tuple[SalvagedPart, ...]]:
+        """Copy what is intact of a segment; once more where the disk then refuses what could be read before."""
+        while True:
+            scan = salvage_scan(source, segment.allowed, segment.path)
+            parts = salvaged_parts(segment, source, scan) if scan.starts or is_last else ()
+            try:
+                for part in parts:
+                    self._write_log(source, part)
+            except UnreadableError:
+                self._drop_files()
+            else:
+                return scan, parts
+
+    def _write_log(self, source: ByteSource, part: SalvagedPart) -> None:
+        path = self.target / segment_file_name(part.base_offset, FileKind.LOG)
+        pieces = (piece for start, end in part.ranges for piece in _pieces(source, start, end))
+        self._write_pieces(path, pieces)
+
+    def _write_side_files(self, base_offset: int) -> None:
+        with open_log(self.target / segment_file_name(base_offset, FileKind.LOG), copy=True) as log:
+            found = side_files_of(log, base_offset, self.settings, transactions=self.transactions)
+        indexes = {FileKind.OFFSET_INDEX: found.offset_index}
+        if self.settings.has_time_index:
+            indexes[FileKind.TIME_INDEX] = found.time_index
+        if found.transaction_index:
+            indexes[FileKind.TRANSACTION_INDEX] = found.transaction_index
+        for kind, content in indexes.items():
+            self._write_file(segment_file_name(base_offset, kind), content)
+        for start in found.epoch_starts:
+            if start.epoch > max((entry.epoch for entry in self.epochs.entries), default=-1):
+                self.epochs.assign(*start)
+
+    def _write_file(self, name: str, data: bytes) -> None:
+        self._write_pieces(self.target / name, (memoryview(data),))
+
+    def _write_pieces(self, path: Path, pieces: Iterable[memoryview]) -> None:
+        handle = self.files.create_new(path)
+        self.unfinished.append(path)
+        try:
+            for piece in pieces:
+                handle.write(piece)
+            handle.fsync()
+        finally:
+            handle.close()
+
+    def drop_unfinished(self) -> None:
+        """Remove the files that are not known to be whole, and a directory that is empty then."""
+        self._drop_files()
+        with suppress(OSError):
+            self.files.remove_directory(self.target)
+
+    def _drop_files(self) -> None:
+        for path in self.unfinished:
+            with suppress(OSError):
+                self.files.remove(path)
+        self.unfinished.clear()
+
+    def finish(self, listing: PartitionListing) -> None:
+        """Write what belongs to the partition as a whole."""
+        if self.epochs.entries:
+            name = FileKind.LEADER_EPOCH_CHECKPOINT.value
+            self._write_file(name, encode_leader_epoch_checkpoint(self.epochs.entries))
+        metadata = listing.text_files.get(FileKind.PARTITION_METADATA)
+        if metadata is not None:
+            with suppress(SeglogError):
+                content = read_whole(metadata)
+                decode_partition_metadata(content)
+                self._write_file(FileKind.PARTITION_METADATA.value, content)
+        self.files.fsync_directory(self.target)
+        if self.is_new:
+            self.files.fsync_directory(self.target.parent)
+
+
+def _opened(segment: LogSegment) -> tuple[ByteSource, DamagedRange | None]:
+    """The bytes of a log; none, and why, where it cannot be opened."""
+    try:
+        return segment.source, None
+    except (RefusedError, UnreadableError) as error:
+        end = error.location.size
+        return MemoryBytes(b"", segment.path), DamagedRange(
+            0, end, error.requirements, f"the whole file: {error.found}"
+        )
+
+
+def _pieces(source: ByteSource, start: int, end: int) -> Iterator[memoryview]:
+    while start < end:
+        first, data = source.window(start, 1)
+        yield (piece := data[start - first : end - first][:WRITE_SIZE])
+        start += len(piece)
+
+
+def salvaged_parts(segment: LogSegment, source: ByteSource, scan: SalvageScan) -> tuple[SalvagedPart, ...]:
+    """The segments that the intact entries of one make: one, or several where offsets reach too far for one."""
+    parts: list[SalvagedPart] = []
+    base, ranges, before = segment.base_offset, list[tuple[int, int]](), segment.base_offset - 1
+    for start, end, last in zip(scan.starts, scan.ends, scan.last_offsets, strict=True):
+        if last - base > INT32_MAX:
+            if ranges:
+                parts.append(SalvagedPart(base, tuple(ranges)))
+            base, ranges = max(_first_offset(source, start), before + 1), []
+        before = last
+        if ranges and ranges[-1][1] == start:
+            ranges[-1] = (ranges[-1][0], end)
+        else:
+            ranges.append((start, end))
+    return (*parts, SalvagedPart(base, tuple(ranges)))
+
+
+def _first_offset(source: ByteSource, position: int) -> int:
+    frame = frame_at(source, position, source.size, source.path)
+    assert isinstance(frame, Frame)
+    return row_of(frame, source.path, has_first_offset=True).first_offset
+
+
+def _salvaged(segment: LogSegment, scan: SalvageScan, parts: Sequence[SalvagedPart], size: int) -> SalvagedSegment:
+    return SalvagedSegment(
+        log=segment.paths.log,
+        size=size,
+        kept_size=sum(scan.ends) - sum(scan.starts),
+        entry_count=len(scan.starts),
+        next_offset=scan.last_offsets[-1] + 1 if scan.last_offsets else segment.base_offset,
+        damaged=tuple(scan.damaged),
+        names=tuple(segment_file_name(part.base_offset, FileKind.LOG) for part in parts),
+    )

@@ -1,0 +1,281 @@
+"""Finding the intact entries of a damaged `.log` file, before and behind the damage.
+
+Recovery keeps what stands before the first damage, because a log has no holes that nobody knows of. Who has no other
+copy wants the rest, too. An entry counts as intact if its checksum is right and its offsets can be true. Behind damage
+whose size field may lie, the next entry is searched for byte by byte: a record's value may hold bytes that look like
+an entry, so what was found that way is told.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.decode import checksum_is_valid
+from seglog_format.codec.framing import MIN_ENTRY_SIZE, frame_at
+from seglog_format.errors import FormatError, UnreadableError
+from seglog_format.model import ENTRY_PREFIX_SIZE, GREATEST_OFFSET, INT32_MAX, Frame, RecordBatchHeader, Tail, TailKind
+from seglog_format.schema.fixed_fields import ENTRY_PREFIX
+from seglog_format.storage.byte_source import source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_format.log.entry_table import OffsetRange
+    from seglog_format.storage.byte_source import ByteSource, Readable
+
+SEARCH_BUDGET: Final = 16
+"""Checksums may be computed over so many times the size of a file while entries are searched for."""
+
+LEAST_BUDGET: Final = 1 << 26
+
+PATTERN_SIZE: Final = ENTRY_PREFIX.size
+"""So many bytes show whether an entry may begin there."""
+
+SEARCHED_SIZE: Final = 1 << 16
+"""Bytes that are searched at once."""
+
+ZEROS: Final = bytes(SEARCHED_SIZE)
+
+LEAVES_SIZE_OPEN: Final = frozenset({"SEG-BAT-003", "SEG-MSG-004", "SEG-PDR-022"})
+"""What is wrong with an entry whose size field may be wrong, too."""
+
+SAME_UPPER_HALF: Final = 4
+"""As long as offsets can have no more upper halves than this, only these are searched for."""
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedRange:
+    """Bytes of a log that are not kept.
+
+    Attributes:
+        start: position of the first.
+        end: position of the byte after the last.
+        requirements: ids that what starts there does not keep.
+        reason: what is wrong, in words.
+        is_searched: where the range ends was found by searching, not by a size field.
+    """
+
+    start: int
+    end: int
+    requirements: tuple[str, ...]
+    reason: str
+    is_searched: bool = False
+
+
+@dataclass(slots=True)
+class SalvageScan:
+    """What can be kept of one `.log` file.
+
+    Attributes:
+        starts: positions of the intact entries, ascending.
+        ends: where each of them ends.
+        last_offsets: of each.
+        damaged: everything else, ascending.
+    """
+
+    starts: array[int] = field(default_factory=lambda: array("q"))
+    ends: array[int] = field(default_factory=lambda: array("q"))
+    last_offsets: array[int] = field(default_factory=lambda: array("q"))
+    damaged: list[DamagedRange] = field(default_factory=list)
+
+    def add(self, frame: Frame) -> None:
+        """One more intact entry."""
+        self.starts.append(frame.position)
+        self.ends.append(frame.end)
+        self.last_offsets.append(frame.header.last_offset)
+
+
+def salvage_scan(data: Readable, allowed: OffsetRange, path: str = "") -> SalvageScan:
+    """Find the intact entries of a log, also before and behind what the disk refuses (SEG-PDR-022).
+
+    Args:
+        data: the bytes of the `.log` file.
+        allowed: offsets that the segment can hold.
+        path: file name for locations.
+    """
+    found = _Salvager(source_of(data, path), allowed, path).run()
+    return _in_order(found)
+
+
+def next_entry(source: ByteSource, start: int, allowed: OffsetRange) -> int:
+    """Where the next intact entry starts, searched for byte by byte; the size of the source where there is none.
+
+    Args:
+        source: the bytes of the `.log` file.
+        start: position from which on to search.
+        allowed: offsets that the segment can hold.
+    """
+    return next(_Salvager(source, allowed, source.path).candidates(start), source.size)
+
+
+class _Salvager:
+    def __init__(self, source: ByteSource, allowed: OffsetRange, path: str) -> None:
+        self.source = source
+        self.allowed = allowed
+        self.path = path
+        self.found = SalvageScan()
+        self.budget = max(source.size * SEARCH_BUDGET, LEAST_BUDGET)
+        self.pattern = _pattern(allowed)
+
+    def run(self) -> SalvageScan:
+        """Go through the file."""
+        position = 0
+        while position < self.source.size:
+            position = self._step(position)
+        return self.found
+
+    def _step(self, position: int) -> int:
+        """Keep or pass over what starts at a position; where to go on."""
+        try:
+            found = frame_at(self.source, position, self.source.size, self.path)
+        except FormatError as error:
+            return self._search(position, error.requirements, _reason(error))
+        if isinstance(found, Tail):
+            return self._tail(found)
+        requirement, reason = self._wrong(found)
+        if not requirement:
+            self.found.add(found)
+            return found.end
+        if requirement in LEAVES_SIZE_OPEN and not self._goes_on(found.end):
+            return self._search(position, (requirement,), reason)
+        self.found.damaged.append(DamagedRange(position, found.end, (requirement,), reason))
+        return found.end
+
+    def _tail(self, tail: Tail) -> int:
+        if tail.kind is TailKind.PARTIAL:
+            return self._search(
+                tail.position, ("SEG-LOG-004",), f"an entry that would end behind the file: {tail.size} bytes"
+            )
+        rule = "SEG-LOG-005" if tail.kind is TailKind.ZEROS else "SEG-LOG-002"
+        end = tail.position + tail.size
+        if tail.size:
+            self.found.damaged.append(
+                DamagedRange(tail.position, end, (rule,), f"{tail.kind.value}: {tail.size} bytes")
+            )
+        return end
+
+    def _wrong(self, frame: Frame) -> tuple[str, str]:
+        """Which requirement an entry does not keep, and how; or nothing."""
+        header, allowed = frame.header, self.allowed
+        try:
+            is_valid = checksum_is_valid(frame)
+        except UnreadableError as error:
+            return error.requirements[0], _reason(error)
+        if not is_valid:
+            return ("SEG-BAT-003" if isinstance(header, RecordBatchHeader) else "SEG-MSG-004"), "a wrong checksum"
+        first = header.last_offset if header.base_offset is None else header.base_offset
+        if not allowed.first <= first <= header.last_offset:
+            return "SEG-LOG-008", f"offsets {first} to {header.last_offset} in a segment from {allowed.first} on"
+        if header.last_offset > GREATEST_OFFSET:
+            return "SEG-LOG-013", f"last offset {header.last_offset}, above {GREATEST_OFFSET}"
+        if header.last_offset > allowed.last:
+            return "SEG-PDR-013", f"last offset {header.last_offset}, above {allowed.last}"
+        return "", ""
+
+    def _goes_on(self, position: int) -> bool:
+        """Whether the log goes on at a position as if nothing were wrong: with the end of the file, or an entry."""
+        if position == self.source.size:
+            return True
+        try:
+            found = frame_at(self.source, position, self.source.size, self.path)
+        except FormatError:
+            return False
+        return isinstance(found, Frame) and not self._wrong(found)[0]
+
+    def _search(self, start: int, requirements: tuple[str, ...], reason: str) -> int:
+        """Pass over everything up to the next intact entry."""
+        end = next(self.candidates(start + 1), self.source.size)
+        reason = reason if self.budget > 0 else f"{reason}; the search was given up"
+        is_searched = end < self.source.size
+        self.found.damaged.append(DamagedRange(start, end, requirements, reason, is_searched))
+        return end
+
+    def candidates(self, start: int) -> Iterator[int]:
+        """Positions from one on at which intact entries start."""
+        for position, size in self._sized(start):
+            if MIN_ENTRY_SIZE <= size <= self.source.size - position - ENTRY_PREFIX_SIZE:
+                self.budget -= size
+                if self.budget <= 0:
+                    return
+                if self._goes_on(position):
+                    yield position
+
+    def _sized(self, position: int) -> Iterator[tuple[int, int]]:
+        """Where bytes look like the first ones of an entry, and its size; what the disk refuses is passed over."""
+        while position + PATTERN_SIZE <= self.source.size:
+            try:
+                start, data = self.source.window(position, PATTERN_SIZE)
+            except UnreadableError as error:
+                position = error.location.position + error.location.size
+                continue
+            part = data[position - start :][:SEARCHED_SIZE]
+            if bytes(part) != ZEROS[: len(part)]:  # no entry begins with so many zeros
+                for match in self.pattern.finditer(part):
+                    _, size, _, _ = ENTRY_PREFIX.unpack_from(part, match.start())
+                    yield position + match.start(), size
+            position += len(part) - PATTERN_SIZE + 1
+
+
+def _reason(error: FormatError) -> str:
+    if isinstance(error, UnreadableError):
+        at = error.location
+        return f"bytes {at.position} to {at.position + at.size} cannot be read: {error.found}"
+    return f"{error.location.field}: expected {error.expected}, found {error.found}"
+
+
+def _pattern(allowed: OffsetRange) -> re.Pattern[bytes]:
+    """What the first 17 bytes of an entry look like: an offset that is allowed, a size that is not 0, a magic."""
+    last = min(allowed.last, allowed.first + INT32_MAX)
+    halves = range(allowed.first >> 32, (last >> 32) + 1)
+    if len(halves) <= SAME_UPPER_HALF:
+        upper = b"|".join(re.escape(half.to_bytes(4, "big")) for half in halves)
+    else:
+        upper = rb"[\x00-\x7f].{3}"
+    return re.compile(rb"(?=(?:" + upper + rb").{4}(?!\x00{4})[\x00-\x7f].{7}[\x00-\x02])", re.DOTALL)
+
+
+def _in_order(found: SalvageScan) -> SalvageScan:
+    """The longest run of entries whose last offsets increase; the others are damaged, or copies of what is kept.
+
+    Offsets are under no checksum. Where one was changed, it is the one entry that does not fit to the others; keeping
+    whatever comes first would lose all that follow a leap.
+    """
+    kept = longest_increasing(found.last_offsets)
+    if len(kept) == len(found.starts):
+        return found
+    chosen = SalvageScan(damaged=list(found.damaged))
+    stays = set(kept)
+    for number, (start, end, last) in enumerate(zip(found.starts, found.ends, found.last_offsets, strict=True)):
+        if number in stays:
+            chosen.starts.append(start)
+            chosen.ends.append(end)
+            chosen.last_offsets.append(last)
+        else:
+            reason = f"last offset {last} does not fit between those around it"
+            chosen.damaged.append(DamagedRange(start, end, ("SEG-LOG-006",), reason))
+    chosen.damaged.sort(key=lambda damage: damage.start)
+    return chosen
+
+
+def longest_increasing(values: array[int]) -> list[int]:
+    """Places of a longest strictly increasing choice of values, ascending."""
+    tops: list[int] = []
+    places: list[int] = []
+    before = array("q", bytes(8 * len(values)))
+    for place, value in enumerate(values):
+        length = bisect_left(tops, value)
+        before[place] = places[length - 1] if length else -1
+        if length == len(tops):
+            tops.append(value)
+            places.append(place)
+        elif value < tops[length]:  # of equal ones the first stays
+            tops[length], places[length] = value, place
+    chosen, place = [], places[-1] if places else -1
+    while place >= 0:
+        chosen.append(place)
+        place = before[place]
+    return chosen[::-1]

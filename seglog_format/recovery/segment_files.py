@@ -1,0 +1,127 @@
+"""The files beside a `.log` file as recovery writes them: indexes, and what its batches say of leader epochs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seglog_format.model import NO_PRODUCER_ID, RecordBatchHeader
+from seglog_format.recovery.index_settings import IndexSettings, is_indexable, recoverable_frames, row_of
+from seglog_format.recovery.open_transactions import end_marker_in
+from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
+from seglog_format.small_model import EpochStart
+from seglog_format.state.index_build import (
+    IndexBuilder,
+    IndexedOffset,
+    encode_offset_index,
+    encode_time_index,
+)
+from seglog_format.storage.byte_source import FirstBytes, source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seglog_format.log.transactions import Transactions
+    from seglog_format.model import AbortedTxn, Frame
+    from seglog_format.recovery.volume import IndexedLog, Volume
+    from seglog_format.storage.byte_source import Readable
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentSideFiles:
+    """What belongs beside a log.
+
+    Attributes:
+        offset_index: the bytes of the offset index.
+        time_index: of the time index.
+        transaction_index: of the transaction index; empty where there is none.
+        epoch_starts: the first batch of each leader epoch, where it is greater than those before.
+    """
+
+    offset_index: bytes
+    time_index: bytes
+    transaction_index: bytes
+    epoch_starts: tuple[EpochStart, ...]
+
+
+def side_files_of(  # noqa: PLR0913 - what recovery knows of a segment
+    data: Readable,
+    base_offset: int,
+    settings: IndexSettings,
+    *,
+    transactions: Transactions,
+    end: int | None = None,
+    path: str = "",
+    volume: Volume | None = None,
+) -> SegmentSideFiles:
+    """Compute the side files of a segment from its log (SEG-RCV-025).
+
+    Args:
+        data: the bytes of the `.log` file.
+        base_offset: of the segment.
+        settings: of the indexes.
+        transactions: open where the segment begins; they are carried on.
+        end: where the log ends; at the end of the data by default, and anyway before the first bytes that are no entry.
+        path: file name for locations.
+        volume: computes them where a log is regular; the result is the same with it and without.
+    """
+    source = source_of(data, path)
+    if volume is not None:
+        stores_first = settings.indexed_offset is IndexedOffset.FIRST
+        found = volume.indexed(
+            source if end is None else FirstBytes(source, end),
+            base_offset,
+            settings.interval_bytes,
+            stores_first_offset=stores_first,
+        )
+        if found is not None and not any(recoverable_frames(source, end, path, start=found.end)):
+            return _of_volume(found, transactions)
+    builder = IndexBuilder(settings.interval_bytes, settings.indexed_offset)
+    has_first_offset = settings.indexed_offset is IndexedOffset.FIRST
+    known_aborts, is_in_range = len(transactions.aborted), True
+    epochs: list[EpochStart] = []
+    for frame in recoverable_frames(source, end, path):
+        row = row_of(frame, path, has_first_offset=has_first_offset)
+        is_in_range = is_in_range and is_indexable(row, base_offset)
+        if is_in_range:
+            builder.add(row)
+        _add_epoch(epochs, frame)
+        if frame.header.producer_id > NO_PRODUCER_ID:
+            transactions.add(frame.header, end_marker_in(frame, path))
+    built = builder.finish()
+    return SegmentSideFiles(
+        encode_offset_index(built.offset_entries, base_offset),
+        encode_time_index(built.time_entries, base_offset),
+        encode_transaction_index(transactions.aborted[known_aborts:]),
+        tuple(epochs),
+    )
+
+
+def _of_volume(found: IndexedLog, transactions: Transactions) -> SegmentSideFiles:
+    """The side files of a log that is regular to its end."""
+    known_aborts = len(transactions.aborted)
+    transactions.replay(found.transaction_events())
+    return SegmentSideFiles(
+        found.offset_index,
+        found.time_index,
+        encode_transaction_index(transactions.aborted[known_aborts:]),
+        tuple(EpochStart(*start) for start in found.epoch_starts),
+    )
+
+
+def _add_epoch(epochs: list[EpochStart], frame: Frame) -> None:
+    header = frame.header
+    if not isinstance(header, RecordBatchHeader) or header.base_offset < 0:
+        return
+    if header.partition_leader_epoch > (epochs[-1].epoch if epochs else -1):
+        epochs.append(EpochStart(header.partition_leader_epoch, header.base_offset))
+
+
+def encode_transaction_index(entries: Iterable[AbortedTxn]) -> bytes:
+    """The bytes of a transaction index (SEG-TXN-009)."""
+    return b"".join(
+        TRANSACTION_INDEX_ENTRY.pack(
+            entry.version, entry.producer_id, entry.first_offset, entry.last_offset, entry.last_stable_offset
+        )
+        for entry in entries
+    )

@@ -1,0 +1,146 @@
+"""Splitting a segment whose offsets reach too far for its indexes (SEG-LOG-009, chapter 71)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.framing import walk
+from seglog_format.errors import FormatError, Location
+from seglog_format.log.resolution import CLEANED, SWAP
+from seglog_format.model import INT32_MAX, INT64_MAX
+from seglog_format.names import FileKind, segment_file_name
+from seglog_format.recovery.index_settings import indexed_rows
+from seglog_format.recovery.leftover_files import DELETED
+from seglog_format.recovery.segment_scan import Remark
+from seglog_format.storage.file_steps import Copy, Remove, Rename, settled
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seglog_format.log.listing import SegmentFiles
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.state.index_build import IndexedRow
+    from seglog_format.storage.file_steps import FileStep
+
+SPLIT: Final = "SEG-RCV-022"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A segment that comes out of a split: bytes ``start`` to ``end`` of the old one."""
+
+    base_offset: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A segment and what takes its place.
+
+    Attributes:
+        files: of the segment.
+        parts: ascending.
+    """
+
+    files: SegmentFiles
+    parts: tuple[Part, ...]
+
+
+def has_overflow(segment: LogSegment, end: int | None = None) -> bool:
+    """Whether an entry, of those up to a position, ends too far above the segment's base offset."""
+    rows = indexed_rows(segment.source, end, segment.path)
+    return any(row.last_offset - segment.base_offset > INT32_MAX for row in rows)
+
+
+def split_of(segment: LogSegment) -> Split | None:
+    """Part a segment so that the offsets of each part can be stored relative to its base offset.
+
+    The first part keeps the name of the segment, even where that leaves it empty: so a crash at any moment leaves
+    either the old segment or all that takes its place. Brokers name it after its first entry.
+
+    Returns:
+        The parts; None where an entry alone spans too many offsets.
+    """
+    parts, base, start, end = [], segment.base_offset, 0, 0
+    for row in indexed_rows(segment.source, path=segment.path, has_first_offsets=True):
+        if row.last_offset - base > INT32_MAX:
+            parts.append(Part(base, start, row.position))
+            base, start = row.first_offset, row.position
+        if row.last_offset - base > INT32_MAX:
+            return None
+        end = row.position + row.size
+    return Split(segment.paths, (*parts, Part(base, start, end)))
+
+
+def broker_split_of(segment: LogSegment) -> Split | Remark:
+    """Part a segment as brokers do; where they cannot, why they do not start."""
+    at = Location(segment.path)
+    try:
+        frames = walk(segment.source, path=segment.path)
+        last = max((frame.header.next_offset for frame in frames), default=0)
+    except FormatError as error:
+        return Remark(error.location, error.requirements, "brokers fail on damage behind an offset that is too large")
+    if frames.tail.size:
+        text = "brokers fail on bytes behind the last entry of a segment that they have to split"
+        return Remark(Location(segment.path, frames.tail.position), ("SEG-LOG-004",), text)
+    final = _last_next_offset(segment)
+    if final > INT64_MAX or not final - 1 - segment.base_offset > INT32_MAX:  # beyond 2^63 - 1 it is negative for them
+        text = f"brokers fail on offsets too far from the base offset, up to {last - 1}, in front of a smaller one"
+        return Remark(at, ("SEG-LOG-009",), text)
+    rows = list(indexed_rows(segment.source, path=segment.path, has_first_offsets=True))
+    if not all(0 <= row.last_offset - row.first_offset <= INT32_MAX for row in rows):
+        return Remark(at, ("SEG-LOG-009",), "brokers fail on an entry that spans too many offsets for any segment")
+    parts = _broker_parts(rows)
+    bases = [part.base_offset for part in parts]
+    if bases != sorted(set(bases)) or bases[0] < 0:
+        return Remark(at, ("SEG-LOG-006",), "brokers fail on offsets out of order in a segment that they have to split")
+    return Split(segment.paths, tuple(parts))
+
+
+def _last_next_offset(segment: LogSegment) -> int:
+    next_offset = segment.base_offset
+    for frame in walk(segment.source, path=segment.path):
+        next_offset = frame.header.next_offset
+    return next_offset
+
+
+def _broker_parts(rows: list[IndexedRow]) -> list[Part]:
+    parts: list[Part] = []
+    base, start = rows[0].first_offset, 0
+    for row in rows:
+        if not 0 <= row.last_offset - base <= INT32_MAX:
+            parts.append(Part(base, start, row.position))
+            base, start = row.first_offset, row.position
+    return [*parts, Part(base, start, rows[-1].position + rows[-1].size)]
+
+
+def split_steps(split: Split, directory: Path) -> tuple[FileStep, ...]:
+    """Put the parts of a segment in its place.
+
+    The order is that of every replacement: all parts under a name that does not count, then under one that does when
+    nothing is left of the first kind, the old files out of the way, and last the names in use. Every byte of the old
+    segment is in a part by then.
+    """
+    names = [segment_file_name(part.base_offset, FileKind.LOG) for part in split.parts]
+    pairs = list(zip(names, split.parts, strict=True))
+    written = [Copy(split.files.log, part.start, part.end, directory / (name + CLEANED), SPLIT) for name, part in pairs]
+    finished = [Rename(directory / (n + CLEANED), directory / (n + SWAP), SPLIT) for n in reversed(names)]
+    used = [Rename(directory / (name + SWAP), directory / name, SPLIT) for name in names]
+    return (
+        *settled(written, directory),
+        *settled(finished, directory),
+        *settled((Remove(path, SPLIT) for path in _paths(split.files)), directory),
+        *settled(used, directory),
+    )
+
+
+def removal_steps(files: SegmentFiles, requirement: str) -> list[FileStep]:
+    """Rename the files of a segment for removal, the log last: until then the others still belong to it."""
+    return [Rename(path, path.with_name(path.name + DELETED), requirement) for path in _paths(files)]
+
+
+def _paths(files: SegmentFiles) -> list[Path]:
+    paths = (files.snapshot, files.transaction_index, files.time_index, files.offset_index, files.log)
+    return [path for path in paths if path is not None]

@@ -1,0 +1,246 @@
+"""Truncating a log to an offset: a plan, the changes of files that carry it out, and doing them (chapter 71)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from seglog_format.codec.checkpoints import (
+    decode_offset_checkpoint,
+    encode_leader_epoch_checkpoint,
+    encode_offset_checkpoint,
+)
+from seglog_format.errors import Location, SeglogError, UsageError, write_errors
+from seglog_format.log.directory import LogDirectory
+from seglog_format.log.listing import list_log_directory, list_partition
+from seglog_format.model import OffsetPosition, TimestampOffset
+from seglog_format.names import FileKind, segment_file_name
+from seglog_format.recovery.apply import opened_segments, writing
+from seglog_format.recovery.index_settings import recoverable_frames
+from seglog_format.recovery.planned_files import read_leader_epochs
+from seglog_format.recovery.segment_files import encode_transaction_index
+from seglog_format.recovery.segment_split import removal_steps
+from seglog_format.state.clean_shutdown import opened_for_change
+from seglog_format.state.index_build import encode_offset_index, encode_time_index
+from seglog_format.state.leader_epochs import LeaderEpochs
+from seglog_format.storage.file_bytes import read_whole
+from seglog_format.storage.file_reader import raised_refusals
+from seglog_format.storage.file_steps import Remove, Replace, Truncate, apply_steps, settled
+from seglog_format.storage.files import LOCAL_FILES
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+
+    from seglog_format.log.index_file import IndexFile
+    from seglog_format.log.listing import PartitionListing
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.storage.file_steps import FileStep
+    from seglog_format.storage.files import Files
+
+EntryT = TypeVar("EntryT", OffsetPosition, TimestampOffset)
+
+LOWERED: Final = (FileKind.RECOVERY_POINT_CHECKPOINT, FileKind.LOG_START_OFFSET_CHECKPOINT)
+"""In this order: a recovery point that is too low costs nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class TruncationPlan:
+    """What truncating a log to an offset does.
+
+    Attributes:
+        offset: the log end offset afterwards; that of the log where it is not above.
+        dropped: base offsets of the segments that go.
+        base_offset: of the segment that is the last one afterwards.
+        position: bytes of that segment that stay.
+        restarts: everything goes, and an empty segment begins at the offset.
+    """
+
+    offset: int
+    dropped: tuple[int, ...]
+    base_offset: int
+    position: int
+    restarts: bool = False
+
+    @property
+    def changes_log(self) -> bool:
+        """Whether anything goes."""
+        return self.position >= 0
+
+
+UNCHANGED: Final = -1
+"""Position of a plan that changes nothing."""
+
+
+def plan_truncation(segments: Sequence[LogSegment], offset: int) -> TruncationPlan:
+    """Plan to truncate a log (SEG-TRN-001, SEG-TRN-002).
+
+    Args:
+        segments: in order; at least one.
+        offset: the first that goes, 0 or more.
+
+    Raises:
+        UsageError: a negative offset, or no segment.
+    """
+    if offset < 0 or not segments:
+        msg = f"cannot truncate to offset {offset}" if segments else "there is no segment to truncate"
+        raise UsageError(msg)
+    last = segments[-1]
+    end = _next_offset(last)
+    if offset >= end:
+        return TruncationPlan(end, (), last.base_offset, UNCHANGED)
+    kept = [segment for segment in segments if segment.base_offset <= offset]
+    dropped = tuple(segment.base_offset for segment in segments[len(kept) :])
+    if not kept:
+        return TruncationPlan(offset, dropped, offset, 0, restarts=True)
+    return TruncationPlan(offset, dropped, kept[-1].base_offset, _position(kept[-1], offset))
+
+
+def _next_offset(segment: LogSegment) -> int:
+    next_offset = segment.base_offset
+    for frame in recoverable_frames(segment.source, path=segment.path):
+        next_offset = frame.header.next_offset
+    return next_offset
+
+
+def _position(segment: LogSegment, offset: int) -> int:
+    """Where the first entry starts that ends at an offset or above; the end of the file where none does."""
+    frames = recoverable_frames(segment.source, path=segment.path)
+    return next((frame.position for frame in frames if frame.header.last_offset >= offset), segment.source.size)
+
+
+def truncate_to(
+    path: str | os.PathLike[str],
+    offset: int,
+    *,
+    directory: LogDirectory | None = None,
+    files: Files = LOCAL_FILES,
+) -> TruncationPlan:
+    """Truncate a partition to an offset, so that its log ends there.
+
+    Dropped segments get names that end in ``.deleted``.
+
+    Args:
+        path: of the partition directory.
+        offset: the first that goes, 0 or more.
+        directory: the log directory; the directory above by default.
+        files: the file layer that changes go through.
+
+    Returns:
+        What was done.
+
+    Raises:
+        UsageError: a negative offset, no segment, or another process holds the lock of the log directory.
+        WriteError: a change did not work; what was done is safe, and truncating again goes on from there.
+    """
+    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    with writing(directory):
+        plan, steps = _planned(list_partition(path), directory, offset)
+        with (
+            write_errors("truncation"),
+            opened_for_change(directory.path, Path(path), files, is_changed=plan.changes_log),
+        ):
+            apply_steps(steps, files)
+    return plan
+
+
+def _planned(
+    listing: PartitionListing, directory: LogDirectory, offset: int
+) -> tuple[TruncationPlan, tuple[FileStep, ...]]:
+    with raised_refusals(), opened_segments(listing) as segments:
+        plan = plan_truncation(segments, offset)
+        return plan, truncation_steps(listing, directory, segments, plan)
+
+
+def truncation_steps(
+    listing: PartitionListing, directory: LogDirectory, segments: Sequence[LogSegment], plan: TruncationPlan
+) -> tuple[FileStep, ...]:
+    """The changes of files that carry a plan out.
+
+    The log itself comes last: as long as it reaches further than the offset, doing it all again finishes the work.
+
+    Args:
+        listing: of the partition directory.
+        directory: the log directory.
+        segments: of the partition.
+        plan: what to do.
+    """
+    if not plan.changes_log:
+        return ()
+    return (
+        *_lowered(listing, directory, plan),
+        *_epochs(listing, plan),
+        *settled(_snapshots(listing, segments, plan), listing.path),
+        *_new_segment(listing, plan),
+        *_removals(listing, segments, plan),
+        *_cut(segments, plan),
+    )
+
+
+def _removals(listing: PartitionListing, segments: Sequence[LogSegment], plan: TruncationPlan) -> Iterator[FileStep]:
+    """The last segment first, and on the disk as gone before the next, so that a power cut leaves no hole."""
+    for segment in reversed(segments):
+        if segment.base_offset in plan.dropped:
+            yield from settled(removal_steps(segment.paths, "SEG-TRN-001"), listing.path)
+
+
+def _lowered(listing: PartitionListing, directory: LogDirectory, plan: TruncationPlan) -> Iterator[FileStep]:
+    key = listing.name.topic_partition if listing.name is not None else ("", -1)
+    for kind in LOWERED:
+        path = directory.path / kind.value
+        try:
+            entries = decode_offset_checkpoint(read_whole(path), Location(str(path))).entries
+        except SeglogError:
+            continue  # nothing there that anyone would believe
+        new = [e._replace(offset=min(e.offset, plan.offset)) if (e.topic, e.partition) == key else e for e in entries]
+        if new != list(entries):
+            yield Replace(path, encode_offset_checkpoint(new), "SEG-TRN-005")
+
+
+def _new_segment(listing: PartitionListing, plan: TruncationPlan) -> Iterator[FileStep]:
+    if plan.restarts:
+        yield Replace(listing.path / segment_file_name(plan.offset, FileKind.LOG), b"", "SEG-TRN-002")
+
+
+def _cut(segments: Sequence[LogSegment], plan: TruncationPlan) -> Iterator[FileStep]:
+    for segment in segments:
+        if segment.base_offset == plan.base_offset:
+            yield from _index_cuts(segment, plan.offset)
+            yield Truncate(segment.paths.log, plan.position, "SEG-TRN-001")
+
+
+def _index_cuts(segment: LogSegment, offset: int) -> Iterator[FileStep]:
+    """Entries from the offset on go before the log is cut; fewer do no harm."""
+    base, paths = segment.base_offset, segment.paths
+    if segment.offset_index is not None and paths.offset_index is not None:
+        data = encode_offset_index(_below(segment.offset_index, offset), base)
+        yield Replace(paths.offset_index, data, "SEG-TRN-003")
+    if segment.time_index is not None and paths.time_index is not None:
+        data = encode_time_index(_below(segment.time_index, offset), base)
+        yield Replace(paths.time_index, data, "SEG-TRN-003")
+    if segment.transaction_index is not None and paths.transaction_index is not None:
+        aborted = [entry for entry in segment.transaction_index.entries if entry.last_offset < offset]
+        yield Replace(paths.transaction_index, encode_transaction_index(aborted), "SEG-TRN-003")
+
+
+def _below(index: IndexFile[EntryT], offset: int) -> Sequence[EntryT]:
+    """The entries below an offset; preallocated zeros are none."""
+    written = index.entries[: len(index.raw_entries())]
+    return written[: bisect_left(written, offset, key=lambda entry: entry.offset)]
+
+
+def _snapshots(listing: PartitionListing, segments: Sequence[LogSegment], plan: TruncationPlan) -> Iterator[FileStep]:
+    gone = {segment.paths.snapshot for segment in segments if segment.base_offset in plan.dropped}
+    for file in listing.snapshots:
+        if file.base_offset > plan.offset and file.path not in gone:
+            yield Remove(file.path, "SEG-TRN-004")
+
+
+def _epochs(listing: PartitionListing, plan: TruncationPlan) -> Iterator[FileStep]:
+    path = listing.path / FileKind.LEADER_EPOCH_CHECKPOINT.value
+    known = read_leader_epochs(path)
+    epochs = LeaderEpochs(known or ())
+    if epochs.clear() if plan.restarts else epochs.truncate_to(plan.offset):
+        yield Replace(path, encode_leader_epoch_checkpoint(epochs.entries), "SEG-TRN-004")

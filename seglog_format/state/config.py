@@ -1,0 +1,272 @@
+"""Settings that shape the files of a log: Kafka's topic settings, and which generation of brokers to write like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from seglog_format.errors import UsageError
+from seglog_format.model import ENTRY_PREFIX_SIZE, INT32_MAX, INT64_MAX, TimestampType
+from seglog_format.state.index_build import INDEX_INTERVAL_BYTES, IndexedOffset
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EnumT = TypeVar("EnumT", bound=Enum)
+
+HOUR_MS: Final = 60 * 60 * 1000
+DAY_MS: Final = 24 * HOUR_MS
+MEBIBYTE: Final = 1 << 20
+UNLIMITED: Final = -1
+
+
+class IndexUnit(Enum):
+    """What the sparse rule of the indexes counts and names while a log is appended to (SEG-ROL-011)."""
+
+    APPEND = "append"
+    BATCH = "batch"
+
+
+class TimeIndexOffset(Enum):
+    """Which offset a time index entry stores beside the largest timestamp (SEG-APP-015)."""
+
+    RECORD = "record"
+    """Of the record itself, where a leader appended a plain batch with producer timestamps; else as `BATCH`."""
+
+    BATCH = "batch"
+    """The last one of the first batch that holds the timestamp."""
+
+
+class BrokerGeneration(Enum):
+    """Brokers that write the same files for the same appends, named by the first version of them.
+
+    Patch releases of 3.9 and 4.0 went over to the newest rule: 3.9.1 and 4.0.1 write like 4.1.
+    """
+
+    V0_8 = "0.8"
+    """0.8.0 to 0.10.0: no time index, and segments are rolled by the clock."""
+
+    V0_10_1 = "0.10.1"
+    """0.10.1 and 0.10.2: magic 1, a time index, no producer state yet."""
+
+    V0_11 = "0.11"
+    """0.11.0 to 1.1."""
+
+    V2_0 = "2.0"
+    """2.0 to 3.6."""
+
+    V3_7 = "3.7"
+    """3.7 to 3.9.0, and 4.0.0."""
+
+    V4_1 = "4.1"
+    """3.9.1, 4.0.1, and 4.1 and later."""
+
+    @property
+    def has_time_index(self) -> bool:
+        """There are time indexes, and segments are rolled by the time in them."""
+        return self is not BrokerGeneration.V0_8
+
+    @property
+    def has_producer_state(self) -> bool:
+        """There are magic 2, transaction indexes, producer snapshots and leader epochs."""
+        return self not in {BrokerGeneration.V0_8, BrokerGeneration.V0_10_1}
+
+    @property
+    def index_unit(self) -> IndexUnit:
+        """What the sparse rule counts."""
+        return IndexUnit.BATCH if self is BrokerGeneration.V4_1 else IndexUnit.APPEND
+
+    @property
+    def indexed_offset(self) -> IndexedOffset:
+        """Which offset of a unit the offset index stores."""
+        return IndexedOffset.FIRST if self in EARLY else IndexedOffset.LAST
+
+    @property
+    def time_index_offset(self) -> TimeIndexOffset:
+        """Which offset the time index stores."""
+        late = self in {BrokerGeneration.V3_7, BrokerGeneration.V4_1}
+        return TimeIndexOffset.BATCH if late else TimeIndexOffset.RECORD
+
+    @property
+    def rolls_by_first_entry(self) -> bool:
+        """The time of a segment begins with its first entry, not with all of its first append."""
+        return self is BrokerGeneration.V4_1
+
+    @property
+    def has_lazy_indexes(self) -> bool:
+        """A rolled segment gets its indexes with its first append, not at once: since 2.3."""
+        return self not in EARLY
+
+
+EARLY: Final = frozenset({BrokerGeneration.V0_8, BrokerGeneration.V0_10_1, BrokerGeneration.V0_11})
+"""Before 2.0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """Settings of one log; names and defaults are those of Kafka's topic settings, dots written as underscores.
+
+    Attributes:
+        segment_bytes: size that no segment passes, 14 to 2147483647.
+        segment_ms: span of time after which a segment is rolled, by the timestamps in it; 1 or more.
+        segment_jitter_ms: up to how much earlier that may happen, chosen at random for each segment; 0 or more.
+        segment_index_bytes: size of each preallocated index, 4 or more.
+        index_interval_bytes: bytes between index entries, 0 or more.
+        max_message_bytes: size of the largest batch that may be appended, 0 or more.
+        retention_ms: age at which a segment goes, or -1 for never.
+        retention_bytes: size that the log is cut back to, or -1 for none.
+        file_delete_delay_ms: how long removed files stay under another name; 0 or more.
+        delete_retention_ms: how long compaction keeps tombstones; 0 or more.
+        min_compaction_lag_ms: age below which records are not compacted; 0 or more.
+        max_compaction_lag_ms: age by which they are; in a compacted topic no segment stays active longer. 1 or more.
+        min_cleanable_dirty_ratio: how much of a log has to be dirty before it is compacted, 0 to 1.
+        cleanup_policy: of ``delete`` and ``compact``, one or both.
+        message_timestamp_type: whether producers or the broker say when a record was.
+        message_timestamp_before_max_ms: how far producer timestamps may lie behind the clock; 0 or more.
+        message_timestamp_after_max_ms: how far they may lie ahead of it; 0 or more. The default is that of 4.0; no
+            limit before.
+        flush_messages: flush after so many records, 1 or more.
+        flush_ms: flush records that are older than this, 0 or more.
+        preallocate: create a segment's log at its full size, filled with zeros.
+        generation: which brokers to write like.
+    """
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * DAY_MS
+    segment_jitter_ms: int = 0
+    segment_index_bytes: int = 10 * MEBIBYTE
+    index_interval_bytes: int = INDEX_INTERVAL_BYTES
+    max_message_bytes: int = MEBIBYTE + ENTRY_PREFIX_SIZE
+    retention_ms: int = 7 * DAY_MS
+    retention_bytes: int = UNLIMITED
+    file_delete_delay_ms: int = 60_000
+    delete_retention_ms: int = DAY_MS
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = INT64_MAX
+    min_cleanable_dirty_ratio: float = 0.5
+    cleanup_policy: frozenset[str] = frozenset({"delete"})
+    message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    message_timestamp_before_max_ms: int = INT64_MAX
+    message_timestamp_after_max_ms: int = HOUR_MS
+    flush_messages: int = INT64_MAX
+    flush_ms: int = INT64_MAX
+    preallocate: bool = False
+    generation: BrokerGeneration = BrokerGeneration.V4_1
+
+    def __post_init__(self) -> None:
+        for name, (least, most) in BOUNDS.items():
+            value = getattr(self, name)
+            if not least <= value <= most:
+                msg = f"{kafka_name(name)} is from {least} to {most}, not {value}"
+                raise UsageError(msg)
+        if not self.cleanup_policy or not self.cleanup_policy <= POLICIES:
+            msg = f"cleanup.policy is of {', '.join(sorted(POLICIES))}, not {', '.join(sorted(self.cleanup_policy))}"
+            raise UsageError(msg)
+        if self.message_timestamp_type is TimestampType.NO_TIMESTAMP_TYPE:
+            msg = "message.timestamp.type is CreateTime or LogAppendTime"
+            raise UsageError(msg)
+
+    @property
+    def is_compacted(self) -> bool:
+        """Compaction is at work, alone or beside retention."""
+        return COMPACT in self.cleanup_policy
+
+    @property
+    def is_deleted(self) -> bool:
+        """Retention by time and size is at work."""
+        return DELETE in self.cleanup_policy
+
+    @property
+    def roll_ms(self) -> int:
+        """After how long a segment is rolled: `segment_ms`, or less where compaction may not wait so long."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
+
+    @classmethod
+    def has_setting(cls, name: str) -> bool:
+        """Whether Kafka's topic setting of that name shapes the files of a log."""
+        return name.removeprefix("internal.") in {kafka_name(field.name) for field in fields(cls)}
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> LogConfig:
+        """Settings as Kafka's tools take them.
+
+        Args:
+            properties: such as ``{"segment.bytes": "1048576"}``. ``internal.`` before a name, under which brokers
+                since 4.1 take small sizes for tests, makes no difference. ``generation`` is a version such as ``4.1``.
+
+        Raises:
+            UsageError: a name is not known, or a value does not fit.
+        """
+        known = {kafka_name(field.name): field.name for field in fields(cls)}
+        values = {}
+        for key, text in properties.items():
+            name = known.get(key.removeprefix("internal."))
+            if name is None:
+                msg = f"no setting {key!r} shapes the files of a log"
+                raise UsageError(msg)
+            values[name] = _parsed(name, text)
+        return cls(**values)  # type: ignore[arg-type]
+
+
+DELETE: Final = "delete"
+COMPACT: Final = "compact"
+POLICIES: Final = frozenset({DELETE, COMPACT})
+
+BOUNDS: Final = {
+    "segment_bytes": (14, INT32_MAX),
+    "segment_ms": (1, INT64_MAX),
+    "segment_jitter_ms": (0, INT64_MAX),
+    "segment_index_bytes": (4, INT32_MAX),
+    "index_interval_bytes": (0, INT32_MAX),
+    "max_message_bytes": (0, INT32_MAX),
+    "retention_ms": (UNLIMITED, INT64_MAX),
+    "retention_bytes": (UNLIMITED, INT64_MAX),
+    "file_delete_delay_ms": (0, INT64_MAX),
+    "delete_retention_ms": (0, INT64_MAX),
+    "min_compaction_lag_ms": (0, INT64_MAX),
+    "max_compaction_lag_ms": (1, INT64_MAX),
+    "min_cleanable_dirty_ratio": (0, 1),
+    "message_timestamp_before_max_ms": (0, INT64_MAX),
+    "message_timestamp_after_max_ms": (0, INT64_MAX),
+    "flush_messages": (1, INT64_MAX),
+    "flush_ms": (0, INT64_MAX),
+}
+"""Least and greatest value of each number."""
+
+
+def kafka_name(name: str) -> str:
+    """A setting's name with dots."""
+    return name.replace("_", ".")
+
+
+def _parsed(name: str, text: str) -> object:
+    match name:
+        case "cleanup_policy":
+            return frozenset(part.strip() for part in text.split(","))
+        case "message_timestamp_type":
+            return _member(TimestampType, name, text)
+        case "generation":
+            return _member(BrokerGeneration, name, text)
+        case "preallocate":
+            return text.strip().lower() == "true"
+        case "min_cleanable_dirty_ratio":
+            return _number(name, text, float)
+        case _:
+            return _number(name, text)
+
+
+def _member(kind: type[EnumT], name: str, text: str) -> EnumT:
+    try:
+        return kind(text.strip())
+    except ValueError:
+        msg = f"{kafka_name(name)} is one of {', '.join(str(member.value) for member in kind)}, not {text}"
+        raise UsageError(msg) from None
+
+
+def _number(name: str, text: str, kind: type[int | float] = int) -> int | float:
+    try:
+        return kind(text)
+    except ValueError:
+        msg = f"{kafka_name(name)} is a number, not {text!r}"
+        raise UsageError(msg) from None

@@ -1,0 +1,275 @@
+"""What a log knows of its producers: the last sequences of each, and its open transaction (chapter 50).
+
+The state follows from the batches of a log and nothing else. A leader checks new batches against it; everyone keeps it
+up to date, lists aborted transactions by it, and stores it as a snapshot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.control_record import END_TRANSACTION_TYPES, decode_control_record
+from seglog_format.codec.decode import decode_marker
+from seglog_format.codec.producer_snapshot import encode_producer_snapshot
+from seglog_format.errors import Location, UsageError
+from seglog_format.model import (
+    INT32_MAX,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    AbortedTxn,
+    ControlRecordType,
+    Frame,
+    RecordBatchHeader,
+)
+from seglog_format.state.producer import NO_OFFSET, REMEMBERED_BATCHES, Producer, ProducerBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seglog_format.storage.byte_source import Buffer
+
+TRANSACTION_INDEX_VERSION: Final = 0
+
+
+class Origin(Enum):
+    """Who appends: that decides what is checked."""
+
+    CLIENT = "client"
+    """A producer: everything is."""
+
+    COORDINATOR = "coordinator"
+    """The broker itself, with markers and with the records of its own topics: sequences are not."""
+
+    REPLICATION = "replication"
+    """A follower that copies its leader, or a log that is read again: the leader has checked it all."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndMarker:
+    """The end of a transaction, as a control batch tells it."""
+
+    kind: ControlRecordType
+    coordinator_epoch: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndedTransaction:
+    """A transaction that a marker ended: its offsets, the marker's included."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    is_aborted: bool
+
+
+@dataclass(slots=True)
+class ProducerChanges:
+    """What one append changes: computed first, taken over when its bytes are written."""
+
+    producers: dict[int, Producer] = field(default_factory=dict)
+    begun: dict[int, int] = field(default_factory=dict)
+    ended: list[EndedTransaction] = field(default_factory=list)
+
+
+class ProducerStates:
+    """The producers of a log.
+
+    Args:
+        producers: known at the start.
+        end_offset: everything below was taken into account.
+
+    Attributes:
+        end_offset: everything below was taken into account.
+        snapshot_offset: up to where the newest snapshot goes.
+    """
+
+    def __init__(self, producers: Iterable[Producer] = (), end_offset: int = 0) -> None:
+        self.end_offset = end_offset
+        self.snapshot_offset = end_offset
+        self._producers = {producer.producer_id: producer for producer in producers}
+        # First offset of each open transaction, ascending, to its producer.
+        opened = ((p.current_txn_first_offset, p.producer_id) for p in self._producers.values())
+        self._open = dict(sorted(pair for pair in opened if pair[0] >= 0))
+
+    @property
+    def producers(self) -> tuple[Producer, ...]:
+        """Everything that is known, by producer id."""
+        return tuple(self._producers[key] for key in sorted(self._producers))
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the oldest open transaction begins."""
+        return next(iter(self._open), None)
+
+    def duplicate_of(self, header: RecordBatchHeader) -> ProducerBatch | None:
+        """The batch that a producer sends again, if it is among its newest (SEG-APP-008)."""
+        producer = self._producers.get(header.producer_id)
+        return producer.duplicate_of(header) if producer and not header.is_control else None
+
+    def changes(self, batches: Iterable[tuple[RecordBatchHeader, EndMarker | None]], origin: Origin) -> ProducerChanges:
+        """What batches change that are appended together.
+
+        Args:
+            batches: headers with their final offsets, and what end markers say; those without a producer do not count.
+            origin: who appends.
+
+        Raises:
+            UsageError: an epoch, a sequence or a transaction is not as it has to be (SEG-APP-007, SEG-APP-009).
+        """
+        changes = ProducerChanges()
+        for header, marker in batches:
+            if header.producer_id <= NO_PRODUCER_ID:
+                continue
+            known = self._producers.get(header.producer_id, Producer(header.producer_id))
+            current = changes.producers.get(header.producer_id, known)
+            if header.is_control:
+                changed = _ended(current, header, marker, origin, changes)
+            else:
+                check_data_batch(header, known, current, origin)
+                changed = _extended(current, header, changes)
+            changes.producers[header.producer_id] = changed
+        return changes
+
+    def apply(self, changes: ProducerChanges, end_offset: int) -> tuple[AbortedTxn, ...]:
+        """Take over what an append changed.
+
+        Returns:
+            Entries for the transaction index, in the order of their markers (SEG-TXN-006).
+        """
+        self._producers.update(changes.producers)
+        self._open = dict(sorted({**self._open, **changes.begun}.items()))
+        aborted = []
+        for transaction in changes.ended:
+            if transaction.is_aborted:
+                aborted.append(self._aborted(transaction))
+            self._open.pop(transaction.first_offset, None)
+        self.end_offset = end_offset
+        return tuple(aborted)
+
+    def _aborted(self, transaction: EndedTransaction) -> AbortedTxn:
+        others = (first for first, producer_id in self._open.items() if producer_id != transaction.producer_id)
+        return AbortedTxn(
+            TRANSACTION_INDEX_VERSION,
+            transaction.producer_id,
+            transaction.first_offset,
+            transaction.last_offset,
+            next(others, transaction.last_offset + 1),
+        )
+
+    def snapshot(self) -> bytes:
+        """The bytes of a snapshot, producers in the order of their ids."""
+        return encode_producer_snapshot(producer.to_entry() for producer in self.producers)
+
+
+def _extended(current: Producer, header: RecordBatchHeader, changes: ProducerChanges) -> Producer:
+    """A producer after one more data batch; a transactional one opens a transaction where none is open."""
+    in_epoch = current.in_epoch(header.producer_epoch)
+    batch = ProducerBatch(header.last_sequence, header.last_offset, header.last_offset_delta)
+    first = current.current_txn_first_offset
+    if header.is_transactional and first == NO_OFFSET:
+        first = header.base_offset
+        changes.begun[first] = header.producer_id
+    return replace(
+        in_epoch,
+        batches=(*in_epoch.batches, batch)[-REMEMBERED_BATCHES:],
+        timestamp_ms=header.max_timestamp_ms,
+        current_txn_first_offset=first,
+    )
+
+
+def _ended(
+    current: Producer, header: RecordBatchHeader, marker: EndMarker | None, origin: Origin, changes: ProducerChanges
+) -> Producer:
+    """A producer after an end marker; one that compaction has emptied says nothing (SEG-CTL-007)."""
+    if marker is None:
+        return current
+    _check_epoch(header, current, origin)
+    if origin is not Origin.REPLICATION and marker.coordinator_epoch < current.coordinator_epoch:
+        msg = (
+            f"coordinator epoch {marker.coordinator_epoch} of a marker is older than {current.coordinator_epoch}, "
+            f"which producer {header.producer_id} has seen (SEG-APP-009)"
+        )
+        raise UsageError(msg)
+    first = current.current_txn_first_offset
+    if first != NO_OFFSET:
+        is_aborted = marker.kind is ControlRecordType.ABORT
+        changes.ended.append(EndedTransaction(header.producer_id, first, header.base_offset, is_aborted))
+    return replace(
+        current.in_epoch(header.producer_epoch),
+        timestamp_ms=marker.timestamp_ms,
+        coordinator_epoch=marker.coordinator_epoch,
+        current_txn_first_offset=NO_OFFSET,
+    )
+
+
+def check_data_batch(header: RecordBatchHeader, known: Producer, current: Producer, origin: Origin) -> None:
+    """Refuse a data batch that its producer may not append now.
+
+    Args:
+        header: of the batch.
+        known: its producer before this append.
+        current: its producer after the batches before in this append.
+        origin: who appends.
+
+    Raises:
+        UsageError: SEG-APP-007 or SEG-APP-009.
+    """
+    _check_epoch(header, current, origin)
+    if origin is Origin.CLIENT:
+        _check_sequence(header, known, current)
+    if current.current_txn_first_offset != NO_OFFSET and not header.is_transactional:
+        msg = f"producer {header.producer_id} has a transaction open, and this batch is not part of it (SEG-APP-009)"
+        raise UsageError(msg)
+
+
+def _check_epoch(header: RecordBatchHeader, current: Producer, origin: Origin) -> None:
+    if origin is not Origin.REPLICATION and header.producer_epoch < current.producer_epoch:
+        msg = (
+            f"epoch {header.producer_epoch} of producer {header.producer_id} is older than its latest, "
+            f"{current.producer_epoch} (SEG-APP-009)"
+        )
+        raise UsageError(msg)
+
+
+def _check_sequence(header: RecordBatchHeader, known: Producer, current: Producer) -> None:
+    """The next sequence follows the last one; a new epoch begins at 0; of an unknown producer any will do."""
+    if known.producer_epoch == NO_PRODUCER_EPOCH and not current.batches:
+        return
+    is_next_epoch = header.producer_epoch != current.producer_epoch
+    last = NO_SEQUENCE if is_next_epoch else current.last_sequence
+    expected = (last + 1) % (INT32_MAX + 1)
+    if header.base_sequence != expected:
+        msg = (
+            f"sequence {header.base_sequence} of producer {header.producer_id} in epoch {header.producer_epoch}: "
+            f"expected {expected} (SEG-APP-007)"
+        )
+        raise UsageError(msg)
+
+
+def end_marker_of(data: Buffer, header: RecordBatchHeader, at: Location) -> EndMarker | None:
+    """What the end marker in a batch says; None where the batch holds none.
+
+    Args:
+        data: the whole batch.
+        header: of the batch.
+        at: where it stands.
+
+    Raises:
+        FormatError: the batch, or the control record in it, is damaged.
+    """
+    if not header.is_control or header.producer_id <= NO_PRODUCER_ID:
+        return None
+    record = decode_marker(Frame(at.position, header, memoryview(data)), at=at)
+    if record is None:
+        return None
+    control = decode_control_record(record.key, record.value, at)
+    if control.type not in END_TRANSACTION_TYPES:
+        return None
+    assert control.type is not None
+    epoch = control.fields["coordinatorEpoch"]
+    assert isinstance(epoch, int)
+    return EndMarker(control.type, epoch, record.timestamp_ms)

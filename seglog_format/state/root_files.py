@@ -1,0 +1,195 @@
+"""The root of a log directory while it is written to: lock, clean-shutdown file, checkpoints (chapters 11, 51, 71)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from seglog_format.codec.checkpoints import decode_offset_checkpoint, encode_offset_checkpoint
+from seglog_format.codec.properties import encode_clean_shutdown
+from seglog_format.errors import FormatError, UsageError
+from seglog_format.names import FileKind, parse_partition_directory
+from seglog_format.small_model import CheckpointedOffset, CleanShutdown
+from seglog_format.state.directory_lock import DirectoryLock
+from seglog_format.storage.files import replace_file, write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from seglog_format.storage.environment import Environment
+
+TopicPartition = tuple[str, int]
+
+DELETED = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointedState:
+    """What the checkpoints of a log directory say of one log.
+
+    Attributes:
+        key: topic and partition.
+        recovery_point: everything below is on the disk (SEG-CKP-011).
+        log_start_offset: where the log begins for its readers.
+        first_base_offset: of its first segment.
+        high_watermark: up to where it is replicated; of a log without followers, its end.
+    """
+
+    key: TopicPartition
+    recovery_point: int
+    log_start_offset: int
+    first_base_offset: int
+    high_watermark: int
+
+
+class RootFiles:
+    """The files in the root of a log directory.
+
+    Opening takes the lock, reads the checkpoints, and takes the clean-shutdown file away before any log is opened, so
+    that nobody believes it should the process end early (SEG-FLS-006).
+
+    Args:
+        path: of the log directory, made if it is not there.
+        environment: where.
+
+    Attributes:
+        was_clean: the last one who wrote here closed everything.
+        recovery_points, log_start_offsets, high_watermarks: as checkpointed, by topic and partition.
+
+    Raises:
+        UsageError: somebody else writes here.
+        OSError: an operation on files failed.
+    """
+
+    def __init__(self, path: Path, environment: Environment) -> None:
+        self.path = path
+        self._process_id = os.getpid()
+        self._files = environment.files
+        self._checkpointing = environment.make_condition()
+        self._make_directory(path)
+        self._lock = DirectoryLock(path) if environment.locks_directory else None
+        try:
+            self.was_clean = self._files.exists(self._path(FileKind.CLEAN_SHUTDOWN))
+            self.recovery_points = self._read(FileKind.RECOVERY_POINT_CHECKPOINT)
+            self.log_start_offsets = self._read(FileKind.LOG_START_OFFSET_CHECKPOINT)
+            self.high_watermarks = self._read(FileKind.REPLICATION_OFFSET_CHECKPOINT)
+            self._take_over()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_own_process(self) -> bool:
+        """Whether this is the process that opened the directory, and not one that it has forked."""
+        return os.getpid() == self._process_id
+
+    def require_own_process(self) -> None:
+        """Refuse to write in a forked process, which knows nothing of what its parent writes meanwhile.
+
+        Raises:
+            UsageError: this process was forked since the directory was opened.
+        """
+        if not self.is_own_process:
+            msg = f"{self.path} was opened before a fork: only process {self._process_id} writes to it (SEG-FLS-011)"
+            raise UsageError(msg)
+
+    def _take_over(self) -> None:
+        """Names are synced in any case: a process that died may have made or removed some, and not waited for it."""
+        if self.was_clean:
+            self._files.remove(self._path(FileKind.CLEAN_SHUTDOWN))
+        self._files.fsync_directory(self.path)
+
+    def _make_directory(self, path: Path) -> None:
+        """Make it, and wait until every name on the way to it is on the disk."""
+        new = list(takewhile(lambda each: not self._files.exists(each), (path, *path.parents)))
+        self._files.make_directory(path)
+        for each in reversed(new):
+            self._files.fsync_directory(each.parent)
+
+    def _path(self, kind: FileKind) -> Path:
+        return self.path / kind.value
+
+    def _read(self, kind: FileKind) -> dict[TopicPartition, int]:
+        """An unreadable checkpoint is no checkpoint: recovery then has more to do, and loses nothing."""
+        if not self._files.exists(self._path(kind)):
+            return {}
+        try:
+            return decode_offset_checkpoint(self._files.read(self._path(kind))).by_partition
+        except FormatError:
+            return {}
+
+    def write_checkpoints(self, states: Iterable[CheckpointedState]) -> None:
+        """Write the three checkpoints; what they say of other partitions stays (SEG-FLS-005).
+
+        Raises:
+            OSError: it did not work; the old files stand.
+            UsageError: this process was forked since the directory was opened.
+        """
+        self.require_own_process()
+        with self._checkpointing:
+            for state in states:
+                self._note(state)
+            self._write(FileKind.RECOVERY_POINT_CHECKPOINT, self.recovery_points)
+            self._write(FileKind.LOG_START_OFFSET_CHECKPOINT, self.log_start_offsets)
+            self._write(FileKind.REPLICATION_OFFSET_CHECKPOINT, self.high_watermarks)
+
+    def _note(self, state: CheckpointedState) -> None:
+        self.recovery_points[state.key] = state.recovery_point
+        self.high_watermarks[state.key] = state.high_watermark
+        if state.log_start_offset > state.first_base_offset:
+            self.log_start_offsets[state.key] = state.log_start_offset
+        else:
+            self.log_start_offsets.pop(state.key, None)
+
+    def _write(self, kind: FileKind, offsets: dict[TopicPartition, int]) -> None:
+        lines = (
+            CheckpointedOffset(topic, partition, offsets[topic, partition]) for topic, partition in sorted(offsets)
+        )
+        replace_file(self._files, self._path(kind), encode_offset_checkpoint(lines))
+
+    def may_be_clean(self, closed: Iterable[TopicPartition]) -> bool:
+        """Whether every log here is known to be whole, given those that were opened and closed (SEG-FLS-007)."""
+        return self.was_clean or self._partitions() <= set(closed)
+
+    def _partitions(self) -> set[TopicPartition]:
+        found = set()
+        for name in self._files.names(self.path):
+            try:
+                parsed = parse_partition_directory(name)
+            except FormatError:
+                continue
+            if parsed.state != DELETED:
+                found.add(parsed.topic_partition)
+        return found
+
+    def mark_clean(self) -> None:
+        """Write the clean-shutdown file: everything else is on the disk by now.
+
+        Raises:
+            OSError: it did not work.
+        """
+        write_file(self._files, self._path(FileKind.CLEAN_SHUTDOWN), encode_clean_shutdown(CleanShutdown()))
+        self._files.fsync_directory(self.path)
+
+    def finish(self, states: Iterable[CheckpointedState], closed: Iterable[TopicPartition], *, is_whole: bool) -> None:
+        """Write the checkpoints when everything else is closed, and the clean-shutdown file where all logs are whole.
+
+        Args:
+            states: of the logs that were open.
+            closed: logs that were opened and closed.
+            is_whole: none of them has failed.
+
+        Raises:
+            OSError: it did not work.
+        """
+        self.write_checkpoints(states)
+        if is_whole and self.may_be_clean(closed):
+            self.mark_clean()
+
+    def close(self) -> None:
+        """Let others write here."""
+        if self._lock is not None:
+            self._lock.close()

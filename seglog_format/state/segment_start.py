@@ -1,0 +1,32 @@
+"""What is in a segment when a writer opens it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seglog_format.model import NO_TIMESTAMP
+
+if TYPE_CHECKING:
+    from seglog_format.model import TimestampOffset
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentStart:
+    """What is in a segment when it is opened for writing; nothing in a new one.
+
+    Attributes:
+        size: bytes of whole entries in the log.
+        first_timestamp_ms: largest timestamp of the first entry, or -1.
+        largest: largest timestamp, with the offset that the time index stores; None where there is none.
+        offset_entry_count: entries of the offset index.
+        time_entry_count: entries of the time index.
+        last_time_entry_ms: timestamp of the last of them, or -1.
+    """
+
+    size: int = 0
+    first_timestamp_ms: int = NO_TIMESTAMP
+    largest: TimestampOffset | None = None
+    offset_entry_count: int = 0
+    time_entry_count: int = 0
+    last_time_entry_ms: int = NO_TIMESTAMP

@@ -1,0 +1,126 @@
+"""Where bytes are read from: one piece of memory, or a file that is read through windows of bounded size."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, TypeAlias
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+class Window(NamedTuple):
+    """A part of the bytes of a source.
+
+    Attributes:
+        start: position of its first byte in the source.
+        data: the bytes; they stay valid and unchanged as long as anybody holds them.
+    """
+
+    start: int
+    data: memoryview
+
+
+class ByteSource(Protocol):
+    """Bytes that can be looked at in parts, such as those of a file."""
+
+    @property
+    def path(self) -> str:
+        """File name for errors; empty for bytes that came from no file."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+
+    def view(self, start: int, end: int) -> memoryview:
+        """The bytes from one position to another in one piece, as far as there are so many.
+
+        Raises:
+            UnreadableError: the disk refuses one of them.
+        """
+
+    def window(self, position: int, at_least: int = 0) -> Window:
+        """A part that holds the byte at a position and some bytes after it; often much more.
+
+        Args:
+            position: of the first byte that is needed, below the size.
+            at_least: how many are needed from there on; fewer come where the source ends.
+
+        Raises:
+            UnreadableError: the disk refuses one of the bytes that are needed.
+        """
+
+
+class MemoryBytes:
+    """Bytes in memory as a source.
+
+    Attributes:
+        path: file name for errors.
+        size: how many bytes there are.
+    """
+
+    __slots__ = ("_window", "path", "size")
+
+    def __init__(self, data: bytes | bytearray | memoryview, path: str = "") -> None:
+        self._window = Window(0, memoryview(data))
+        self.path = path
+        self.size = len(data)
+
+    def view(self, start: int, end: int) -> memoryview:
+        """The bytes from one position to another."""
+        return self._window.data[start:end]
+
+    def window(self, position: int, at_least: int = 0) -> Window:  # noqa: ARG002 - everything is here
+        """All bytes."""
+        return self._window
+
+
+class FirstBytes:
+    """The first bytes of a source, as if it ended after them.
+
+    Attributes:
+        path: file name for errors.
+        size: how many bytes there are.
+    """
+
+    __slots__ = ("_source", "path", "size")
+
+    def __init__(self, source: ByteSource, size: int) -> None:
+        self._source = source
+        self.path = source.path
+        self.size = min(size, source.size)
+
+    def view(self, start: int, end: int) -> memoryview:
+        """The bytes from one position to another."""
+        return self._source.view(start, min(end, self.size))
+
+    def window(self, position: int, at_least: int = 0) -> Window:
+        """A part that holds the byte at a position."""
+        start, data = self._source.window(position, min(at_least, self.size - position))
+        return Window(start, data[: self.size - start])
+
+
+Readable: TypeAlias = "Buffer | ByteSource"
+"""Bytes in memory, or a source of them."""
+
+
+def source_of(data: Readable, path: str = "") -> ByteSource:
+    """A source as it is, bytes in memory as a source.
+
+    Args:
+        data: bytes or a source.
+        path: file name for errors about bytes in memory.
+    """
+    return MemoryBytes(data, path) if isinstance(data, bytes | bytearray | memoryview) else data
+
+
+def starts_with(source: ByteSource, data: bytes) -> bool:
+    """Whether a source begins with these bytes; it is not in memory whole."""
+    position = 0
+    while position < len(data):
+        if position == source.size:
+            return False
+        start, found = source.window(position, 1)
+        piece = bytes(found[position - start :][: len(data) - position])
+        if piece != data[position : position + len(piece)]:
+            return False
+        position += len(piece)
+    return True

@@ -1,0 +1,319 @@
+"""The bytes of one file, read-only: mapped into memory, or read through windows where that is asked for."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.closing import Closing
+from seglog_format.errors import Location, RefusedError, UsageError
+from seglog_format.storage.byte_source import Window
+from seglog_format.storage.file_reader import FileReader, refusal_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+# A FIFO would block the open call, a terminal would become ours, Windows would translate line ends.
+OPEN_FLAGS: Final = (
+    os.O_RDONLY
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+
+MAX_LOG_SIZE: Final = 2**31 - 1
+"""Largest size of a `.log` file in bytes (SEG-LOG-010)."""
+
+FORGET: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)
+"""What tells the system that pages are not needed; None where there is no such thing."""
+
+FORGET_SIZE: Final = 64 * 2**20
+"""Bytes that a long reading touches before it lets them go."""
+
+WINDOW_SIZE: Final = 4 * 2**20
+"""Bytes of a file that are in memory at once, where it is read through windows from end to end."""
+FIRST_WINDOW: Final = 64 * 2**10
+"""The same where nothing tells that the bytes after them will be needed."""
+ZEROS: Final = bytes(WINDOW_SIZE)
+NOTHING: Final = memoryview(b"")
+
+FILLERS: Final[dict[str, Callable[[str, int, int], None]]] = {}
+"""Who brings bytes, from one position to another, of files that are empty here and full somewhere else: by the start of
+their paths."""
+
+MAX_WHOLE_SIZE: Final = 64 * 2**20
+"""Bytes of the largest file that is taken into memory whole, in its decoded form too: many times what brokers write."""
+
+
+class FileBytes(Closing):
+    """A file's bytes, read-only: mapped into memory, or read through windows of bounded size. A context manager.
+
+    It is a `ByteSource`. Through windows, what is in memory is bounded whatever the size of the file, and neither a
+    file that its owner cuts short nor a failing disk ends the process: both are an `UnreadableError`.
+
+    Attributes:
+        path: the file, as the caller named it.
+        size: bytes of the file when it was opened.
+        is_mapped: whether its bytes are the file itself (mapped), and not a copy of some of them.
+    """
+
+    def __init__(self, path: str, size: int, content: FileReader | mmap.mmap) -> None:
+        self.path = path
+        self.size = size
+        self.is_mapped = not isinstance(content, FileReader)
+        self._reader = content if isinstance(content, FileReader) else None
+        self._mapping = None if isinstance(content, FileReader) else content
+        self._data = memoryview(b"" if isinstance(content, FileReader) else content).toreadonly()
+        self._fill = filler_of(path)
+        self._is_whole = self.is_mapped and self._fill is None
+        self._window = Window(0, self._data[:] if self._is_whole else NOTHING)  # not the view that `close` releases
+        self._next_size = FIRST_WINDOW
+        self._forgotten = 0
+
+    @property
+    def is_here(self) -> bool:
+        """Whether all bytes are on this machine, and none has to be brought."""
+        return self._fill is None
+
+    def bring(self, start: int, end: int | None) -> None:
+        """Bring bytes that will be looked at, where the file is somewhere else: all at once is quicker than in parts.
+
+        Args:
+            start: position of the first of them.
+            end: position after the last; None for the end of the file.
+
+        Raises:
+            UsageError: they could not be brought.
+        """
+        if self._fill is not None:
+            self._fill(self.path, start, self.size if end is None else min(end, self.size))
+
+    def view(self, start: int, end: int) -> memoryview:
+        """The bytes from one position to another in one piece, as far as the file goes; they outlive `close`.
+
+        Raises:
+            UnreadableError: the disk refuses one of them (SEG-PDR-022).
+            UsageError: they could not be brought from where the file is.
+        """
+        end = min(end, self.size)
+        if self._is_whole:
+            return self._data[start:end]
+        first, data = self._window
+        if first <= start and end <= first + len(data):
+            return data[start - first : end - first]
+        return self._read(start, end, end)
+
+    def window(self, position: int, at_least: int = 0) -> Window:
+        """A part of the file that holds the byte at a position, and some after it.
+
+        Of a mapped file that is all of it. Otherwise it is kept until another one is asked for, and grows up to
+        `WINDOW_SIZE` as long as one follows the other.
+
+        Args:
+            position: of the first byte that is needed.
+            at_least: how many are needed from there on; fewer come where the file ends.
+
+        Raises:
+            UnreadableError: the disk refuses one of the bytes that are needed (SEG-PDR-022).
+            UsageError: they could not be brought from where the file is.
+        """
+        found = self._window
+        if self._is_whole:
+            return found
+        end = min(position + max(at_least, 1), self.size)
+        known_end = found.start + len(found.data)
+        if found.start <= position and end <= known_end:
+            return found
+        follows = found.start <= position <= known_end
+        self._next_size = min(2 * self._next_size, WINDOW_SIZE) if follows else FIRST_WINDOW
+        stop = min(max(position + self._next_size, end), self.size)
+        self._window = found = Window(position, self._read(position, end, stop))
+        return found
+
+    def _read(self, start: int, end: int, stop: int) -> memoryview:
+        """The bytes up to ``end``, and more up to ``stop``, where nothing hinders."""
+        if self._fill is not None:
+            self._fill(self.path, start, stop)
+        if self._reader is None:
+            return self._data[start:stop]
+        if self._fill is None and stop - start <= WINDOW_SIZE and self._reader.is_hole(start, stop):
+            return memoryview(ZEROS)[: stop - start]
+        data = self._reader.read(start, stop)
+        if len(data) < end - start:
+            self._reader.read(start + len(data), end)  # says why
+        return memoryview(data)
+
+    def forget(self) -> None:
+        """Let the pages go that were read so far: they are no longer this process's memory, and come back when needed.
+
+        Without it a mapped file of a gigabyte, read from end to end, is counted as a gigabyte of memory in use.
+        """
+        if self._mapping is not None and FORGET is not None:
+            self._mapping.madvise(FORGET)
+
+    def forget_behind(self, position: int) -> None:
+        """Let pages go whenever a reading has come `FORGET_SIZE` bytes further, or has begun anew.
+
+        Args:
+            position: up to which everything was read.
+        """
+        if not 0 <= position - self._forgotten <= FORGET_SIZE:
+            self.forget()
+            self._forgotten = position
+
+    def close(self) -> None:
+        """Give the file back; a second call does nothing.
+
+        Views that were cut from it stay valid: as long as one is in use the mapping stays, and goes with it.
+        """
+        if self._reader is not None:
+            self._reader.close()
+        self._window = Window(0, self._data if self._is_whole else NOTHING)
+        mapping, self._mapping = self._mapping, None
+        try:
+            self._data.release()
+            if mapping is not None:
+                mapping.close()
+        except BufferError:
+            return  # someone still holds a view: the last one takes the mapping along
+
+
+def open_bytes(path: str | os.PathLike[str], *, copy: bool = False, max_size: int | None = None) -> FileBytes:
+    """Open a regular file for reading.
+
+    The file is mapped, so that only the parts in use are read. A mapped file that its owner cuts short, or whose disk
+    fails, ends the process with SIGBUS as soon as the missing part is touched: give ``copy=True`` for a directory on
+    which a broker is working (it trims indexes when it rolls), and wherever a failing disk is to be reported. Files
+    that cannot be mapped, empty ones among them, are read through windows, too.
+
+    Args:
+        path: of a regular file; symbolic links are followed.
+        copy: read the file through windows instead of mapping it.
+        max_size: refuse a larger file.
+
+    Raises:
+        UsageError: the path does not exist, or is not a regular file.
+        UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
+        RefusedError: it is larger than ``max_size`` (SEG-PDR-020).
+    """
+    return _opened(path, None if max_size is None else partial(refuse_beyond, max_size), copy=copy)
+
+
+def open_log(path: str | os.PathLike[str], *, copy: bool = False) -> FileBytes:
+    """Open a `.log` file; as `open_bytes`.
+
+    Raises:
+        RefusedError: it has more bytes than a position can tell, so that no broker opens it (SEG-LOG-010).
+    """
+    return _opened(path, refuse_large_log, copy=copy)
+
+
+def open_index(path: str | os.PathLike[str], *, copy: bool = False) -> FileBytes:
+    """Open an offset or time index; as `open_bytes`.
+
+    Raises:
+        RefusedError: it has more bytes than a broker can map (SEG-PDR-020).
+    """
+    return open_bytes(path, copy=copy, max_size=MAX_LOG_SIZE)
+
+
+def _opened(path: str | os.PathLike[str], check: Callable[[int, str], None] | None, *, copy: bool) -> FileBytes:
+    name = os.fspath(path)
+    try:
+        descriptor = os.open(name, OPEN_FLAGS)
+    except OSError as error:
+        raise refusal_of(name, error) from error
+    except ValueError as error:  # a NUL character in the name
+        msg = f"{name!r}: {error}"
+        raise UsageError(msg) from error
+    with ExitStack() as closing:
+        closing.callback(os.close, descriptor)
+        size = _regular_size(name, descriptor)
+        if check is not None:
+            check(size, name)
+        mapping = None if copy or not size else _mapped(descriptor, size)
+        if mapping is not None:
+            return FileBytes(name, size, mapping)
+        closing.pop_all()
+        return FileBytes(name, size, FileReader(name, descriptor, size))
+
+
+def file_size(path: Path) -> int:
+    """Bytes of a file, without opening it.
+
+    Raises:
+        UsageError: it is gone.
+        UnreadableError: the disk refuses to tell (SEG-PDR-022).
+    """
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise refusal_of(str(path), error) from error
+
+
+def open_whole(path: str | os.PathLike[str]) -> FileBytes:
+    """Copy a file that is decoded whole: text, a producer snapshot, a transaction index.
+
+    Raises:
+        UsageError: as `open_bytes`.
+        RefusedError: it is larger than `MAX_WHOLE_SIZE` (SEG-PDR-020).
+    """
+    return open_bytes(path, copy=True, max_size=MAX_WHOLE_SIZE)
+
+
+def read_whole(path: str | os.PathLike[str]) -> bytes:
+    """The content of a file that is decoded whole; as `open_whole`."""
+    with open_whole(path) as source:
+        return bytes(source.view(0, source.size))
+
+
+def refuse_beyond(max_size: int, size: int, name: str) -> None:
+    """Refuse what is too large for its kind, or to be in memory whole.
+
+    Raises:
+        RefusedError: so it is (SEG-PDR-020).
+    """
+    if size > max_size:
+        raise RefusedError(Location(name), "SEG-PDR-020", expected=f"at most {max_size:,} bytes", found=f"{size:,}")
+
+
+def refuse_large_log(size: int, name: str) -> None:
+    """Refuse a log of more bytes than a position can tell.
+
+    Raises:
+        RefusedError: so it is (SEG-LOG-010).
+    """
+    if size > MAX_LOG_SIZE:
+        raise RefusedError(
+            Location(name, size=size), "SEG-LOG-010", expected=f"at most {MAX_LOG_SIZE:,} bytes", found=f"{size:,}"
+        )
+
+
+def _regular_size(name: str, descriptor: int) -> int:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        msg = f"{name}: not a regular file"
+        raise UsageError(msg)
+    return status.st_size
+
+
+def filler_of(path: str) -> Callable[[str, int, int], None] | None:
+    """Who brings the bytes of a file; None where they are here."""
+    return next((fill for start, fill in tuple(FILLERS.items()) if path.startswith(start)), None)
+
+
+def _mapped(descriptor: int, size: int) -> mmap.mmap | None:
+    try:
+        return _map(descriptor, size)
+    except (OSError, ValueError):  # no address space left, a file system that cannot map, a file that shrank just now
+        return None
+
+
+def _map(descriptor: int, size: int) -> mmap.mmap:
+    return mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)

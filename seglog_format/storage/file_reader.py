@@ -1,0 +1,222 @@
+"""Reading ranges of an open file of which the disk may refuse some, and which may become shorter meanwhile."""
+
+from __future__ import annotations
+
+import errno
+import os
+import weakref
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.errors import Location, UnreadableError, UsageError
+from seglog_format.storage.refused_ranges import RefusedRange, RefusedRanges, RefusedSearch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NOTHING_THERE: Final = frozenset(
+    {
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.EISDIR,
+        errno.ELOOP,
+        errno.ENAMETOOLONG,
+        errno.EINVAL,
+        errno.ENXIO,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
+    }
+)
+"""What the system says where it is not the disk that refuses a file."""
+
+CUT_SHORT: Final = "the file has become shorter"
+
+STEP_SIZE: Final = 4 * 2**20
+"""Bytes that are tried at once behind a refused range."""
+
+MOST_TRIES: Final = 3
+"""A range that fails is read so often, where smaller ranges of it do not fail."""
+
+NOTED: Final[ContextVar[list[UnreadableError] | None]] = ContextVar("NOTED", default=None)
+
+
+@contextmanager
+def noted_refusals() -> Iterator[list[UnreadableError]]:
+    """Note everything that the disk refuses in this context, whatever becomes of the errors.
+
+    Recovery asks this before it believes what it has read: an error of the disk must never pass for damage of a log,
+    of which bytes are cut off.
+    """
+    found: list[UnreadableError] = []
+    token = NOTED.set(found)
+    try:
+        yield found
+    finally:
+        NOTED.reset(token)
+        outer = NOTED.get()
+        if outer is not None:
+            outer += found
+
+
+@contextmanager
+def raised_refusals() -> Iterator[None]:
+    """Raise in the end what the disk refused in this context, even if the error was taken for something else.
+
+    Raises:
+        UnreadableError: the first refusal (SEG-PDR-022).
+    """
+    with noted_refusals() as noted:
+        yield
+    if noted:
+        raise noted[0]
+
+
+def unreadable(path: str, start: int, size: int, error: OSError | None) -> UnreadableError:
+    """An error for bytes that the disk refuses; it is noted.
+
+    Args:
+        path: of the file.
+        start: position of the first byte.
+        size: how many bytes are refused; 0 where that is not known.
+        error: what the system says; None where the file has become shorter.
+    """
+    reason = CUT_SHORT if error is None else error.strerror or str(error)
+    found = UnreadableError(
+        Location(path, start, size=size), "SEG-PDR-022", expected="bytes that can be read", found=reason
+    )
+    found.__cause__ = error
+    noted = NOTED.get()
+    if noted is not None:
+        noted.append(found)
+    return found
+
+
+def is_refusal(error: OSError) -> bool:
+    """Whether the disk refuses what is there; not so where a path leads nowhere, or to something of another kind."""
+    return error.errno not in NOTHING_THERE
+
+
+def refusal_of(name: str, error: OSError) -> UsageError | UnreadableError:
+    """The error for a file or directory that cannot be opened."""
+    if not is_refusal(error):
+        return UsageError(f"{name}: {error.strerror or error}")
+    size = 0
+    with suppress(OSError):
+        size = Path(name).stat().st_size
+    return unreadable(name, 0, size, error)
+
+
+class FileReader:
+    """An open file. What it refused once it is not asked for again.
+
+    Args:
+        path: file name for errors.
+        descriptor: of the open file; it is closed with this object.
+        size: bytes of the file when it was opened.
+    """
+
+    def __init__(self, path: str, descriptor: int, size: int) -> None:
+        self.path = path
+        self.size = size
+        self._descriptor = descriptor
+        self._refused = RefusedRanges()
+        self._search = RefusedSearch(self._can_read)
+        self.close = weakref.finalize(self, os.close, descriptor)
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes from one position on, up to another or to the first that is refused.
+
+        Args:
+            start: position of the first.
+            end: position after the last, at most the size.
+
+        Raises:
+            UnreadableError: the first is refused (SEG-PDR-022).
+        """
+        for _ in range(MOST_TRIES):
+            refused = self._refused.next_from(start)
+            if refused is not None and refused.start <= start:
+                raise unreadable(self.path, start, refused.end - start, refused.error)
+            stop = end if refused is None else min(end, refused.start)
+            try:
+                data = self._read(start, stop)
+            except OSError as error:
+                self._note_refused(start, stop, error)
+                continue
+            if len(data) == stop - start:
+                return data
+            self._refused.add(RefusedRange(start + len(data), self.size, None))
+        return self._gave_up(start, end)
+
+    def _note_refused(self, start: int, end: int, error: OSError) -> None:
+        """Find out what is refused in a range that failed, and how far that goes on behind it."""
+        reaches_end = True
+        while reaches_end:
+            reaches_end = False
+            for low, high in self._search.ranges_in(start, end):
+                self._refused.add(RefusedRange(low, high, error))
+                reaches_end = high == end
+            start, end = end, min(end + STEP_SIZE, self.size)
+            reaches_end = reaches_end and start < end and not self._search.reads(start, end)
+
+    def _gave_up(self, start: int, end: int) -> bytes:
+        """Take a range that fails now and then for one that always does, but for what is in memory already."""
+        refused = self._refused.next_from(start)
+        if refused is None or refused.start > start:
+            refused = RefusedRange(start, end, OSError(errno.EIO, os.strerror(errno.EIO)))
+            self._refused.add(refused)
+        raise unreadable(self.path, start, refused.end - start, refused.error)
+
+    def is_hole(self, start: int, end: int) -> bool:
+        """Whether a range is known to hold nothing but zeros, because nothing was ever written there."""
+        seek_data = getattr(os, "SEEK_DATA", None)
+        if seek_data is None or not self.close.alive:
+            return False
+        try:
+            return os.lseek(self._descriptor, start, seek_data) >= end
+        except OSError as error:
+            with suppress(OSError):
+                return error.errno == errno.ENXIO and os.fstat(self._descriptor).st_size >= end
+            return False
+
+    def _can_read(self, start: int, end: int) -> bool:
+        try:
+            self._read(start, end)
+        except OSError:
+            return False
+        return True
+
+    def _read(self, start: int, end: int) -> bytes:
+        """The bytes of a range; fewer where the file ends.
+
+        Raises:
+            OSError: the disk refuses some of them.
+        """
+        if not self.close.alive:
+            msg = f"{self.path} is closed"
+            raise ValueError(msg)
+        parts: list[bytes] = []
+        while start < end:
+            part = _read_at(self._descriptor, end - start, start)
+            if not part:
+                break
+            parts.append(part)
+            start += len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+_SEEKING: Final = Lock()
+
+
+def _read_by_seeking(descriptor: int, size: int, position: int) -> bytes:
+    """For systems that cannot read at a position in one call."""
+    with _SEEKING:
+        os.lseek(descriptor, position, os.SEEK_SET)
+        return os.read(descriptor, size)
+
+
+_read_at: Final = getattr(os, "pread", _read_by_seeking)

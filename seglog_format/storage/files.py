@@ -1,0 +1,341 @@
+"""The file layer: everything in this package that writes goes through it.
+
+`LocalFiles` is the file system as it is. Tests put another one in its place, which forgets what was not synced, runs
+full, or fails when it is told to.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final, Protocol
+
+from seglog_format.storage.rename_to_new import rename_to_new
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from seglog_format.storage.byte_source import Buffer
+
+TEMPORARY_SUFFIX: Final = ".tmp"
+"""Of a file that is written to be renamed over another one; a broker removes or ignores such files."""
+
+ZEROS: Final = bytes(1 << 20)
+NANOSECONDS: Final = 1_000_000
+
+
+class FileHandle(Protocol):
+    """A file that is open for writing."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that the file has now."""
+
+    def write(self, data: Buffer) -> None:
+        """Append bytes to the end of the file.
+
+        Raises:
+            OSError: it did not work; any part of the bytes may have been written.
+        """
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        """Write bytes at a position, over what is there, and further where the file ends before they do.
+
+        Raises:
+            OSError: it did not work; any part of the bytes may have been written.
+        """
+
+    def truncate(self, size: int) -> None:
+        """Cut the file, or lengthen it by zeros."""
+
+    def fsync(self) -> None:
+        """Return when everything that was written is on the disk.
+
+        Raises:
+            OSError: any part of it may be missing from the disk, and asking again does not help.
+        """
+
+    def close(self) -> None:
+        """Let the file go; closing it again does nothing."""
+
+
+class Files(Protocol):
+    """The operations on files that writing needs. All of them raise `OSError` when they fail."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the files can be read past this object, by their paths, as recovery does."""
+
+    def create(self, path: Path, size: int = 0) -> FileHandle:
+        """A new file of so many zeros, open for writing; it replaces one of the same name."""
+
+    def create_new(self, path: Path, size: int = 0) -> FileHandle:
+        """A new file of so many zeros, open for writing.
+
+        Raises:
+            FileExistsError: something has that name, a symbolic link included.
+        """
+
+    def open_append(self, path: Path) -> FileHandle:
+        """An existing file, open for writing."""
+
+    def read(self, path: Path) -> bytes:
+        """The bytes of a file, as written so far."""
+
+    def read_part(self, path: Path, start: int, end: int) -> bytes:
+        """The bytes of a file from one position to another."""
+
+    def size(self, path: Path) -> int:
+        """Bytes that a file has."""
+
+    def rename(self, path: Path, target: Path) -> None:
+        """Give a file or directory another name at once; a file of that name is replaced."""
+
+    def publish(self, path: Path, target: Path) -> None:
+        """Give a file a name that nothing has yet. After a crash it has the old name, the new one, or both.
+
+        Raises:
+            FileExistsError: something has that name; nothing has changed.
+        """
+
+    def remove(self, path: Path) -> None:
+        """Delete a file."""
+
+    def fsync_directory(self, path: Path) -> None:
+        """Return when names that were made, changed or removed in a directory are on the disk."""
+
+    def names(self, path: Path) -> list[str]:
+        """What stands in a directory, sorted."""
+
+    def make_directory(self, path: Path) -> None:
+        """A new directory, and those above it; one that exists is fine."""
+
+    def remove_directory(self, path: Path) -> None:
+        """Delete an empty directory."""
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is a file or directory of that name."""
+
+    def modified_ms(self, path: Path) -> int:
+        """When a file was last written, in milliseconds since 1970."""
+
+    def set_modified_ms(self, path: Path, timestamp_ms: int) -> None:
+        """Say when a file was last written."""
+
+
+class LocalHandle:
+    """A file of the local file system, open for writing. Errors name its path."""
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        self._descriptor: int | None = descriptor
+        self.path = path
+
+    def __del__(self) -> None:
+        self.close()
+
+    @property
+    def size(self) -> int:
+        """Bytes that the file has now."""
+        return os.fstat(self._open_descriptor()).st_size
+
+    def write(self, data: Buffer) -> None:
+        """Append bytes to the end of the file."""
+        self.write_at(self.size, data)
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        """Write all of the bytes, in several turns where the system takes only a part of them."""
+        rest = memoryview(data)
+        with _naming(self.path):
+            while rest:
+                written = _write(self._open_descriptor(), rest, position)
+                position, rest = position + written, rest[written:]
+
+    def truncate(self, size: int) -> None:
+        """Cut the file, or lengthen it by zeros."""
+        with _naming(self.path):
+            os.ftruncate(self._open_descriptor(), size)
+
+    def fsync(self) -> None:
+        """Return when everything that was written is on the disk."""
+        with _naming(self.path):
+            os.fsync(self._open_descriptor())
+
+    def close(self) -> None:
+        """Let the file go; closing it again does nothing."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def detach(self) -> int:
+        """Hand the open file over: the caller closes it."""
+        descriptor, self._descriptor = self._open_descriptor(), None
+        return descriptor
+
+    def _open_descriptor(self) -> int:
+        if self._descriptor is None:
+            msg = "the file is closed"
+            raise OSError(msg)
+        return self._descriptor
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Let errors of operations on an open file say which one it is."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        raise
+
+
+def _write(descriptor: int, data: memoryview, position: int) -> int:
+    if sys.platform == "win32":
+        os.lseek(descriptor, position, os.SEEK_SET)
+        return os.write(descriptor, data)
+    return os.pwrite(descriptor, data, position)
+
+
+class LocalFiles:
+    """The file system as it is. No symbolic link is changed, and nothing is written through one."""
+
+    is_local: Final = True
+
+    def create(self, path: Path, size: int = 0) -> LocalHandle:
+        """A new file of so many zeros, open for writing; it replaces one of the same name."""
+        handle = LocalHandle(_open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC), path)
+        if size:
+            handle.truncate(size)
+        return handle
+
+    def create_new(self, path: Path, size: int = 0) -> LocalHandle:
+        """A new file of so many zeros, open for writing; nothing has its name."""
+        handle = LocalHandle(_open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL), path)
+        if size:
+            handle.truncate(size)
+        return handle
+
+    def open_append(self, path: Path) -> LocalHandle:
+        """An existing file, open for writing."""
+        return LocalHandle(_open(path, os.O_RDWR), path)
+
+    def read(self, path: Path) -> bytes:
+        """The bytes of a file."""
+        return path.read_bytes()
+
+    def read_part(self, path: Path, start: int, end: int) -> bytes:
+        """The bytes of a file from one position to another."""
+        with path.open("rb") as file:
+            file.seek(start)
+            return file.read(end - start)
+
+    def size(self, path: Path) -> int:
+        """Bytes that a file has."""
+        return path.stat().st_size
+
+    def rename(self, path: Path, target: Path) -> None:
+        """Give a file or directory another name at once; a file of that name is replaced."""
+        _require_no_link(path)
+        _require_no_link(target)
+        path.replace(target)
+
+    def publish(self, path: Path, target: Path) -> None:
+        """Give a file a name that nothing has yet, in one step where the file system can."""
+        rename_to_new(path, target)
+
+    def remove(self, path: Path) -> None:
+        """Delete a file."""
+        _require_no_link(path)
+        path.unlink()
+
+    def fsync_directory(self, path: Path) -> None:
+        """Return when the directory's names are on the disk; Windows offers no such thing."""
+        if sys.platform == "win32":
+            return
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with _naming(path):
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def names(self, path: Path) -> list[str]:
+        """What stands in a directory, sorted."""
+        return sorted(os.listdir(path))  # noqa: PTH208 - names are all that is asked for
+
+    def make_directory(self, path: Path) -> None:
+        """A new directory, and those above it; one that exists is fine."""
+        path.mkdir(parents=True, exist_ok=True)
+
+    def remove_directory(self, path: Path) -> None:
+        """Delete an empty directory."""
+        path.rmdir()
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is a file or directory of that name."""
+        return path.exists()
+
+    def modified_ms(self, path: Path) -> int:
+        """When a file was last written, in milliseconds since 1970."""
+        return path.stat().st_mtime_ns // NANOSECONDS
+
+    def set_modified_ms(self, path: Path, timestamp_ms: int) -> None:
+        """Say when a file was last written."""
+        os.utime(path, ns=(timestamp_ms * NANOSECONDS,) * 2)
+
+
+def _open(path: Path, flags: int) -> int:
+    more = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        return os.open(path, flags | more, 0o644)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise _link_error(path) from error
+
+
+def _require_no_link(path: Path) -> None:
+    if path.is_symlink():
+        raise _link_error(path)
+
+
+def _link_error(path: Path) -> OSError:
+    return OSError(errno.ELOOP, "a symbolic link, which is neither changed nor written through", str(path))
+
+
+LOCAL_FILES: Final = LocalFiles()
+
+
+def replace_file(files: Files, path: Path, data: Buffer, temporary: Path | None = None) -> None:
+    """Write a whole file so that after a crash there is the old one or the new one (SEG-CKP-014).
+
+    Args:
+        files: where.
+        path: of the file.
+        data: the new content.
+        temporary: is written first, and removed where that fails; by default a file beside it that ends in ``.tmp``.
+
+    Raises:
+        OSError: it did not work; the old file is as it was, or the new one may not be on the disk yet.
+    """
+    temporary = temporary or path.with_name(path.name + TEMPORARY_SUFFIX)
+    try:
+        write_file(files, temporary, data)
+        files.rename(temporary, path)
+    except OSError:
+        with suppress(OSError):
+            files.remove(temporary)
+        raise
+    files.fsync_directory(path.parent)
+
+
+def write_file(files: Files, path: Path, data: Buffer) -> None:
+    """Write a new file and wait until its bytes, not its name, are on the disk."""
+    handle = files.create(path)
+    try:
+        handle.write(data)
+        handle.fsync()
+    finally:
+        handle.close()

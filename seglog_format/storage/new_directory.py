@@ -1,0 +1,165 @@
+"""Writing files into a directory that holds nothing yet."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import closing, contextmanager, suppress
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.errors import UsageError, write_errors
+from seglog_format.names import MAX_NAME_SIZE, printable
+from seglog_format.storage.files import LOCAL_FILES, TEMPORARY_SUFFIX, FileHandle, Files
+from seglog_format.storage.rename_to_new import rename_to_new
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from seglog_format.storage.byte_source import Buffer
+
+FORBIDDEN: Final = frozenset("\0\\:")
+"""What leads elsewhere on some system."""
+
+
+def require_new(directory: Path) -> None:
+    """Nothing is written over what is there.
+
+    Raises:
+        UsageError: the path is neither free nor an empty directory.
+        WriteError: nobody may look there.
+    """
+    with write_errors("looking for a place to write to"):
+        is_new = not directory.exists() or (directory.is_dir() and not any(directory.iterdir()))
+    if not is_new:
+        msg = f"{directory} is there already, and not an empty directory"
+        raise UsageError(msg)
+
+
+@contextmanager
+def all_or_nothing(directory: Path) -> Iterator[Path]:
+    """Fill a new directory: with everything that is made in here, or, if that fails, with nothing.
+
+    At the end all of it is on the disk.
+
+    Args:
+        directory: new or empty; one that is not there is made, and removed again after a failure.
+
+    Yields:
+        A directory inside it to write to. What it holds is moved up at the end.
+
+    Raises:
+        UsageError: the path is neither free nor an empty directory.
+        WriteError: the directory could not be made, or what was written could not be moved.
+    """
+    require_new(directory)
+    with directories_for(directory):
+        with write_errors("writing"):
+            staging = Path(tempfile.mkdtemp(prefix=".seglog-", suffix=TEMPORARY_SUFFIX, dir=directory))
+        try:
+            yield staging
+            with write_errors("writing"):
+                _sync_all(staging)
+            _move_up(staging)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+def _sync_all(directory: Path) -> None:
+    """Wait until everything below a directory is on the disk."""
+    for above, _, names in os.walk(directory):
+        for path in (Path(above, name) for name in names):
+            if not path.is_symlink():
+                with closing(LOCAL_FILES.open_append(path)) as handle:
+                    handle.fsync()
+        LOCAL_FILES.fsync_directory(Path(above))
+
+
+def _move_up(staging: Path) -> None:
+    """Move everything in a directory to the one above it; back again, if that fails."""
+    moved: list[Path] = []
+    try:
+        with write_errors("writing"):
+            for path in sorted(staging.iterdir()):
+                rename_to_new(path, staging.parent / path.name)
+                moved.append(path)
+            LOCAL_FILES.fsync_directory(staging.parent)
+    except BaseException:
+        for path in moved:
+            (staging.parent / path.name).rename(path)
+        raise
+
+
+@contextmanager
+def directories_for(path: Path) -> Iterator[None]:
+    """Make a directory and those above it, and wait until their names are on the disk.
+
+    After a failure in here, those that were made and are empty are removed.
+
+    Raises:
+        WriteError: they could not be made.
+    """
+    made: list[Path] = []
+    try:
+        with write_errors("writing"):
+            absent = list(takewhile(lambda each: not each.exists(), (path, *path.absolute().parents)))
+            for each in reversed(absent):
+                each.mkdir(exist_ok=True)
+                made.append(each)
+                LOCAL_FILES.fsync_directory(each.parent)
+        yield
+    except BaseException:
+        with suppress(OSError):
+            for each in reversed(made):
+                each.rmdir()
+        raise
+
+
+def write_new_file(directory: Path, name: str, pieces: Iterable[Buffer], files: Files = LOCAL_FILES) -> int:
+    """Write one file below a directory, making directories on the way.
+
+    Args:
+        directory: stays above everything that is written.
+        name: path below it, with slashes.
+        pieces: the content.
+        files: where.
+
+    Returns:
+        Bytes written.
+
+    Raises:
+        UsageError: the name leads out of the directory, or the file is there already.
+        WriteError: it did not work.
+    """
+    parts = PurePosixPath(name).parts
+    if not parts or ".." in parts or parts[0] == "/" or FORBIDDEN & set(name):
+        msg = f"{printable(name)!r} is no path below a directory"
+        raise UsageError(msg)
+    path = directory.joinpath(*parts)
+    if max(len(os.fsencode(part)) for part in parts) > MAX_NAME_SIZE:
+        msg = f"{printable(name)!r}: a file name has at most {MAX_NAME_SIZE} bytes"
+        raise UsageError(msg)
+    with write_errors("writing"):
+        files.make_directory(path.parent)
+        handle = _created(path, files)
+    size = 0
+    try:
+        for piece in pieces:
+            with write_errors("writing"):
+                handle.write(piece)
+            size += memoryview(piece).nbytes
+        with write_errors("writing"):
+            handle.fsync()
+    finally:
+        handle.close()
+    return size
+
+
+def _created(path: Path, files: Files) -> FileHandle:
+    try:
+        return files.create_new(path)
+    except FileExistsError as error:
+        msg = f"{path} is there already"
+        raise UsageError(msg) from error

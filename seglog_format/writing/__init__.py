@@ -1,0 +1,1 @@
+"""Write logs as a broker does: append, roll, flush, close."""

@@ -1,0 +1,302 @@
+"""The segment at the end of a log: the only one that is written to (chapters 20, 40 to 42 and 70)."""
+
+from __future__ import annotations
+
+import errno
+from contextlib import suppress
+from copy import copy
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.cleaning.retention import RetainedSegment
+from seglog_format.codec.framing import walk
+from seglog_format.errors import FormatError
+from seglog_format.names import FileKind, segment_file_name
+from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
+from seglog_format.state.segment_start import SegmentStart
+from seglog_format.writing.roll import ActiveState, RollReason
+from seglog_format.writing.sparse_index import SparseIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from seglog_format.model import AbortedTxn, TimestampOffset
+    from seglog_format.packing import Packer
+    from seglog_format.state.config import LogConfig
+    from seglog_format.storage.files import FileHandle, Files
+    from seglog_format.writing.append import Entry
+
+SEGMENT_KINDS: Final = (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
+
+
+class IndexFile:
+    """An offset or time index that is being written: preallocated, filled from the front, trimmed in the end.
+
+    Args:
+        handle: of the file.
+        layout: of an entry.
+        max_size: `segment.index.bytes`.
+        count: entries that are there already.
+    """
+
+    def __init__(self, handle: FileHandle, layout: Packer, max_size: int, count: int = 0) -> None:
+        self.handle = handle
+        self.count = count
+        self._layout = layout
+        self.max_count = max_size // layout.size
+
+    def append(self, *fields: int) -> None:
+        """One more entry; where no slot is left the file grows by one."""
+        self.handle.write_at(self.count * self._layout.size, self._layout.pack(*fields))
+        self.count += 1
+
+    def preallocate(self) -> None:
+        """Let zeros follow the entries up to the full size (SEG-ROL-013)."""
+        self.trim()
+        self.handle.truncate(max(self.max_count, self.count) * self._layout.size)
+
+    def trim(self) -> None:
+        """Let nothing follow the entries."""
+        self.handle.truncate(self.count * self._layout.size)
+
+
+@dataclass(slots=True)
+class _Handles:
+    """The open files of a segment; indexes only once they are needed."""
+
+    log: FileHandle
+    offset_index: IndexFile | None = None
+    time_index: IndexFile | None = None
+    transaction_index: FileHandle | None = None
+
+    def all(self) -> list[FileHandle]:
+        indexes = [index.handle for index in (self.offset_index, self.time_index) if index is not None]
+        return [self.log, *indexes, *([self.transaction_index] if self.transaction_index is not None else [])]
+
+
+class ActiveSegment:
+    """A segment that is appended to.
+
+    Args:
+        files: where it is.
+        directory: of the partition.
+        base_offset: of the segment.
+        config: of the log.
+        opened_ms: the clock when it is opened.
+        jitter_ms: how much earlier than `segment.ms` it ends.
+        start: what is in it already; None makes it new, in place of files of the same names (SEG-ROL-009).
+
+    Attributes:
+        base_offset: of the segment.
+        size: bytes of the log that hold entries.
+        name_count: files that were made since it was opened.
+        synced_name_count: how many of their names are known to be on the disk.
+    """
+
+    def __init__(  # noqa: PLR0913 - a segment is made in one place
+        self,
+        files: Files,
+        directory: Path,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        opened_ms: int,
+        jitter_ms: int = 0,
+        start: SegmentStart | None = None,
+    ) -> None:
+        self.base_offset = base_offset
+        self.name_count = int(start is None)
+        self.synced_name_count = 0
+        self._files = files
+        self._directory = directory
+        self._config = config
+        self._opened_ms = opened_ms
+        self._jitter_ms = jitter_ms
+        begun = start or SegmentStart()
+        self.size = begun.size
+        self._first_timestamp_ms = begun.first_timestamp_ms
+        self._last_time_entry_ms = begun.last_time_entry_ms
+        self._sparse = SparseIndex(config, base_offset, begun.largest)
+        self._handles = _Handles(self._new_log() if start is None else self._old_log())
+        if start is not None:
+            self._open_indexes(start)
+
+    def path(self, kind: FileKind) -> Path:
+        """Of one of the segment's files."""
+        return self._directory / segment_file_name(self.base_offset, kind)
+
+    def _new_log(self) -> FileHandle:
+        self._require_no_records()
+        for kind in SEGMENT_KINDS:
+            if self._files.exists(self.path(kind)):
+                self._files.remove(self.path(kind))
+        size = self._config.segment_bytes if self._config.preallocate else 0
+        return self._files.create_new(self.path(FileKind.LOG), size)
+
+    def _require_no_records(self) -> None:
+        """Refuse to replace a log that holds an entry: it is no leftover, another process wrote it."""
+        path = self.path(FileKind.LOG)
+        if self._files.exists(path) and _holds_entry(self._files.read(path)):
+            raise FileExistsError(errno.EEXIST, "a new segment does not replace records (SEG-ROL-009)", str(path))
+
+    def _old_log(self) -> FileHandle:
+        """The log as it is, without anything that is not a whole entry at its end (SEG-APP-013)."""
+        log = self._files.open_append(self.path(FileKind.LOG))
+        if log.size > self.size:
+            log.truncate(self.size)
+        return log
+
+    def _open_indexes(self, start: SegmentStart) -> None:
+        handles = self._handles
+        handles.offset_index = self._index(FileKind.OFFSET_INDEX, OFFSET_INDEX_ENTRY, start.offset_entry_count)
+        if self._config.generation.has_time_index:
+            handles.time_index = self._index(FileKind.TIME_INDEX, TIME_INDEX_ENTRY, start.time_entry_count)
+
+    def _index(self, kind: FileKind, layout: Packer, count: int) -> IndexFile:
+        path = self.path(kind)
+        is_there = self._files.exists(path)
+        self.name_count += not is_there
+        handle = self._files.open_append(path) if is_there else self._files.create(path)
+        index = IndexFile(handle, layout, self._config.segment_index_bytes, count)
+        index.preallocate()
+        return index
+
+    def ensure_indexes(self) -> None:
+        """Make the index files, unless they are there."""
+        if self._handles.offset_index is None:
+            self._open_indexes(SegmentStart())
+
+    @property
+    def state(self) -> ActiveState:
+        """What decides about its end."""
+        offset_index, time_index = self._handles.offset_index, self._handles.time_index
+        entry_limit = self._config.segment_index_bytes // OFFSET_INDEX_ENTRY.size
+        time_limit = self._config.segment_index_bytes // TIME_INDEX_ENTRY.size
+        return ActiveState(
+            base_offset=self.base_offset,
+            size=self.size,
+            first_timestamp_ms=self._first_timestamp_ms,
+            created_ms=self._opened_ms,
+            jitter_ms=self._jitter_ms,
+            is_offset_index_full=(offset_index.count if offset_index else 0) >= entry_limit,
+            is_time_index_full=self._config.generation.has_time_index
+            and (time_index.count if time_index else 0) >= time_limit - 1,
+        )
+
+    def retained(self, next_offset: int) -> RetainedSegment:
+        """What retention looks at, given where the log ends."""
+        modified_ms = self._files.modified_ms(self.path(FileKind.LOG))
+        return RetainedSegment(self.base_offset, next_offset, self.size, self._sparse.largest.timestamp_ms, modified_ms)
+
+    def lacks_room_for(self, entries: Sequence[Entry]) -> RollReason | None:
+        """Which index has no slot for all that falls due with an append; None where both have (SEG-ROL-016)."""
+        offset_index, time_index = self._handles.offset_index, self._handles.time_index
+        if not self.size or len(entries) == 1 or offset_index is None:
+            return None  # one entry finds the slot that is left, or the segment has ended before
+        offset_count, time_count = offset_index.count, time_index.count if time_index is not None else 0
+        last_ms = self._last_time_entry_ms
+        for point in copy(self._sparse).add(self.size, entries):
+            if offset_count >= offset_index.max_count:
+                return RollReason.OFFSET_INDEX_FULL
+            if time_index is not None and time_count >= time_index.max_count - 1:
+                return RollReason.TIME_INDEX_FULL
+            offset_count += 1
+            time_count += point.largest.timestamp_ms > last_ms
+            last_ms = max(last_ms, point.largest.timestamp_ms)
+        return None
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Write entries to the end of the log, and what is due to the indexes.
+
+        Raises:
+            OSError: it did not work. What was written of the entries is taken back where that is possible.
+        """
+        position = self.size
+        self._write_log(b"".join(entry.data for entry in entries))
+        if not position:
+            self._first_timestamp_ms = self._rolling_timestamp(entries)
+        self.ensure_indexes()
+        for point in self._sparse.add(position, entries):
+            self._add_offset_entry(point.place.offset, point.place.position)
+            self._add_time_entry(point.largest, is_last=False)
+
+    def _write_log(self, data: bytes) -> None:
+        try:
+            self._handles.log.write_at(self.size, data)
+        except OSError:
+            with suppress(OSError):
+                self._handles.log.truncate(self.size)
+            raise
+        self.size += len(data)
+
+    def _rolling_timestamp(self, entries: Sequence[Entry]) -> int:
+        """Of the first append, or of its first entry: where the time of a segment begins (SEG-ROL-004)."""
+        counted = entries[:1] if self._config.generation.rolls_by_first_entry else entries
+        return max(entry.header.max_timestamp_ms for entry in counted)
+
+    def _add_offset_entry(self, offset: int, position: int) -> None:
+        index = self._handles.offset_index
+        assert index is not None
+        if index.count < index.max_count:  # several entries of one append may fall due where one slot is left
+            index.append(offset - self.base_offset, position)
+
+    def _add_time_entry(self, largest: TimestampOffset, *, is_last: bool) -> None:
+        """One more entry if its timestamp is larger than the last one's; one slot is kept for the last."""
+        index = self._handles.time_index
+        if index is None or largest.timestamp_ms <= self._last_time_entry_ms:
+            return
+        if is_last or index.count < index.max_count - 1:
+            index.append(largest.timestamp_ms, largest.offset - self.base_offset)
+            self._last_time_entry_ms = largest.timestamp_ms
+
+    def add_aborted(self, transactions: Sequence[AbortedTxn]) -> None:
+        """Write entries of the transaction index; the file is made for the first of them (SEG-TXN-001)."""
+        if not transactions:
+            return
+        if self._handles.transaction_index is None:
+            self._handles.transaction_index = self._transaction_index()
+        data = b"".join(TRANSACTION_INDEX_ENTRY.pack(*astuple(transaction)) for transaction in transactions)
+        self._handles.transaction_index.write(data)
+
+    def _transaction_index(self) -> FileHandle:
+        path = self.path(FileKind.TRANSACTION_INDEX)
+        if not self._files.exists(path):
+            self.name_count += 1
+            return self._files.create(path)
+        handle = self._files.open_append(path)
+        handle.truncate(handle.size - handle.size % TRANSACTION_INDEX_ENTRY.size)
+        return handle
+
+    def seal(self) -> None:
+        """Write the last time index entry, and cut all files to what is in them (SEG-ROL-014)."""
+        self._add_time_entry(self._sparse.largest, is_last=True)
+        for index in (self._handles.offset_index, self._handles.time_index):
+            if index is not None:
+                index.trim()
+        if self._handles.log.size > self.size:
+            self._handles.log.truncate(self.size)
+
+    def fsync(self) -> None:
+        """Return when everything that was written is on the disk, names aside."""
+        for handle in self._handles.all():
+            handle.fsync()
+
+    def close(self) -> None:
+        """Let the files go."""
+        for handle in self._handles.all():
+            handle.close()
+
+    def remove(self) -> None:
+        """Let the files go, and delete them."""
+        self.close()
+        for kind in SEGMENT_KINDS:
+            if self._files.exists(self.path(kind)):
+                self._files.remove(self.path(kind))
+
+
+def _holds_entry(data: bytes) -> bool:
+    try:
+        return any(True for _ in walk(data))
+    except FormatError:
+        return True  # damaged, but something

@@ -1,0 +1,238 @@
+"""What becomes of entries on their way into a log (chapter 70).
+
+A leader gives what it has checked the next offsets, and stamps it; a follower takes what its leader wrote. Everything
+here is decided before a byte is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from seglog_format.codec.build import (
+    MAGIC_2,
+    build_message_entry,
+    new_record,
+    with_offset,
+    with_timestamps,
+)
+from seglog_format.codec.decode import check_header, verify_checksum
+from seglog_format.codec.encode import codec_named, encode_batch
+from seglog_format.codec.framing import walk
+from seglog_format.errors import Location, UsageError
+from seglog_format.model import (
+    GREATEST_OFFSET,
+    BatchHeader,
+    CompressionCodec,
+    Frame,
+    RecordBatchHeader,
+    TimestampOffset,
+    TimestampType,
+)
+from seglog_format.record_model import Message, RecordBatch
+from seglog_format.state.config import BrokerGeneration, LogConfig, TimeIndexOffset
+from seglog_format.state.producer_state import EndMarker, end_marker_of
+from seglog_format.writing.checking import PLACE, entries_of
+from seglog_format.writing.roll import Incoming
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seglog_format.storage.byte_source import Buffer
+    from seglog_format.writing.checking import CheckedEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a log, ready to be written.
+
+    Attributes:
+        data: its bytes.
+        header: its fixed fields.
+        first_offset: of its first record; of a wrapper that a follower takes over, the stored offset.
+        largest: its largest timestamp, and the offset that a time index stores for it.
+        marker: what an end marker in it says.
+    """
+
+    data: bytes
+    header: BatchHeader
+    first_offset: int
+    largest: TimestampOffset
+    marker: EndMarker | None = None
+
+    @property
+    def last_offset(self) -> int:
+        """Of its last record."""
+        return self.header.last_offset
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a leader gives to a batch.
+
+    Attributes:
+        next_offset: log end offset.
+        leader_epoch: of the leader, 0 or more.
+        now_ms: the clock.
+    """
+
+    next_offset: int
+    leader_epoch: int
+    now_ms: int
+
+
+def incoming(entries: Sequence[Entry]) -> Incoming:
+    """What decides whether these entries need a new segment."""
+    return Incoming(
+        size=sum(len(entry.data) for entry in entries),
+        max_timestamp_ms=max(entry.header.max_timestamp_ms for entry in entries),
+        first_offset=entries[0].first_offset,
+        last_offset=entries[-1].last_offset,
+        magic=entries[0].header.magic,
+    )
+
+
+def as_leader(checked: Sequence[CheckedEntry], config: LogConfig, given: Assignment) -> tuple[Entry, ...]:
+    """Give what was checked its offsets.
+
+    Args:
+        checked: what to append.
+        config: of the log.
+        given: what the leader gives.
+
+    Returns:
+        The entries to write, offsets dense from `given.next_offset` on.
+
+    Raises:
+        UsageError: there is no room, or there are no offsets left; the text names the requirement.
+    """
+    entries = []
+    next_offset = given.next_offset
+    for frame, batch in checked:
+        placed = replace(given, next_offset=next_offset)
+        _check_end(next_offset, len(batch.records))
+        entry = _entry(_assigned(frame, batch, config, placed), batch, config, placed)
+        entries.append(entry)
+        next_offset = entry.last_offset + 1
+    _check_total(entries, config)
+    return tuple(entries)
+
+
+def as_follower(
+    data: Buffer, config: LogConfig, *, next_offset: int, leader_epoch: int | None = None
+) -> tuple[Entry, ...]:
+    """Take entries over as a leader wrote them.
+
+    Args:
+        data: entries in order; what follows the last whole one is left out.
+        config: of the log.
+        next_offset: log end offset.
+        leader_epoch: under which they were fetched; batches of a later one are left out, and what follows them
+            (SEG-APP-014). None takes all.
+
+    Raises:
+        FormatError: the bytes are damaged.
+        UsageError: offsets do not increase from the log end offset on (SEG-APP-002), or leave none for what follows
+            (SEG-LOG-013).
+    """
+    frames = _until_epoch(entries_of(data), leader_epoch)
+    for frame in frames:
+        verify_checksum(frame, Location(PLACE, frame.position))
+    _check_order(frames, next_offset)
+    entries = [_taken_over(frame) for frame in frames]
+    _check_total(entries, config)
+    return tuple(entries)
+
+
+def _until_epoch(frames: list[Frame], leader_epoch: int | None) -> list[Frame]:
+    for number, frame in enumerate(frames):
+        header = frame.header
+        if leader_epoch is not None and header.magic == MAGIC_2 and header.partition_leader_epoch > leader_epoch:
+            return frames[:number]
+    return frames
+
+
+def _check_order(frames: Sequence[Frame], next_offset: int) -> None:
+    last = next_offset - 1
+    for number, frame in enumerate(frames):
+        header = frame.header
+        first = header.last_offset if header.base_offset is None or number else header.base_offset
+        if first <= last or header.last_offset <= last:
+            msg = f"offset {first} of an entry is not above {last}, the last one before it (SEG-APP-002)"
+            raise UsageError(msg)
+        if header.last_offset > GREATEST_OFFSET:
+            msg = f"last offset {header.last_offset} of an entry is above {GREATEST_OFFSET} (SEG-LOG-013)"
+            raise UsageError(msg)
+        last = header.last_offset
+
+
+def _taken_over(frame: Frame) -> Entry:
+    header, at = frame.header, Location(PLACE, frame.position)
+    marker = None
+    if isinstance(header, RecordBatchHeader):
+        check_header(header, at)
+        marker = end_marker_of(frame.data, header, at)
+    first = header.last_offset if header.base_offset is None else header.base_offset
+    largest = TimestampOffset(header.max_timestamp_ms, header.last_offset)
+    return Entry(bytes(frame.data), header, first, largest, marker)
+
+
+def _check_end(next_offset: int, count: int) -> None:
+    if next_offset + count - 1 > GREATEST_OFFSET:
+        msg = f"no {count} offsets are left from {next_offset} to {GREATEST_OFFSET} (SEG-LOG-013)"
+        raise UsageError(msg)
+
+
+def _check_total(entries: Sequence[Entry], config: LogConfig) -> None:
+    size = sum(len(entry.data) for entry in entries)
+    if size > config.segment_bytes:
+        msg = f"{size} bytes do not fit a segment of {config.segment_bytes} (SEG-APP-006)"
+        raise UsageError(msg)
+
+
+def _assigned(frame: Frame, batch: RecordBatch, config: LogConfig, given: Assignment) -> bytes:
+    """The bytes with offset, leader epoch and timestamp; checksums change with the timestamp only."""
+    last_offset = given.next_offset + len(batch.records) - 1
+    if batch.header.magic == MAGIC_2:
+        data = with_offset(frame.data, given.next_offset, given.leader_epoch)
+    elif batch.header.codec_id and not _has_right_offsets(batch, given.next_offset):
+        data = _rebuilt(batch, given.next_offset)
+    else:
+        data = with_offset(frame.data, last_offset)
+    if config.message_timestamp_type is TimestampType.LOG_APPEND_TIME:
+        return with_timestamps(data, TimestampType.LOG_APPEND_TIME, given.now_ms)
+    largest_ms = max(record.timestamp_ms for record in batch.records)
+    return with_timestamps(data, TimestampType.CREATE_TIME, largest_ms)
+
+
+def _has_right_offsets(batch: RecordBatch, base_offset: int) -> bool:
+    """The offsets inside a wrapper need no change: relative ones in magic 1, absolute ones in magic 0 (SEG-APP-003)."""
+    stored = [record.stored_offset for record in batch.records if isinstance(record, Message)]
+    first = base_offset if batch.header.magic == 0 else 0
+    return stored == list(range(first, first + len(stored)))
+
+
+def _rebuilt(batch: RecordBatch, base_offset: int) -> bytes:
+    records = [new_record(record.value, record.key, timestamp_ms=record.timestamp_ms) for record in batch.records]
+    codec = codec_named(batch.header.codec_id)
+    magic = batch.header.magic
+    return encode_batch(build_message_entry(records, magic=magic, base_offset=base_offset, codec=codec))
+
+
+def _entry(data: bytes, batch: RecordBatch, config: LogConfig, given: Assignment) -> Entry:
+    (frame,) = walk(data)
+    header = frame.header
+    marker = None
+    if isinstance(header, RecordBatchHeader):
+        marker = end_marker_of(data, header, Location(PLACE))
+    offset = _offset_of_largest(batch, header, config.generation, given.next_offset)
+    return Entry(data, header, given.next_offset, TimestampOffset(header.max_timestamp_ms, offset), marker)
+
+
+def _offset_of_largest(batch: RecordBatch, header: BatchHeader, generation: BrokerGeneration, base_offset: int) -> int:
+    """What a time index stores beside the largest timestamp of a batch (SEG-APP-015)."""
+    is_plain = header.codec_id == CompressionCodec.NONE and header.timestamp_type is TimestampType.CREATE_TIME
+    if generation.time_index_offset is TimeIndexOffset.BATCH or not is_plain or header.magic != MAGIC_2:
+        return header.last_offset
+    timestamps = [record.timestamp_ms for record in batch.records]
+    return base_offset + timestamps.index(max(timestamps))

@@ -1,0 +1,189 @@
+"""Whether a leader may append what it was sent: as a whole, and record by record (chapter 70).
+
+This takes a time for each record, and needs nothing from the log, so that nobody has to hold the log meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from seglog_format.codec.build import MAGIC_2, build_batch
+from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
+from seglog_format.codec.decode import decode_frame, verify_checksum
+from seglog_format.codec.encode import encode_batch
+from seglog_format.codec.framing import walk
+from seglog_format.codec.quick import quick_batch
+from seglog_format.errors import Location, RefusedError, UsageError
+from seglog_format.model import NO_PRODUCER_ID, NO_TIMESTAMP, Frame, RecordBatchHeader, TimestampType
+from seglog_format.record_model import Message, Record, RecordBatch
+from seglog_format.state.producer_state import Origin
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seglog_format.state.config import LogConfig
+    from seglog_format.storage.byte_source import Buffer
+
+PLACE: Final = "append"
+"""How errors call the bytes that are appended."""
+
+
+class AppendLimits(NamedTuple):
+    """What may be spent on one batch while it is checked; beyond that it is refused.
+
+    Attributes:
+        output_size: bytes that its records may decompress to.
+        parts: records and record headers; None for as many as there are.
+        irregular_size: bytes of a batch, and of its decompressed records, that is read slowly because something in
+            it is not as it mostly is; None for any.
+    """
+
+    output_size: int = DEFAULT_OUTPUT_LIMIT
+    parts: int | None = None
+    irregular_size: int | None = None
+
+
+NO_LIMITS: Final = AppendLimits()
+
+
+class CheckedEntry(NamedTuple):
+    """An entry that may be appended: as it came, and decoded."""
+
+    frame: Frame
+    batch: RecordBatch
+
+
+class Checked(NamedTuple):
+    """What may be appended at once.
+
+    Attributes:
+        entries: in order.
+        origin: who appends.
+    """
+
+    entries: tuple[CheckedEntry, ...]
+    origin: Origin
+
+
+def check_as_leader(
+    data: Buffer, config: LogConfig, *, now_ms: int, origin: Origin = Origin.CLIENT, limits: AppendLimits = NO_LIMITS
+) -> Checked:
+    """Check what a producer or coordinator sends.
+
+    Args:
+        data: one record batch, or messages of magic 0 or 1; what follows the last whole entry is left out.
+        config: of the log.
+        now_ms: the clock.
+        origin: who appends.
+        limits: what may be spent on it.
+
+    Raises:
+        RefusedError: it would take more than the limits allow.
+        FormatError: the bytes are damaged.
+        UsageError: they may not be appended; the text names the requirement.
+    """
+    frames = entries_of(data)
+    _check_form(frames, config, origin)
+    entries = [CheckedEntry(frame, _accepted(frame, config, now_ms, origin, limits)) for frame in frames]
+    return Checked(tuple(entries), origin)
+
+
+def encoded(records: Buffer | RecordBatch | Sequence[Record]) -> Buffer:
+    """The bytes of what is to be appended; of records, those of a batch."""
+    if isinstance(records, bytes | bytearray | memoryview):
+        return records
+    return encode_batch(records if isinstance(records, RecordBatch) else build_batch(records))
+
+
+def entries_of(data: Buffer) -> list[Frame]:
+    """The whole entries at the start of some bytes.
+
+    Raises:
+        UsageError: there is none (SEG-APP-005).
+    """
+    frames = list(walk(data, path=PLACE))
+    if not frames:
+        msg = "there is no whole entry to append (SEG-APP-005)"
+        raise UsageError(msg)
+    return frames
+
+
+def _check_form(frames: Sequence[Frame], config: LogConfig, origin: Origin) -> None:
+    """What can be said without decoding: number, magic, size and place of the entries."""
+    first = frames[0].header
+    if origin is Origin.CLIENT and first.magic == MAGIC_2 and len(frames) > 1:
+        msg = f"a producer appends one batch at a time, not {len(frames)} (SEG-APP-004)"
+        raise UsageError(msg)
+    if any(frame.header.magic != first.magic for frame in frames):
+        msg = "entries of different magic cannot be appended at once (SEG-APP-004)"
+        raise UsageError(msg)
+    for frame in frames:
+        size = len(frame.data)
+        if size > config.max_message_bytes:
+            msg = f"an entry of {size} bytes is larger than max.message.bytes, {config.max_message_bytes} (SEG-APP-006)"
+            raise UsageError(msg)
+
+
+def _accepted(frame: Frame, config: LogConfig, now_ms: int, origin: Origin, limits: AppendLimits) -> RecordBatch:
+    batch = _decoded(frame, limits)
+    header = batch.header
+    if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        msg = "it is for the broker to set LogAppendTime (SEG-APP-011)"
+        raise UsageError(msg)
+    if isinstance(header, RecordBatchHeader):
+        _check_batch(batch, header, origin)
+    _check_records(batch, config, now_ms)
+    return batch
+
+
+def _decoded(frame: Frame, limits: AppendLimits) -> RecordBatch:
+    batch = quick_batch(frame, limit=limits.output_size, max_parts=limits.parts)
+    if batch is not None:
+        return batch
+    at, most = Location(PLACE, frame.position), limits.irregular_size
+    verify_checksum(frame, at)
+    if most is None:
+        return decode_frame(frame, at=at, limit=limits.output_size)
+    if len(frame.data) > most:
+        expected = f"records in their shortest form, in a batch of more than {most} bytes"
+        raise RefusedError(at, "SEG-COD-016", expected=expected, found=f"others, in {len(frame.data)} bytes")
+    return decode_frame(frame, at=at, limit=min(most, limits.output_size))
+
+
+def _check_batch(batch: RecordBatch, header: RecordBatchHeader, origin: Origin) -> None:
+    count, span = len(batch.records), header.last_offset_delta + 1
+    deltas = [record.offset_delta for record in batch.records if isinstance(record, Record)]
+    if not count or count != span or deltas != list(range(span)):
+        msg = f"{count} records for {span} offsets: a new batch has one for each (SEG-APP-004)"
+        raise UsageError(msg)
+    if origin is not Origin.CLIENT:
+        return
+    if header.base_offset:
+        msg = f"base offset {header.base_offset} of a new batch: it begins at 0 (SEG-APP-004)"
+        raise UsageError(msg)
+    if header.is_control:
+        msg = "producers do not write control batches (SEG-APP-004)"
+        raise UsageError(msg)
+    if header.producer_id > NO_PRODUCER_ID and header.base_sequence < 0:
+        msg = f"base sequence {header.base_sequence} of producer {header.producer_id} (SEG-APP-007)"
+        raise UsageError(msg)
+
+
+def _check_records(batch: RecordBatch, config: LogConfig, now_ms: int) -> None:
+    if any(isinstance(record, Message) and not record.is_valid for record in batch.records):
+        msg = "a message in a wrapper has a wrong checksum (SEG-MSG-010)"
+        raise UsageError(msg)
+    if config.is_compacted and any(record.key is None for record in batch.records):
+        msg = "a record of a compacted topic has a key (SEG-APP-012)"
+        raise UsageError(msg)
+    if config.message_timestamp_type is TimestampType.CREATE_TIME:
+        _check_timestamps([record.timestamp_ms for record in batch.records], config, now_ms)
+
+
+def _check_timestamps(timestamps: Sequence[int], config: LogConfig, now_ms: int) -> None:
+    earliest = now_ms - config.message_timestamp_before_max_ms
+    latest = now_ms + config.message_timestamp_after_max_ms
+    for timestamp_ms in timestamps:
+        if timestamp_ms != NO_TIMESTAMP and not earliest <= timestamp_ms <= latest:
+            msg = f"timestamp {timestamp_ms} is not from {earliest} to {latest} (SEG-APP-011)"
+            raise UsageError(msg)

@@ -1,0 +1,340 @@
+"""The log in one partition directory, as one thread at a time sees it: open, append, roll, close (chapter 70)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seglog_format.cleaning.deletion import DeletedFiles, removal_steps
+from seglog_format.cleaning.retention import plan_retention
+from seglog_format.codec.checkpoints import encode_leader_epoch_checkpoint, encode_partition_metadata
+from seglog_format.errors import UsageError
+from seglog_format.model import NO_PARTITION_LEADER_EPOCH, RecordBatchHeader
+from seglog_format.names import FileKind, parse_file_name, parse_partition_directory, segment_file_name
+from seglog_format.recovery.apply import RecoveryOptions, recover_partition
+from seglog_format.state.leader_epochs import LeaderEpochs
+from seglog_format.state.load import LogLoader
+from seglog_format.state.producer_state import Origin, ProducerStates
+from seglog_format.storage.file_steps import Rename
+from seglog_format.storage.files import replace_file, write_file
+from seglog_format.writing.active_segment import ActiveSegment
+from seglog_format.writing.append import Entry, incoming
+from seglog_format.writing.closed_segments import ClosedSegments
+from seglog_format.writing.roll import RollReason, jitter_ms, new_base_offset, roll_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from seglog_format.cleaning.retention import RetentionPlan
+    from seglog_format.state.config import LogConfig
+    from seglog_format.state.root_files import RootFiles
+    from seglog_format.state.segment_start import SegmentStart
+    from seglog_format.storage.environment import Environment
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What became of an append.
+
+    Attributes:
+        first_offset: of its first record.
+        last_offset: of its last record.
+        rolled: why a new segment was begun for it; None where none was.
+        is_duplicate: the log had the batch already, at these offsets, and nothing was written.
+    """
+
+    first_offset: int
+    last_offset: int
+    rolled: RollReason | None = None
+    is_duplicate: bool = False
+
+
+class PartitionLog:
+    """A log that is open for writing. Every method may raise `OSError`; the log is of no use any more then.
+
+    Args:
+        path: of the partition directory, made if it is not there.
+        config: settings of the log.
+        environment: files, time, chance.
+        log_start_offset: as checkpointed, or 0.
+        was_clean: the log directory was closed cleanly; if not, the log is recovered first.
+
+    Attributes:
+        end_offset: the offset that the next record gets.
+        first_base_offset: of its first segment.
+        synced_offset: everything below is on the disk.
+        active: the segment that is appended to.
+        retired: segments that are no longer, and whose files are still open.
+        is_new: there was no such directory.
+        newest_epoch: the newest leader epoch that the checkpoint or a batch names; -1 where there is none.
+
+    Raises:
+        UsageError: files are left of a replacement that did not end.
+        WriteError: recovery failed.
+    """
+
+    def __init__(
+        self, path: Path, config: LogConfig, environment: Environment, *, log_start_offset: int, was_clean: bool
+    ) -> None:
+        self.path = path
+        self.config = config
+        self.retired: list[ActiveSegment] = []
+        self._environment = environment
+        self._files = environment.files
+        self._start_offset = log_start_offset
+        self._deleted = DeletedFiles(environment.files, config.file_delete_delay_ms)
+        self.is_new = not self._files.exists(path)
+        if self.is_new:
+            self._files.make_directory(path)
+            self._files.fsync_directory(path.parent)
+        elif not was_clean:
+            self._recover()
+        loader = LogLoader(self._files, path)
+        loaded = loader.load(log_start_offset, has_producer_state=config.generation.has_producer_state)
+        if loaded is None:
+            self._begin(log_start_offset)
+        else:
+            self._producers, self._epochs = loaded.producers, loaded.epochs
+            self.newest_epoch = loaded.newest_epoch
+            if loaded.has_more_epochs:
+                self._write_epochs()
+            self.first_base_offset, self.end_offset = loaded.base_offsets[0], loaded.end_offset
+            self._closed = ClosedSegments(self._files, path, loaded.base_offsets)
+            self.active = self._segment(loaded.base_offsets[-1], loaded.start)
+        self.synced_offset = self.end_offset
+
+    def _recover(self) -> None:
+        """What was not closed cleanly is made whole before it is written to, as a broker does when it starts."""
+        if not self._files.is_local:
+            msg = f"{self.path} was not closed cleanly, and this is no local disk: recover it first"
+            raise UsageError(msg)
+        interval, generation = self.config.index_interval_bytes, self.config.generation
+        options = RecoveryOptions(interval_bytes=interval, generation=generation)
+        recover_partition(self.path, options=options, files=self._files, holds_lock=True)
+        self._sync_all()
+
+    def _sync_all(self) -> None:
+        """What can be read after a crash of the process only need not be on the disk yet."""
+        for name in self._files.names(self.path):
+            if parse_file_name(name) is not None:
+                handle = self._files.open_append(self.path / name)
+                try:
+                    handle.fsync()
+                finally:
+                    handle.close()
+        self._files.fsync_directory(self.path)
+
+    def _begin(self, start: int) -> None:
+        """A log without segments begins at its log start offset."""
+        self._producers, self._epochs = ProducerStates(end_offset=start), LeaderEpochs()
+        self.newest_epoch = NO_PARTITION_LEADER_EPOCH
+        self.first_base_offset = self.end_offset = start
+        self._closed = ClosedSegments(self._files, self.path, ())
+        if self.config.generation.has_producer_state:
+            write_file(self._files, self._side(FileKind.LEADER_EPOCH_CHECKPOINT), b"")
+        self.active = self._segment(start, None)
+        self.active.ensure_indexes()
+
+    def _segment(self, base_offset: int, start: SegmentStart | None) -> ActiveSegment:
+        segment = ActiveSegment(
+            self._files,
+            self.path,
+            base_offset,
+            self.config,
+            opened_ms=self._environment.clock(),
+            jitter_ms=jitter_ms(self.config, self._environment.random()),
+            start=start,
+        )
+        if not self.config.generation.has_lazy_indexes:
+            segment.ensure_indexes()
+        return segment
+
+    def _side(self, kind: FileKind) -> Path:
+        return self.path / kind.value
+
+    def name_topic(self, topic_id: str) -> None:
+        """Say which topic the log belongs to (SEG-CKP-009)."""
+        replace_file(self._files, self._side(FileKind.PARTITION_METADATA), encode_partition_metadata(topic_id))
+
+    @property
+    def log_start_offset(self) -> int:
+        """Where the log begins for its readers."""
+        return max(self._start_offset, self.first_base_offset)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Everything below has its fate decided: committed, aborted, or in no transaction."""
+        unstable = self._producers.first_unstable_offset
+        return self.end_offset if unstable is None else unstable
+
+    def duplicate_of(self, entry: Entry, origin: Origin) -> Appended | None:
+        """Where the log has a batch already that a producer sends again (SEG-APP-008)."""
+        if origin is not Origin.CLIENT or not isinstance(entry.header, RecordBatchHeader):
+            return None
+        known = self._producers.duplicate_of(entry.header)
+        return Appended(known.first_offset, known.last_offset, is_duplicate=True) if known else None
+
+    def append(self, entries: Sequence[Entry], origin: Origin) -> Appended:
+        """Write entries, in a new segment if one is due.
+
+        Raises:
+            UsageError: their producers may not append them now; nothing has changed.
+        """
+        headers = [(e.header, e.marker) for e in entries if isinstance(e.header, RecordBatchHeader)]
+        changes = self._producers.changes(headers, origin)
+        end_offset = entries[-1].last_offset + 1
+        reason = self._roll_if_due(entries)
+        self._assign_epochs(entries)
+        self.active.append(entries)
+        self.active.add_aborted(self._producers.apply(changes, end_offset))
+        self.end_offset = end_offset
+        return Appended(entries[0].first_offset, entries[-1].last_offset, reason)
+
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """Note that a leader epoch begins at the end of the log (SEG-APP-016)."""
+        self.newest_epoch = max(self.newest_epoch, leader_epoch)
+        if self._epochs.assign(leader_epoch, self.end_offset):
+            self._write_epochs()
+
+    def _assign_epochs(self, entries: Sequence[Entry]) -> None:
+        changed = False
+        for entry in entries:
+            header = entry.header
+            if isinstance(header, RecordBatchHeader):
+                self.newest_epoch = max(self.newest_epoch, header.partition_leader_epoch)
+                changed |= self._epochs.assign(header.partition_leader_epoch, header.base_offset)
+            else:
+                changed |= self._epochs.clear()
+        if changed:
+            self._write_epochs()
+
+    def _write_epochs(self) -> None:
+        data = encode_leader_epoch_checkpoint(self._epochs.entries)
+        replace_file(self._files, self._side(FileKind.LEADER_EPOCH_CHECKPOINT), data)
+
+    def _roll_if_due(self, entries: Sequence[Entry]) -> RollReason | None:
+        coming = incoming(entries)
+        reason = roll_reason(self.active.state, coming, self.config, self._environment.clock())
+        reason = reason or self.active.lacks_room_for(entries)
+        if reason is not None:
+            self.roll(new_base_offset(self.end_offset, coming, self.config.generation))
+        return reason
+
+    def roll(self, base_offset: int) -> None:
+        """Begin a segment at an offset that is not below the end of the log; an empty one is made anew."""
+        if base_offset == self.active.base_offset:
+            self.active.remove()
+        else:
+            self._retire(self.active)
+        self.active = self._segment(base_offset, None)
+        self._producers.end_offset = base_offset
+        self.synced_offset = base_offset
+        self._take_snapshot()
+
+    def _retire(self, segment: ActiveSegment) -> None:
+        """Put a segment on the disk as a whole before another one follows it (SEG-FLS-009).
+
+        Otherwise a power cut may keep the next one and take entries off the end of this one. Nobody would notice,
+        since a log may have gaps between segments.
+        """
+        segment.seal()
+        self.sync(segment)
+        self.retired.append(segment)
+        self._closed.add(segment.base_offset, self.end_offset)
+
+    def close_retired(self) -> None:
+        """Let the files of retired segments go: nobody syncs them any more."""
+        for segment in self.retired:
+            segment.close()
+        self.retired.clear()
+
+    def _take_snapshot(self) -> None:
+        """Store what is known of the producers, unless the newest snapshot goes as far (SEG-ROL-015)."""
+        states = self._producers
+        if self.config.generation.has_producer_state and states.end_offset > states.snapshot_offset:
+            name = segment_file_name(states.end_offset, FileKind.PRODUCER_SNAPSHOT)
+            write_file(self._files, self.path / name, states.snapshot())
+            states.snapshot_offset = states.end_offset
+
+    def retain(self, checkpoint: Callable[[], None]) -> RetentionPlan:
+        """Let the segments go that retention does not keep; without followers, everything counts as replicated.
+
+        Args:
+            checkpoint: puts the log start offset on the disk, before anything goes (SEG-RET-012).
+
+        Raises:
+            FormatError: a segment has no time index, and its log cannot be read to its end.
+        """
+        now_ms = self._environment.clock()
+        segments = [*self._closed.segments(), self.active.retained(self.end_offset)]
+        plan = plan_retention(segments, self.config, now_ms=now_ms, log_start_offset=self.log_start_offset)
+        if plan.removed:
+            if plan.rolls_first:
+                self.roll(self.end_offset)
+            self._start_offset = plan.log_start_offset
+            checkpoint()
+            self._deleted.add(self._rename(plan), now_ms)
+        return plan
+
+    def _rename(self, plan: RetentionPlan) -> list[Path]:
+        """Rename the files of closed segments for removal."""
+        if self._epochs.start_at(plan.log_start_offset):
+            self._write_epochs()
+        renamed = []
+        for step in removal_steps(self._files, self.path, [segment.base_offset for segment in plan.removed]):
+            step.apply(self._files)
+            if isinstance(step, Rename):
+                renamed.append(step.target)
+        for segment in plan.removed:
+            self._closed.remove(segment.base_offset)
+        self.first_base_offset = next(iter(self._closed.base_offsets), self.active.base_offset)
+        return renamed
+
+    def remove_deleted(self) -> None:
+        """Delete files that were renamed for removal, where their delay is over."""
+        self._deleted.remove_due(self._environment.clock())
+
+    def sync(self, segment: ActiveSegment) -> None:
+        """Return when a segment's files, and their names, are on the disk (SEG-FLS-002)."""
+        name_count = segment.name_count
+        segment.fsync()
+        if segment.synced_name_count < name_count:
+            self._files.fsync_directory(self.path)
+            segment.synced_name_count = name_count
+
+    def seal(self) -> None:
+        """Store the producers, and close the active segment as a roll would (SEG-FLS-004)."""
+        self.active.ensure_indexes()
+        self._take_snapshot()
+        self.active.seal()
+        self.active.fsync()
+        self._files.fsync_directory(self.path)
+
+    def close(self) -> None:
+        """Let all files go as they are."""
+        self.close_retired()
+        self.active.close()
+
+
+def open_log(
+    path: Path, config: LogConfig, environment: Environment, root: RootFiles, topic_id: str | None
+) -> PartitionLog:
+    """Open the log of a partition for writing, where the files of its log directory say.
+
+    Args:
+        path: of the partition directory, made if it is not there.
+        config: settings of the log.
+        environment: files, time, chance.
+        root: the log directory's files.
+        topic_id: for `partition.metadata` of a new partition; None writes none.
+
+    Raises:
+        UsageError: files are left of a replacement that did not end.
+        OSError: an operation on files failed.
+    """
+    start_offset = root.log_start_offsets.get(parse_partition_directory(path.name).topic_partition, 0)
+    log = PartitionLog(path, config, environment, log_start_offset=start_offset, was_clean=root.was_clean)
+    if topic_id is not None and log.is_new:
+        log.name_topic(topic_id)
+    return log

@@ -1,0 +1,131 @@
+"""When a log goes on in a new segment, and how that one is named (chapter 70)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from seglog_format.model import INT32_MAX
+from seglog_format.state.config import EARLY, BrokerGeneration
+
+if TYPE_CHECKING:
+    from seglog_format.state.config import LogConfig
+
+
+class RollReason(Enum):
+    """Why a new segment is begun; the first that holds, in this order."""
+
+    SIZE = "size"
+    """The segment would pass `segment.bytes` (SEG-ROL-002)."""
+
+    TIME = "time"
+    """Its records would span more than `segment.ms` (SEG-ROL-003)."""
+
+    OFFSET_INDEX_FULL = "offset index full"
+    """No slot is left (SEG-ROL-005)."""
+
+    TIME_INDEX_FULL = "time index full"
+    """One slot is left, and that is for the last entry (SEG-ROL-005)."""
+
+    OFFSET_SPAN = "offset span"
+    """An offset would be more than 2147483647 above the base offset (SEG-ROL-006)."""
+
+    ASKED = "asked"
+    """The caller wants it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveState:
+    """What decides about a segment's end.
+
+    Attributes:
+        base_offset: of the segment.
+        size: bytes of its log.
+        first_timestamp_ms: largest timestamp of what was appended first; -1 where it has none.
+        created_ms: when the segment was opened, by the clock.
+        jitter_ms: how much earlier than `segment.ms` this segment ends.
+        is_offset_index_full: no slot is left.
+        is_time_index_full: one slot is left at most.
+    """
+
+    base_offset: int
+    size: int
+    first_timestamp_ms: int
+    created_ms: int
+    jitter_ms: int = 0
+    is_offset_index_full: bool = False
+    is_time_index_full: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """What is about to be appended at once.
+
+    Attributes:
+        size: bytes.
+        max_timestamp_ms: largest timestamp, or -1.
+        first_offset: as far as it is known without decompressing: a follower takes the stored offset of a wrapper.
+        last_offset: of its last record.
+        magic: of its first entry.
+    """
+
+    size: int
+    max_timestamp_ms: int
+    first_offset: int
+    last_offset: int
+    magic: int = 2
+
+
+def roll_reason(state: ActiveState, incoming: Incoming, config: LogConfig, now_ms: int) -> RollReason | None:
+    """Whether a segment ends before an append, and why (SEG-ROL-001).
+
+    Args:
+        state: of the active segment.
+        incoming: what is appended.
+        config: of the log.
+        now_ms: the clock.
+    """
+    if state.size > config.segment_bytes - incoming.size:
+        return RollReason.SIZE
+    if state.size > 0 and _waited_ms(state, incoming, config, now_ms) > config.roll_ms - state.jitter_ms:
+        return RollReason.TIME
+    if state.is_offset_index_full:
+        return RollReason.OFFSET_INDEX_FULL
+    if state.is_time_index_full:
+        return RollReason.TIME_INDEX_FULL
+    if not 0 <= incoming.last_offset - state.base_offset <= INT32_MAX:
+        return RollReason.OFFSET_SPAN
+    return None
+
+
+def _waited_ms(state: ActiveState, incoming: Incoming, config: LogConfig, now_ms: int) -> int:
+    """By the time in the records where they have any, else by the clock (SEG-ROL-003, SEG-ROL-004)."""
+    if config.generation.has_time_index and state.first_timestamp_ms >= 0:
+        return incoming.max_timestamp_ms - state.first_timestamp_ms
+    return now_ms - state.created_ms
+
+
+def new_base_offset(next_offset: int, incoming: Incoming, generation: BrokerGeneration) -> int:
+    """The base offset of the segment that receives an append (SEG-ROL-007).
+
+    Args:
+        next_offset: log end offset.
+        incoming: what is appended; on a leader it begins at the log end offset.
+        generation: of brokers to write like.
+    """
+    if generation in {BrokerGeneration.V0_8, BrokerGeneration.V0_10_1}:
+        return next_offset
+    is_exact = incoming.magic >= 2 and generation not in EARLY  # noqa: PLR2004 - the number itself is the rule
+    first = incoming.first_offset if is_exact else incoming.last_offset - INT32_MAX
+    return max(next_offset, first)
+
+
+def jitter_ms(config: LogConfig, fraction: float) -> int:
+    """How much earlier than `segment.ms` a segment ends (SEG-ROL-008).
+
+    Args:
+        config: of the log.
+        fraction: a random number from 0 up to, not including, 1.
+    """
+    return int(fraction * min(config.segment_jitter_ms, config.roll_ms))

@@ -1,0 +1,66 @@
+"""Waiting for the disk together: threads that ask for a flush while one is at work share the next (chapter 71)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seglog_format.storage.environment import Condition
+
+
+class SharedFlush:
+    """Flushes of one log, one at a time (SEG-FLS-003).
+
+    Args:
+        condition: the lock of this object; the flush itself runs without it.
+        flush: puts on the disk what is appended by then.
+        reached: up to which offset that has been done.
+        check: raises if the log has failed.
+    """
+
+    def __init__(
+        self,
+        condition: Condition,
+        *,
+        flush: Callable[[], None],
+        reached: Callable[[], int],
+        check: Callable[[], None],
+    ) -> None:
+        self._condition = condition
+        self._flush = flush
+        self._reached = reached
+        self._check = check
+        self._is_busy = False
+
+    def wait_for(self, offset: int) -> None:
+        """Return when everything below an offset is on the disk; flush, unless another thread is at it.
+
+        Raises:
+            WriteError: the log has failed.
+        """
+        while self._is_my_turn(offset):
+            try:
+                self._flush()
+            finally:
+                with self._condition:
+                    self._is_busy = False
+                    self._condition.notify_all()
+
+    def _is_my_turn(self, offset: int) -> bool:
+        """Whether this thread has to flush; no: there is nothing to wait for any more."""
+        with self._condition:
+            while self._is_busy and self._reached() < offset:
+                self._condition.wait()
+            self._check()
+            if self._reached() >= offset:
+                return False
+            self._is_busy = True
+            return True
+
+    def unless_busy(self, action: Callable[[], None]) -> None:
+        """Do something that must not happen during a flush; leave it to the flush at work, if there is one."""
+        with self._condition:
+            if not self._is_busy:
+                action()

@@ -1,0 +1,350 @@
+"""Writing a partition: append, roll, flush, close (chapters 70 and 71).
+
+Any number of threads may append to one log. One of them writes at a time, so that batches are whole and offsets dense;
+those that wait for the disk share a flush.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from seglog_format.closing import Closing
+from seglog_format.errors import UsageError
+from seglog_format.model import NO_PARTITION_LEADER_EPOCH
+from seglog_format.names import require_written_directory
+from seglog_format.state.config import LogConfig
+from seglog_format.state.leader_epochs import require_newest
+from seglog_format.state.producer_state import Origin
+from seglog_format.state.root_files import CheckpointedState, RootFiles
+from seglog_format.storage.environment import Environment
+from seglog_format.writing.append import Assignment, as_follower, as_leader
+from seglog_format.writing.checking import Checked, check_as_leader, encoded
+from seglog_format.writing.failure_guard import FailureGuard
+from seglog_format.writing.partition_log import Appended, open_log
+from seglog_format.writing.shared_flush import SharedFlush
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+
+    from seglog_format.cleaning.retention import RetentionPlan
+    from seglog_format.record_model import Record, RecordBatch
+    from seglog_format.storage.byte_source import Buffer
+
+Acks: TypeAlias = Literal["written", "flushed"]
+"""When an append returns: once its bytes are written, or once they are on the disk."""
+
+
+class PartitionWriter(Closing):
+    """Appends to the log in one partition directory, which is made if it is not there.
+
+    Use it as a context manager. By itself it also takes care of the log directory around it: the lock, the
+    checkpoints and the clean-shutdown file. `LogWriter` does that for several partitions at once. A log that was not
+    closed cleanly is recovered first (chapter 71).
+
+    Args:
+        path: of the partition directory, named ``<topic>-<partition>`` (SEG-PDR-001, SEG-PDR-002).
+        config: settings of the log.
+        leader_epoch: under which `append` writes; by default the newest that the log knows (SEG-APP-017).
+        topic_id: 22 characters of base64url for `partition.metadata`; None writes none.
+        environment: files, time, chance and threads.
+        root: the log directory's files, if somebody else takes care of them.
+
+    Raises:
+        UsageError: the name is no partition directory's, somebody else writes here, files are left of a
+            replacement that did not end, or the log knows a newer leader epoch.
+        WriteError: a file could not be made.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        config: LogConfig | None = None,
+        *,
+        leader_epoch: int | None = None,
+        topic_id: str | None = None,
+        environment: Environment | None = None,
+        root: RootFiles | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.config = config or LogConfig()
+        self._leader_epoch = leader_epoch
+        self.environment = environment or Environment()
+        self.key = require_written_directory(self.path.name)
+        require_newest(leader_epoch or 0, NO_PARTITION_LEADER_EPOCH, self.path)
+        self._guard = FailureGuard(self.path)
+        self._lock = self.environment.make_condition()
+        self._flushes = SharedFlush(
+            self.environment.make_condition(),
+            flush=self._flush_now,
+            reached=lambda: self._log.synced_offset,
+            check=self._guard.check,
+        )
+        self._last_flush_ms = self.environment.clock()
+        with self._guard.failing():
+            self._root = root or RootFiles(self.path.parent, self.environment)
+        self._own_root = self._root if root is None else None
+        try:
+            with self._guard.failing():
+                self._log = open_log(self.path, self.config, self.environment, self._root, topic_id)
+        except BaseException:
+            if self._own_root is not None:
+                self._own_root.close()
+            raise
+        try:
+            require_newest(self.leader_epoch, self._log.newest_epoch, self.path)
+        except UsageError:
+            self.close()
+            raise
+
+    # State
+
+    @property
+    def leader_epoch(self) -> int:
+        """Under which `append` writes."""
+        return max(self._log.newest_epoch, 0) if self._leader_epoch is None else self._leader_epoch
+
+    @property
+    def log_start_offset(self) -> int:
+        """Where the log begins for its readers."""
+        return self._log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self._log.end_offset
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below is on the disk."""
+        return self._log.synced_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Everything below has its fate decided: committed, aborted, or in no transaction."""
+        return self._log.last_stable_offset
+
+    @property
+    def has_failed(self) -> bool:
+        """Writing failed: nothing more is taken, and the log has to be recovered."""
+        return self._guard.has_failed
+
+    @property
+    def is_open(self) -> bool:
+        """Neither closed nor failed, and opened by this process."""
+        return self._root.is_own_process and not self._guard.is_closed and not self.has_failed
+
+    @property
+    def checkpointed_state(self) -> CheckpointedState:
+        """What the checkpoints of the log directory say of this log."""
+        first = self._log.first_base_offset
+        return CheckpointedState(self.key, self.recovery_point, self.log_start_offset, first, self.log_end_offset)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One thread at a time, unless the log is closed or has failed; an operation that fails is the last."""
+        self._root.require_own_process()  # before the lock, which another thread may have held at the fork
+        with self._lock:
+            self._guard.check_open()
+            with self._guard.failing():
+                yield
+                self._flushes.unless_busy(self._log.close_retired)
+
+    # Append
+
+    def append(
+        self,
+        records: Buffer | RecordBatch | Sequence[Record] | Checked,
+        *,
+        origin: Origin = Origin.CLIENT,
+        acks: Acks = "written",
+    ) -> Appended:
+        """Append as a leader: check, give offsets, write (SEG-APP-001).
+
+        Args:
+            records: a batch of magic 2 with base offset 0, messages of magic 0 or 1, or records to make a batch of;
+                or what `check_as_leader` has checked with the settings of this log.
+            origin: a producer, or the broker itself.
+            acks: when to return. Threads that wait for the disk at the same time share a flush (SEG-FLS-003).
+
+        Returns:
+            The offsets that the records got.
+
+        Raises:
+            FormatError: the bytes are damaged.
+            UsageError: they may not be appended; the text names the requirement.
+            WriteError: writing failed, now or before.
+        """
+        self._guard.check_open()
+        now_ms = self.environment.clock()
+        if not isinstance(records, Checked):
+            records = check_as_leader(encoded(records), self.config, now_ms=now_ms, origin=origin)
+        with self._writing():
+            require_newest(self.leader_epoch, self._log.newest_epoch, self.path)
+            given = Assignment(self._log.end_offset, self.leader_epoch, now_ms)
+            entries = as_leader(records.entries, self.config, given)
+            appended = self._log.duplicate_of(entries[0], records.origin) or self._log.append(entries, records.origin)
+        self._flush_if_asked(appended, acks)
+        return appended
+
+    def append_as_follower(
+        self, data: Buffer, *, leader_epoch: int | None = None, acks: Acks = "written"
+    ) -> Appended | None:
+        """Append what a leader wrote, as it is; offsets may have gaps (SEG-APP-002).
+
+        Args:
+            data: entries in order.
+            leader_epoch: under which they were fetched; batches of a later one are left out. None takes all.
+            acks: when to return.
+
+        Returns:
+            First and last offset; None where nothing was to be taken.
+
+        Raises:
+            FormatError: the bytes are damaged.
+            UsageError: offsets do not increase from the log end offset on.
+            WriteError: writing failed, now or before.
+        """
+        with self._writing():
+            entries = as_follower(data, self.config, next_offset=self._log.end_offset, leader_epoch=leader_epoch)
+            appended = self._log.append(entries, Origin.REPLICATION) if entries else None
+        if appended is not None:
+            self._flush_if_asked(appended, acks)
+        return appended
+
+    def become_leader(self, leader_epoch: int) -> None:
+        """Append under another leader epoch from here on, and note where it begins (SEG-APP-016).
+
+        Brokers do so when they are elected, before anything is appended.
+
+        Args:
+            leader_epoch: not below any that the log knows.
+
+        Raises:
+            UsageError: it is below one (SEG-APP-017).
+            WriteError: writing failed, now or before.
+        """
+        with self._writing():
+            require_newest(leader_epoch, self._log.newest_epoch, self.path)
+            self._leader_epoch = leader_epoch
+            self._log.begin_epoch(leader_epoch)
+
+    # Roll, and old segments
+
+    def roll(self) -> int:
+        """Begin a new segment; where the active one is empty, it is made anew.
+
+        Returns:
+            The new segment's base offset.
+
+        Raises:
+            WriteError: writing failed, now or before.
+        """
+        with self._writing():
+            self._log.roll(self._log.end_offset)
+            return self._log.end_offset
+
+    def apply_retention(self) -> RetentionPlan:
+        """Let the segments go that retention does not keep (chapter 72).
+
+        Their files get names that end in ``.deleted``; `remove_deleted` deletes them when their delay is over.
+
+        Returns:
+            What became of each segment.
+
+        Raises:
+            FormatError: a segment has no time index, and its log cannot be read to its end.
+            WriteError: writing failed, now or before.
+        """
+        with self._writing():
+            return self._log.retain(lambda: self._root.write_checkpoints([self.checkpointed_state]))
+
+    def remove_deleted(self) -> None:
+        """Delete files that were renamed for removal, where `file.delete.delay.ms` is over (SEG-RET-009).
+
+        Those that still wait when this object is closed are deleted when the log is opened again.
+
+        Raises:
+            WriteError: writing failed, now or before.
+        """
+        with self._writing():
+            self._log.remove_deleted()
+
+    # Flush
+
+    def flush(self) -> int:
+        """Wait until everything that is appended by now is on the disk (SEG-FLS-002).
+
+        Returns:
+            The recovery point: everything below is on the disk.
+
+        Raises:
+            UsageError: this process was forked since the log was opened.
+            WriteError: writing failed, now or before.
+        """
+        self._root.require_own_process()
+        self._flushes.wait_for(self._log.end_offset)
+        return self._log.synced_offset
+
+    def flush_if_due(self) -> None:
+        """Flush if `flush.messages` or `flush.ms` ask for it (SEG-FLS-001).
+
+        Raises:
+            WriteError: writing failed, now or before.
+        """
+        unflushed = self._log.end_offset - self._log.synced_offset
+        waited_ms = self.environment.clock() - self._last_flush_ms
+        if unflushed and (unflushed >= self.config.flush_messages or waited_ms >= self.config.flush_ms):
+            self.flush()
+
+    def _flush_if_asked(self, appended: Appended, acks: Acks) -> None:
+        if acks == "flushed":
+            self._flushes.wait_for(appended.last_offset + 1)
+        self.flush_if_due()
+
+    def _flush_now(self) -> None:
+        """Sync files without keeping appends from going on; only one thread at a time comes here."""
+        with self._lock:
+            end_offset, segment = self._log.end_offset, self._log.active
+        with self._guard.failing():
+            self._log.sync(segment)
+        with self._lock:
+            self._log.close_retired()
+            self._log.synced_offset = max(self._log.synced_offset, end_offset)
+            self._last_flush_ms = self.environment.clock()
+
+    # End
+
+    def close(self) -> None:
+        """Flush, store the producers, trim the files, and say that all is well (SEG-FLS-004).
+
+        After a failure, and in a forked process, the files are only let go. Closing again does nothing.
+
+        Raises:
+            WriteError: something of that failed; the log is then as if the process had ended.
+        """
+        if self._guard.is_closed:
+            return
+        try:
+            if self.is_open:
+                self.flush()
+                with self._lock, self._guard.failing():
+                    self._log.seal()
+        finally:
+            is_whole, self._guard.is_closed = self.is_open, True
+            self._close_root(is_whole=is_whole)
+
+    def _close_root(self, *, is_whole: bool) -> None:
+        try:
+            if self._own_root is not None and is_whole:
+                with self._guard.failing():
+                    self._own_root.finish([self.checkpointed_state], [self.key], is_whole=True)
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        self._log.close()
+        if self._own_root is not None:
+            self._own_root.close()

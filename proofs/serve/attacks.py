@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import cache
+from threading import Thread
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from proofs.serve.target import LARGE_RECORDS, Target
@@ -83,8 +84,18 @@ def _ask_often(battle: Battle, bodies: Sequence[bytes], connections: int) -> Non
         list(pool.map(work, range(connections)))
 
 
-def _hold(battle: Battle, bodies: Sequence[bytes], count: int, *, receive_buffer: int = 0) -> None:
-    """Send so many bytes on as many connections, as they are, and read nothing; those that are closed come again."""
+def _hold(
+    battle: Battle, bodies: Sequence[bytes], count: int, *, receive_buffer: int = 0, drains: bool = False
+) -> None:
+    """Send bodies as they are on so many connections; open closed ones again.
+
+    Args:
+        battle: the server and the time.
+        bodies: what to send, one after the other.
+        count: connections at once.
+        receive_buffer: bytes of each socket's receive buffer; 0 for the system's default.
+        drains: read and drop the answers; else read nothing.
+    """
     deadline = time.monotonic() + battle.seconds
     with ExitStack() as stack:
 
@@ -93,12 +104,21 @@ def _hold(battle: Battle, bodies: Sequence[bytes], count: int, *, receive_buffer
                 with suppress(OSError):
                     connection = Connection(battle.target.port, seconds=5, receive_buffer=receive_buffer)
                     stack.callback(connection.close)
+                    if drains:
+                        Thread(target=_drain, args=(connection.socket,), daemon=True).start()
                     connection.socket.sendall(bodies[number % len(bodies)])
                     _await_end(connection, deadline)
                 time.sleep(0.05)
 
         with ThreadPoolExecutor(min(count, AT_ONCE * 8)) as pool:
             list(pool.map(work, range(count)))
+
+
+def _drain(connected: socket.socket) -> None:
+    """Read and drop what comes until the connection ends."""
+    with suppress(OSError):
+        while connected.recv(MEBI):
+            pass
 
 
 def _await_end(connection: Connection, deadline: float) -> None:
@@ -218,6 +238,11 @@ def requests_without_end(battle: Battle) -> None:
     _hold(battle, [framed(header(METADATA, 1) + struct.pack(">i", -1)) * 60_000], battle.many(100))
 
 
+def pipelined_requests(battle: Battle) -> None:
+    """The same from a client that takes the answers as quickly as they come, so that nothing slows it down."""
+    _hold(battle, [framed(header(METADATA, 1) + struct.pack(">i", -1)) * 60_000], battle.many(100), drains=True)
+
+
 def dribbled_bytes(battle: Battle) -> None:
     """Requests that come byte by byte, on hundreds of connections."""
     deadline = time.monotonic() + battle.seconds
@@ -307,6 +332,7 @@ READING: Final = (
     slow_readers,
     large_answers_unread,
     requests_without_end,
+    pipelined_requests,
     dribbled_bytes,
     random_groups,
     members_that_go,

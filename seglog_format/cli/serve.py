@@ -151,7 +151,7 @@ def command(  # noqa: PLR0913 - options of a command
     try:
         with without_collecting():
             from seglog_format.serve.catalog import CatalogOptions, open_catalog
-            from seglog_format.serve.limits import DEFAULT_LIMITS, MAX_PRODUCE_SIZE, MAX_REQUEST_SIZE
+            from seglog_format.serve.limits import DEFAULT_LIMITS, MAX_PRODUCE_SIZE, MAX_REQUEST_SIZE, SWITCH_SECONDS
             from seglog_format.serve.metrics import Metrics
             from seglog_format.serve.server import Server
             from seglog_format.serve.settings import Settings
@@ -176,6 +176,7 @@ def command(  # noqa: PLR0913 - options of a command
         metrics.count_finding()
         tell(message)
 
+    sys.setswitchinterval(SWITCH_SECONDS)
     with _ending() as ending, ExitStack() as closing:
         state = _state(state_name, paths, closing)
         writers = closing.enter_context(_writers(acknowledge)) if writable else None

@@ -79,6 +79,10 @@ class ControlRecordType(IntEnum):
     KRAFT_VOTERS = 6
 
 
+END_MARKER_TYPES: Final = (ControlRecordType.ABORT, ControlRecordType.COMMIT)
+"""Types of control records that end a transaction."""
+
+
 def add_sequence(sequence: int, increment: int) -> int:
     """A sequence number ``increment`` further on, wrapping to 0 after 2147483647 (SEG-BAT-017)."""
     total = sequence + increment

@@ -10,14 +10,15 @@ from support import bundled, vector
 
 from seglog_format import Origin, UsageError
 from seglog_format.codec.decode import decode_batch
+from seglog_format.codec.end_marker import EndMarker, end_marker_of
 from seglog_format.codec.framing import walk
 from seglog_format.codec.producer_snapshot import decode_producer_snapshot, encode_producer_snapshot
 from seglog_format.errors import Location
-from seglog_format.model import INT32_MAX, ControlRecordType, RecordBatchHeader
+from seglog_format.model import INT32_MAX, ControlRecordType, Frame, RecordBatchHeader
 from seglog_format.small_model import ProducerStateEntry
 from seglog_format.state.load import LogLoader
 from seglog_format.state.producer import Producer, ProducerBatch, producer_from
-from seglog_format.state.producer_state import EndMarker, ProducerStates, end_marker_of
+from seglog_format.state.producer_state import ProducerStates
 from seglog_format.storage.files import LOCAL_FILES
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def header_of(data: bytes) -> RecordBatchHeader:
 
 def append(states: ProducerStates, data: bytes, offset: int, origin: Origin = Origin.REPLICATION) -> tuple[object, ...]:
     header = header_of(offset.to_bytes(8, "big") + data[8:])
-    change = states.changes([(header, end_marker_of(data, header, Location()))], origin)
+    change = states.changes([(header, end_marker_of(Frame(0, header, memoryview(data)), Location()))], origin)
     return states.apply(change, header.next_offset)
 
 
@@ -60,7 +61,7 @@ def test_each_snapshot_follows_from_the_log_before_it(name: str) -> None:
                 found[frame.header.base_offset] = snapshot(states.snapshot())
             header = frame.header
             assert isinstance(header, RecordBatchHeader)
-            change = states.changes([(header, end_marker_of(frame.data, header, Location()))], Origin.REPLICATION)
+            change = states.changes([(header, end_marker_of(frame, Location()))], Origin.REPLICATION)
             states.apply(change, header.next_offset)
     found[states.end_offset] = snapshot(states.snapshot())
     assert {offset: found[offset] for offset in expected} == expected

@@ -13,6 +13,7 @@ from kafka_result import Result
 from random_damage import damaged
 from random_logs import random_log
 
+from seglog_format.codec.end_marker import EndMarker, end_marker_of
 from seglog_format.codec.producer_snapshot import decode_producer_snapshot
 from seglog_format.errors import FormatError, Location
 from seglog_format.log.transactions import Transactions
@@ -22,7 +23,7 @@ from seglog_format.recovery.index_settings import IndexSettings, recoverable_fra
 from seglog_format.recovery.segment_files import encode_transaction_index, side_files_of
 from seglog_format.recovery.segment_scan import SegmentScan, scan_segment
 from seglog_format.state.index_build import encode_offset_index, encode_time_index
-from seglog_format.state.producer_state import EndMarker, Origin, ProducerStates, end_marker_of
+from seglog_format.state.producer_state import Origin, ProducerStates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -183,4 +184,4 @@ def _has_producer(frame: Frame) -> bool:
 
 def _with_marker(frame: Frame, header: BatchHeader) -> tuple[RecordBatchHeader, EndMarker | None]:
     assert isinstance(header, RecordBatchHeader)
-    return header, end_marker_of(frame.data, header, Location(position=frame.position))
+    return header, end_marker_of(frame, Location(position=frame.position))

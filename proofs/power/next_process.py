@@ -15,13 +15,13 @@ from seglog_format import open_partition
 from seglog_format.checks.verify import verify
 from seglog_format.codec.build import new_record, with_offset
 from seglog_format.codec.decode import decode_frame
+from seglog_format.codec.end_marker import end_marker_of
 from seglog_format.codec.framing import walk
 from seglog_format.errors import Location, SeglogError, UsageError
 from seglog_format.model import ControlRecordType, RecordBatchHeader
 from seglog_format.names import FileKind
 from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery, recover_partition
 from seglog_format.requirements import Severity
-from seglog_format.state.producer_state import end_marker_of
 from seglog_format.writing.log_writer import LogWriter
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _aborts(log: bytes) -> set[tuple[int, int]]:
             if header.is_transactional:
                 is_open.add(header.producer_id)
             continue
-        marker = end_marker_of(frame.data, header, Location("", frame.position))
+        marker = end_marker_of(frame, Location("", frame.position))
         if marker is not None and header.producer_id in is_open:
             is_open.discard(header.producer_id)
             if marker.kind is ControlRecordType.ABORT:

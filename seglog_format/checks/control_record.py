@@ -8,15 +8,13 @@ from seglog_format.checks.finding import Finding, Problem, checks
 from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.decode import field
 from seglog_format.errors import FormatError
-from seglog_format.model import NO_SEQUENCE, ControlRecordType
+from seglog_format.model import END_MARKER_TYPES, NO_SEQUENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.checks.subjects import Batch
     from seglog_format.small_model import ControlRecord
-
-END_MARKERS = {ControlRecordType.ABORT, ControlRecordType.COMMIT}
 
 
 def control_records(batch: Batch) -> Iterator[ControlRecord]:
@@ -48,7 +46,7 @@ def known_types(batch: Batch) -> Iterator[Problem]:
 @checks("SEG-CTL-005")
 def end_marker_batch(batch: Batch) -> Iterator[Problem]:
     """The form in which coordinators write markers."""
-    if not any(record.type in END_MARKERS for record in control_records(batch)):
+    if not any(record.type in END_MARKER_TYPES for record in control_records(batch)):
         return
     if len(batch.records) > 1:
         yield Problem(field(batch.at, "records_count"), "one end marker", len(batch.records))

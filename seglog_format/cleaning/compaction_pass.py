@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.cleaning.compaction import CompactedSegment
 from seglog_format.cleaning.compaction_rules import BatchAction, BatchFacts, NewestOffsets, fate_of
-from seglog_format.codec.control_record import END_TRANSACTION_TYPES, decode_control_record
 from seglog_format.codec.encode import encode_batch
+from seglog_format.codec.end_marker import end_marker_of, marker_in
 from seglog_format.errors import CorruptRecordError, FormatError, Location
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.transactions import Transactions, end_marker
 from seglog_format.model import AbortedTxn, ControlRecordType, Frame, MessageHeader, RecordBatchHeader, TailKind
 from seglog_format.recovery.segment_files import encode_transaction_index, side_files_of
 from seglog_format.state.producer import producer_from
-from seglog_format.state.producer_state import Origin, ProducerStates, end_marker_of
+from seglog_format.state.producer_state import Origin, ProducerStates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -140,7 +140,7 @@ def _from_snapshot(snapshots: Sequence[NamedFile], end_offset: int) -> ProducerS
 def _add(states: ProducerStates, frame: Frame, path: str) -> None:
     header = frame.header
     if isinstance(header, RecordBatchHeader) and header.base_offset >= states.end_offset:
-        marker = end_marker_of(frame.data, header, Location(path, frame.position))
+        marker = end_marker_of(frame, Location(path, frame.position))
         states.apply(states.changes([(header, marker)], Origin.REPLICATION), header.next_offset)
 
 
@@ -309,14 +309,13 @@ class LogCleaner:
         """Whether a control batch ends a transaction of which no batch was met, or says nothing (SEG-CMP-014)."""
         if not batch.records:
             return True
-        marker, producer_id = batch.records[0], _header(batch).producer_id
-        kind = decode_control_record(marker.key, marker.value, Location(position=batch.position)).type
-        if kind not in END_TRANSACTION_TYPES:
+        marker, producer_id = marker_in(batch.records[0], Location(position=batch.position)), _header(batch).producer_id
+        if marker is None:
             return False
         if producer_id not in self._met:
             return True
         self._met.remove(producer_id)
-        if kind is ControlRecordType.ABORT:
+        if marker.kind is ControlRecordType.ABORT:
             self._aborted.extend(self._entry(producer_id, batch.base_offset))
         return False
 

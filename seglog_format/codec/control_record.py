@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 from seglog_format.codec.parse import parse
 from seglog_format.codec.protocol import decode_message, to_plain
 from seglog_format.errors import CorruptRecordError, Location
-from seglog_format.model import ControlRecordType
+from seglog_format.model import END_MARKER_TYPES, ControlRecordType
 from seglog_format.schema.control_record import KRAFT_VALUES, ControlRecordKey, EndTransactionMarker
 from seglog_format.small_model import ControlRecord
 
 if TYPE_CHECKING:
     from seglog_format.schema.protocol import MessageDefinition
 
-END_TRANSACTION_TYPES = (ControlRecordType.ABORT, ControlRecordType.COMMIT)
 VERSION_SIZE = 2
 
 
@@ -45,7 +44,7 @@ def _part(at: Location, name: str) -> Location:
 
 
 def _fields(kind: ControlRecordType, value: bytes | None, at: Location) -> dict[str, object]:
-    if kind in END_TRANSACTION_TYPES:
+    if kind in END_MARKER_TYPES:
         return _marker(value, at)
     return _kraft_value(KRAFT_VALUES[kind], value, at)
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.decode import verify_checksum
+from seglog_format.codec.end_marker import end_marker_of
 from seglog_format.errors import FormatError, Location
-from seglog_format.model import NO_PRODUCER_ID, AbortedTxn, ControlRecordType
+from seglog_format.model import END_MARKER_TYPES, AbortedTxn, ControlRecordType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 VERSION: Final = 0
 """Of a transaction index entry."""
-
-END_MARKERS: Final = (ControlRecordType.ABORT, ControlRecordType.COMMIT)
 
 
 @dataclass(slots=True)
@@ -75,7 +74,7 @@ class Transactions:
         """
         for producer_id, kind, base_offset, last_offset in events:
             self.end_offset = last_offset + 1
-            if kind in END_MARKERS:
+            if kind in END_MARKER_TYPES:
                 self._close(producer_id, base_offset, is_abort=kind == ControlRecordType.ABORT)
             else:
                 self.open_offsets.setdefault(producer_id, base_offset)
@@ -119,17 +118,12 @@ def scan_transactions(segments: Iterable[LogSegment], log_start_offset: int = 0)
 
 
 def end_marker(segment: LogSegment, frame: Frame) -> ControlRecordType | None:
-    """What the end marker in an entry says; None where the entry holds none (SEG-CTL-003, SEG-CTL-007).
+    """Whether the end marker in a sound entry says `ABORT` or `COMMIT`; None if it holds none.
 
     Raises:
         FormatError: the entry is damaged.
     """
     at = Location(segment.path, frame.position)
-    if not frame.header.is_control or frame.header.producer_id <= NO_PRODUCER_ID:
-        verify_checksum(frame, at)
-        return None
-    records = segment.decode(frame).records
-    from seglog_format.codec.control_record import decode_control_record  # noqa: PLC0415 - where there is a marker
-
-    kind = decode_control_record(records[0].key, records[0].value, at).type if records else None
-    return kind if kind in END_MARKERS else None
+    verify_checksum(frame, at)
+    marker = end_marker_of(frame, at)
+    return None if marker is None else marker.kind

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.control_record import END_TRANSACTION_TYPES, decode_control_record
-from seglog_format.codec.decode import checksum_is_valid, decode_frame, decode_marker
+from seglog_format.codec.decode import checksum_is_valid, decode_frame
+from seglog_format.codec.end_marker import end_marker_of, lacks_end_marker
 from seglog_format.errors import FormatError, Location, UnreadableError
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import (
@@ -235,19 +235,15 @@ class _Scan:
         self._check_aborts()
 
     def _marker(self, frame: Frame) -> ControlRecordType | None:
-        if not frame.header.is_control:
-            return None
-        at = Location(self.path, frame.position)
         try:
-            record = decode_marker(frame, at=at)
-            kind = decode_control_record(record.key, record.value, at).type if record else None
+            marker = end_marker_of(frame, Location(self.path, frame.position))
         except FormatError as error:
             if error.requirements[0].startswith(UNREADABLE_MARKER_PREFIXES):
                 raise _EndOfScanError(Outcome.FAILURE, error.requirements, "an end marker of no known form") from None
             raise _damage(error) from None
-        if record and kind not in END_TRANSACTION_TYPES:
+        if lacks_end_marker(frame.header, marker):
             raise _EndOfScanError(Outcome.FAILURE, ("SEG-CTL-003",), "a control batch of a producer, and no end marker")
-        return kind
+        return None if marker is None else marker.kind
 
     def _check_aborts(self) -> None:
         aborted = self.transactions.aborted[self.known_aborts :]

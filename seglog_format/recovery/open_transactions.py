@@ -5,12 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from seglog_format.codec.control_record import END_TRANSACTION_TYPES, decode_control_record
-from seglog_format.codec.decode import decode_marker
+from seglog_format.codec.end_marker import end_marker_of
 from seglog_format.errors import FormatError, Location, SeglogError
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.transactions import Transactions
-from seglog_format.model import NO_PRODUCER_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -77,12 +75,8 @@ def _from_snapshot(offset: int, snapshots: Sequence[NamedFile]) -> Transactions:
 
 
 def end_marker_in(frame: Frame, path: str) -> ControlRecordType | None:
-    """What the end marker in an entry says; None where there is none, or none that can be read."""
-    if not frame.header.is_control or frame.header.producer_id <= NO_PRODUCER_ID:
-        return None
-    at = Location(path, frame.position)
+    """Whether the end marker in an entry says `ABORT` or `COMMIT`; None if it holds none that can be read."""
     with suppress(FormatError):
-        record = decode_marker(frame, at=at)
-        kind = decode_control_record(record.key, record.value, at).type if record else None
-        return kind if kind in END_TRANSACTION_TYPES else None
+        marker = end_marker_of(frame, Location(path, frame.position))
+        return None if marker is None else marker.kind
     return None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.control_record import decode_control_record
-from seglog_format.codec.decode import decode_marker, verify_checksum
+from seglog_format.codec.decode import verify_checksum
+from seglog_format.codec.end_marker import end_marker_of, lacks_end_marker
 from seglog_format.codec.framing import frame_at, whole_frame
 from seglog_format.errors import (
     CorruptRecordError,
@@ -15,8 +15,7 @@ from seglog_format.errors import (
     UnreadableError,
     UnsupportedVersionError,
 )
-from seglog_format.log.transactions import END_MARKERS
-from seglog_format.model import GREATEST_OFFSET, INT32_MAX, NO_PRODUCER_ID, Frame, Tail
+from seglog_format.model import GREATEST_OFFSET, INT32_MAX, Frame, Tail
 from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
@@ -161,17 +160,14 @@ class _Scanner:
             self._remark(at, "SEG-LOG-009", "brokers from 2.0 on split the segment before this entry")
 
     def _check_end_marker(self, frame: Frame, at: Location) -> None:
-        if not frame.header.is_control or frame.header.producer_id <= NO_PRODUCER_ID:
-            return
         try:
-            record = decode_marker(frame, at=at)
-            kind = decode_control_record(record.key, record.value, at).type if record else None
+            marker = end_marker_of(frame, at)
         except UnreadableError:
             raise
         except FormatError as error:
             self._judge_end_marker(error, at)
         else:
-            if record and kind not in END_MARKERS:
+            if lacks_end_marker(frame.header, marker):
                 self._remark(at, "SEG-CTL-003", NO_START)
 
     def _judge_end_marker(self, error: FormatError, at: Location) -> None:

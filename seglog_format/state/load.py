@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint
+from seglog_format.codec.end_marker import end_marker_of
 from seglog_format.codec.framing import walk
 from seglog_format.codec.index_entries import usable_offset_slots, usable_time_slots
 from seglog_format.codec.producer_snapshot import decode_producer_snapshot
@@ -15,7 +16,7 @@ from seglog_format.names import FileKind, parse_file_name, segment_file_name
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from seglog_format.state.leader_epochs import EpochRises, LeaderEpochs
 from seglog_format.state.producer import producer_from
-from seglog_format.state.producer_state import Origin, ProducerStates, end_marker_of
+from seglog_format.state.producer_state import Origin, ProducerStates
 from seglog_format.state.segment_start import SegmentStart
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ class LogLoader:
             header = frame.header
             if not isinstance(header, RecordBatchHeader) or header.base_offset < states.end_offset:
                 continue
-            marker = end_marker_of(frame.data, header, Location(path, frame.position))
+            marker = end_marker_of(frame, Location(path, frame.position))
             states.apply(states.changes([(header, marker)], Origin.REPLICATION), header.next_offset)
 
     def _epochs(self) -> LeaderEpochs:

@@ -10,10 +10,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.control_record import END_TRANSACTION_TYPES, decode_control_record
-from seglog_format.codec.decode import decode_marker
 from seglog_format.codec.producer_snapshot import encode_producer_snapshot
-from seglog_format.errors import Location, UsageError
+from seglog_format.errors import UsageError
 from seglog_format.model import (
     INT32_MAX,
     NO_PRODUCER_EPOCH,
@@ -21,7 +19,6 @@ from seglog_format.model import (
     NO_SEQUENCE,
     AbortedTxn,
     ControlRecordType,
-    Frame,
     RecordBatchHeader,
 )
 from seglog_format.state.producer import NO_OFFSET, REMEMBERED_BATCHES, Producer, ProducerBatch
@@ -29,7 +26,7 @@ from seglog_format.state.producer import NO_OFFSET, REMEMBERED_BATCHES, Producer
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seglog_format.storage.byte_source import Buffer
+    from seglog_format.codec.end_marker import EndMarker
 
 TRANSACTION_INDEX_VERSION: Final = 0
 
@@ -45,15 +42,6 @@ class Origin(Enum):
 
     REPLICATION = "replication"
     """A follower that copies its leader, or a log that is read again: the leader has checked it all."""
-
-
-@dataclass(frozen=True, slots=True)
-class EndMarker:
-    """The end of a transaction, as a control batch tells it."""
-
-    kind: ControlRecordType
-    coordinator_epoch: int
-    timestamp_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,28 +236,3 @@ def _check_sequence(header: RecordBatchHeader, known: Producer, current: Produce
             f"expected {expected} (SEG-APP-007)"
         )
         raise UsageError(msg)
-
-
-def end_marker_of(data: Buffer, header: RecordBatchHeader, at: Location) -> EndMarker | None:
-    """What the end marker in a batch says; None where the batch holds none.
-
-    Args:
-        data: the whole batch.
-        header: of the batch.
-        at: where it stands.
-
-    Raises:
-        FormatError: the batch, or the control record in it, is damaged.
-    """
-    if not header.is_control or header.producer_id <= NO_PRODUCER_ID:
-        return None
-    record = decode_marker(Frame(at.position, header, memoryview(data)), at=at)
-    if record is None:
-        return None
-    control = decode_control_record(record.key, record.value, at)
-    if control.type not in END_TRANSACTION_TYPES:
-        return None
-    assert control.type is not None
-    epoch = control.fields["coordinatorEpoch"]
-    assert isinstance(epoch, int)
-    return EndMarker(control.type, epoch, record.timestamp_ms)

@@ -18,6 +18,7 @@ from seglog_format.codec.build import (
 )
 from seglog_format.codec.decode import check_header, verify_checksum
 from seglog_format.codec.encode import codec_named, encode_batch
+from seglog_format.codec.end_marker import EndMarker, end_marker_of
 from seglog_format.codec.framing import walk
 from seglog_format.errors import Location, UsageError
 from seglog_format.model import (
@@ -31,7 +32,6 @@ from seglog_format.model import (
 )
 from seglog_format.record_model import Message, RecordBatch
 from seglog_format.state.config import BrokerGeneration, LogConfig, TimeIndexOffset
-from seglog_format.state.producer_state import EndMarker, end_marker_of
 from seglog_format.writing.checking import PLACE, entries_of
 from seglog_format.writing.roll import Incoming
 
@@ -168,13 +168,11 @@ def _check_order(frames: Sequence[Frame], next_offset: int) -> None:
 
 def _taken_over(frame: Frame) -> Entry:
     header, at = frame.header, Location(PLACE, frame.position)
-    marker = None
     if isinstance(header, RecordBatchHeader):
         check_header(header, at)
-        marker = end_marker_of(frame.data, header, at)
     first = header.last_offset if header.base_offset is None else header.base_offset
     largest = TimestampOffset(header.max_timestamp_ms, header.last_offset)
-    return Entry(bytes(frame.data), header, first, largest, marker)
+    return Entry(bytes(frame.data), header, first, largest, end_marker_of(frame, at))
 
 
 def _check_end(next_offset: int, count: int) -> None:
@@ -222,11 +220,9 @@ def _rebuilt(batch: RecordBatch, base_offset: int) -> bytes:
 def _entry(data: bytes, batch: RecordBatch, config: LogConfig, given: Assignment) -> Entry:
     (frame,) = walk(data)
     header = frame.header
-    marker = None
-    if isinstance(header, RecordBatchHeader):
-        marker = end_marker_of(data, header, Location(PLACE))
     offset = _offset_of_largest(batch, header, config.generation, given.next_offset)
-    return Entry(data, header, given.next_offset, TimestampOffset(header.max_timestamp_ms, offset), marker)
+    largest = TimestampOffset(header.max_timestamp_ms, offset)
+    return Entry(data, header, given.next_offset, largest, end_marker_of(frame, Location(PLACE)))
 
 
 def _offset_of_largest(batch: RecordBatch, header: BatchHeader, generation: BrokerGeneration, base_offset: int) -> int:

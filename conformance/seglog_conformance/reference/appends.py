@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from seglog_conformance.reference.logs import decode
 from seglog_conformance.reference.wire import rejection
 from seglog_format.codec.decode import decode_batch
+from seglog_format.codec.end_marker import end_marker_of
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.model import RecordBatchHeader
 from seglog_format.small_model import EpochStart
 from seglog_format.state.config import LogConfig
 from seglog_format.state.leader_epochs import LeaderEpochs
-from seglog_format.state.producer_state import Origin, ProducerStates, end_marker_of
+from seglog_format.state.producer_state import Origin, ProducerStates
 from seglog_format.writing.append import Assignment, Entry, as_follower, as_leader
 from seglog_format.writing.checking import check_as_leader
 
@@ -88,7 +89,7 @@ def _producers(log: bytes) -> ProducerStates:
     states = ProducerStates()
     for frame in walk(log):
         if isinstance(frame.header, RecordBatchHeader):
-            marker = end_marker_of(frame.data, frame.header, Location("log", frame.position))
+            marker = end_marker_of(frame, Location("log", frame.position))
             changes = states.changes([(frame.header, marker)], Origin.REPLICATION)
             states.apply(changes, frame.header.next_offset)
     return states

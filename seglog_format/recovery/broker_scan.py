@@ -17,7 +17,6 @@ from seglog_format.errors import FormatError, Location, UnreadableError
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import (
     INT32_MAX,
-    NO_TIMESTAMP,
     ControlRecordType,
     Frame,
     OffsetPosition,
@@ -26,13 +25,13 @@ from seglog_format.model import (
     Tail,
     TimestampOffset,
 )
-from seglog_format.recovery.index_settings import IndexSettings
+from seglog_format.recovery.index_settings import IndexSettings, row_of
 from seglog_format.recovery.segment_scan import UNREADABLE_MARKER_PREFIXES, recoverable_frame_at
-from seglog_format.state.index_build import IndexedOffset
+from seglog_format.state.index_build import IndexBuilder, IndexedOffset
 from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
-    from seglog_format.model import AbortedTxn, BatchHeader
+    from seglog_format.model import AbortedTxn
     from seglog_format.storage.byte_source import ByteSource, Readable
 
 DEFAULT_SETTINGS: Final = IndexSettings()
@@ -119,41 +118,26 @@ def broker_scan(
             if end.outcome is not Outcome.RECOVERED:
                 raise
             requirements, reason = end.requirements, end.reason
-        scan.indexes.add_largest()
+        scan.indexes.finish()
     except _EndOfScanError as end:
         outcome, requirements, reason = end.outcome, end.requirements, end.reason
     return scan.result(outcome, requirements, reason)
 
 
-class _Indexes:
+class _Indexes(IndexBuilder):
     """The indexes of a segment as a broker fills them, and what it refuses."""
 
-    def __init__(self, base_offset: int, settings: IndexSettings) -> None:
-        self.settings = settings
-        self.offset_entries: list[OffsetPosition] = []
-        self.time_entries: list[TimestampOffset] = []
-        self.largest = TimestampOffset(NO_TIMESTAMP, base_offset)
-        self.last_position = 0
+    def add_offset_entry(self, entry: OffsetPosition) -> None:
+        """Refuse an offset that is not above the last one."""
+        if self.offset_entries and entry.offset <= self.offset_entries[-1].offset:
+            _refuse(entry.offset, self.offset_entries[-1].offset)
+        super().add_offset_entry(entry)
 
-    def add(self, header: BatchHeader, position: int, first_offset: int) -> None:
-        if header.max_timestamp_ms > self.largest.timestamp_ms:
-            self.largest = TimestampOffset(header.max_timestamp_ms, header.last_offset)
-        if position - self.last_position <= self.settings.interval_bytes:
-            return
-        is_last = self.settings.indexed_offset is IndexedOffset.LAST
-        offset = header.last_offset if is_last else first_offset
-        if self.offset_entries and offset <= self.offset_entries[-1].offset:
-            _refuse(offset, self.offset_entries[-1].offset)
-        self.offset_entries.append(OffsetPosition(offset, position))
-        self.add_largest()
-        self.last_position = position
-
-    def add_largest(self) -> None:
-        last = self.time_entries[-1] if self.time_entries else None
-        if last is not None and self.largest.offset < last.offset:
-            _refuse(self.largest.offset, last.offset)
-        if self.largest.timestamp_ms > (NO_TIMESTAMP if last is None else last.timestamp_ms):
-            self.time_entries.append(self.largest)
+    def add_time_entry(self, largest: TimestampOffset) -> None:
+        """Refuse an offset below the last one, even where no entry is due."""
+        if self.time_entries and largest.offset < self.time_entries[-1].offset:
+            _refuse(largest.offset, self.time_entries[-1].offset)
+        super().add_time_entry(largest)
 
 
 def _refuse(offset: int, last: int) -> None:
@@ -169,7 +153,8 @@ class _Scan:
         self.base_offset = base_offset
         self.path = path
         self.position = 0
-        self.indexes = _Indexes(base_offset, settings)
+        self.indexes = _Indexes(settings.interval_bytes, settings.indexed_offset)
+        self.needs_first_offset = settings.indexed_offset is IndexedOffset.FIRST
         self.transactions = transactions
         self.known_aborts = len(transactions.aborted)
         self.latest_epoch = -1
@@ -184,7 +169,7 @@ class _Scan:
         while isinstance(frame := self._frame(), Frame):
             self._check_offsets(frame)
             indexed = len(self.indexes.offset_entries)
-            self.indexes.add(frame.header, frame.position, self._first_offset(frame))
+            self.indexes.add(row_of(frame, self.path, has_first_offset=self.needs_first_offset))
             self.position = frame.end
             self.ends.add(frame, self.indexes.offset_entries[indexed:])
             self._take_over(frame)
@@ -207,15 +192,6 @@ class _Scan:
             requirement = "SEG-LOG-009" if last > self.base_offset else "SEG-LOG-008"
             reason = f"last offset {last} in a segment from {self.base_offset} on"
             raise _EndOfScanError(Outcome.OVERFLOW, (requirement,), reason)
-
-    def _first_offset(self, frame: Frame) -> int:
-        first = frame.header.base_offset
-        if first is not None or self.indexes.settings.indexed_offset is IndexedOffset.LAST:
-            return frame.header.last_offset if first is None else first
-        try:
-            return decode_frame(frame, at=Location(self.path, frame.position)).base_offset
-        except FormatError:
-            return frame.header.last_offset
 
     def _take_over(self, frame: Frame) -> None:
         """Leader epoch and transactions; the entry counts as valid already."""

@@ -57,12 +57,47 @@ class BuiltIndexes:
     time_entries: tuple[TimestampOffset, ...]
 
 
+class IndexInterval:
+    """The sparse rule of the indexes: entries are due when more than the interval was passed since the last ones.
+
+    Args:
+        interval_bytes: `index.interval.bytes`, 0 or more.
+        largest: largest timestamp so far, with its offset.
+
+    Attributes:
+        largest: the same, after the units that were added.
+    """
+
+    def __init__(self, interval_bytes: int, largest: TimestampOffset) -> None:
+        self.largest = largest
+        self._interval = interval_bytes
+        # In memory only, so that it begins at 0 again whenever a log is opened (SEG-ROL-012).
+        self._bytes_since_last_entry = 0
+
+    def add(self, size: int, largest: TimestampOffset) -> bool:
+        """Account for the next unit of the log, and say whether index entries are due in front of it (SEG-ROL-010).
+
+        Args:
+            size: bytes of the unit.
+            largest: its largest timestamp, with the offset that a time index stores.
+        """
+        if largest.timestamp_ms > self.largest.timestamp_ms:
+            self.largest = largest
+        is_due = self._bytes_since_last_entry > self._interval
+        self._bytes_since_last_entry = size if is_due else self._bytes_since_last_entry + size
+        return is_due
+
+
 class IndexBuilder:
     """Collects index entries while a log is walked from its start.
 
     Args:
         interval_bytes: `index.interval.bytes`, 0 or more.
         indexed_offset: which offset the offset index stores.
+
+    Attributes:
+        offset_entries: of the offset index, so far.
+        time_entries: of the time index, so far; `finish` adds the last one.
     """
 
     def __init__(
@@ -70,33 +105,31 @@ class IndexBuilder:
         interval_bytes: int = INDEX_INTERVAL_BYTES,
         indexed_offset: IndexedOffset = IndexedOffset.LAST,
     ) -> None:
-        self.interval_bytes = interval_bytes
-        self.indexed_offset = indexed_offset
-        self._bytes_since_last_entry = 0
-        self._largest = TimestampOffset(NO_TIMESTAMP, 0)
-        self._offset_entries: list[OffsetPosition] = []
-        self._time_entries: list[TimestampOffset] = []
+        self.offset_entries: list[OffsetPosition] = []
+        self.time_entries: list[TimestampOffset] = []
+        self._indexed_offset = indexed_offset
+        self._interval = IndexInterval(interval_bytes, TimestampOffset(NO_TIMESTAMP, 0))
 
     def add(self, row: IndexedRow) -> None:
         """Account for the next entry of the log; index it if more than the interval lies behind."""
-        if row.max_timestamp_ms > self._largest.timestamp_ms:
-            self._largest = TimestampOffset(row.max_timestamp_ms, row.last_offset)
-        if self._bytes_since_last_entry > self.interval_bytes:
-            offset = row.last_offset if self.indexed_offset is IndexedOffset.LAST else row.first_offset
-            self._offset_entries.append(OffsetPosition(offset, row.position))
-            self._add_largest_timestamp()
-            self._bytes_since_last_entry = 0
-        self._bytes_since_last_entry += row.size
+        if self._interval.add(row.size, TimestampOffset(row.max_timestamp_ms, row.last_offset)):
+            offset = row.last_offset if self._indexed_offset is IndexedOffset.LAST else row.first_offset
+            self.add_offset_entry(OffsetPosition(offset, row.position))
+            self.add_time_entry(self._interval.largest)
 
-    def _add_largest_timestamp(self) -> None:
-        last = self._time_entries[-1].timestamp_ms if self._time_entries else NO_TIMESTAMP
-        if self._largest.timestamp_ms > last:
-            self._time_entries.append(self._largest)
+    def add_offset_entry(self, entry: OffsetPosition) -> None:
+        """Add an entry to the offset index."""
+        self.offset_entries.append(entry)
+
+    def add_time_entry(self, largest: TimestampOffset) -> None:
+        """Add an entry to the time index if its timestamp is larger than the last one's."""
+        if largest.timestamp_ms > (self.time_entries[-1].timestamp_ms if self.time_entries else NO_TIMESTAMP):
+            self.time_entries.append(largest)
 
     def finish(self) -> BuiltIndexes:
         """The indexes of the entries so far, with the largest timestamp at the end (SEG-TIX-006)."""
-        self._add_largest_timestamp()
-        return BuiltIndexes(tuple(self._offset_entries), tuple(self._time_entries))
+        self.add_time_entry(self._interval.largest)
+        return BuiltIndexes(tuple(self.offset_entries), tuple(self.time_entries))
 
 
 def build_indexes(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from contextlib import suppress
-from copy import copy
+from copy import deepcopy
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -196,7 +196,7 @@ class ActiveSegment:
             return None  # one entry finds the slot that is left, or the segment has ended before
         offset_count, time_count = offset_index.count, time_index.count if time_index is not None else 0
         last_ms = self._last_time_entry_ms
-        for point in copy(self._sparse).add(self.size, entries):
+        for point in deepcopy(self._sparse).add(self.size, entries):
             if offset_count >= offset_index.max_count:
                 return RollReason.OFFSET_INDEX_FULL
             if time_index is not None and time_count >= time_index.max_count - 1:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seglog_format.model import NO_TIMESTAMP, OffsetPosition, TimestampOffset
 from seglog_format.state.config import IndexUnit
-from seglog_format.state.index_build import IndexedOffset
+from seglog_format.state.index_build import IndexedOffset, IndexInterval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,18 +31,19 @@ class SparseIndex:
         config: of the log.
         base_offset: of the segment.
         largest: largest timestamp so far, with its offset; None in a new segment.
-
-    Attributes:
-        largest: largest timestamp so far; -1 and the base offset where there is none.
     """
 
     def __init__(self, config: LogConfig, base_offset: int, largest: TimestampOffset | None = None) -> None:
-        self.largest = largest or TimestampOffset(NO_TIMESTAMP, base_offset)
-        self._interval = config.index_interval_bytes
+        self._interval = IndexInterval(
+            config.index_interval_bytes, largest or TimestampOffset(NO_TIMESTAMP, base_offset)
+        )
         self._unit = config.generation.index_unit
         self._indexed = config.generation.indexed_offset
-        # In memory only, so that it begins at 0 again whenever a log is opened (SEG-ROL-012).
-        self._bytes_since_last_entry = 0
+
+    @property
+    def largest(self) -> TimestampOffset:
+        """Largest timestamp so far; -1 and the base offset where there is none."""
+        return self._interval.largest
 
     def add(self, position: int, entries: Sequence[Entry]) -> list[IndexPoint]:
         """Account for entries that are appended together.
@@ -57,19 +58,15 @@ class SparseIndex:
         units = [entries] if self._unit is IndexUnit.APPEND else [[entry] for entry in entries]
         points = []
         for unit in units:
-            self._merge(unit)
-            if self._bytes_since_last_entry > self._interval:
-                points.append(IndexPoint(OffsetPosition(self._offset_of(unit), position), self.largest))
-                self._bytes_since_last_entry = 0
             size = sum(len(entry.data) for entry in unit)
+            if self._interval.add(size, max((entry.largest for entry in unit), key=_timestamp)):
+                points.append(IndexPoint(OffsetPosition(self._offset_of(unit), position), self.largest))
             position += size
-            self._bytes_since_last_entry += size
         return points
-
-    def _merge(self, unit: Sequence[Entry]) -> None:
-        for entry in unit:
-            if entry.largest.timestamp_ms > self.largest.timestamp_ms:
-                self.largest = entry.largest
 
     def _offset_of(self, unit: Sequence[Entry]) -> int:
         return unit[0].first_offset if self._indexed is IndexedOffset.FIRST else unit[-1].last_offset
+
+
+def _timestamp(largest: TimestampOffset) -> int:
+    return largest.timestamp_ms

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
+import signal
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,7 +14,7 @@ from appends import Clock, marker, produced, transactional
 
 from seglog_format.cleaning.compaction_apply import compact
 from seglog_format.cleaning.deletion import retain_partition
-from seglog_format.errors import WriteError
+from seglog_format.errors import SeglogError, WriteError
 from seglog_format.recovery.apply import recover_partition
 from seglog_format.recovery.truncation import truncate_to
 from seglog_format.state.config import COMPACT, LogConfig
@@ -21,7 +24,7 @@ from seglog_format.storage.files import LocalFiles
 from seglog_format.writing.log_writer import LogWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from seglog_format.storage.files import LocalHandle
@@ -128,3 +131,38 @@ def test_what_was_aborted_stays_so_when_a_truncation_does_not_end(directory: Pat
     with LogWriter(directory.parent) as logs:
         assert logs.open("t", 0).log_end_offset == 5
     assert len((directory / "00000000000000000002.txnindex").read_bytes()) == 34
+
+
+def stop_waiting(_signal: int, _frame: object) -> None:
+    raise TimeoutError
+
+
+@pytest.fixture
+def alarm() -> Iterator[None]:
+    """Raise TimeoutError in the main thread after some seconds: a FIFO that is opened blocks for ever."""
+    before = signal.signal(signal.SIGALRM, stop_waiting)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+ROOT_FILES = (CLEAN, "recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint")
+PARTITION_FILES = ("leader-epoch-checkpoint", "partition.metadata", "00000000000000000004.snapshot")
+INDEXES = tuple(f"00000000000000000002.{kind}" for kind in ("index", "timeindex", "txnindex", "log"))
+
+
+@pytest.mark.usefixtures("alarm")
+@pytest.mark.parametrize("file", [*ROOT_FILES, *PARTITION_FILES, *INDEXES])
+@pytest.mark.parametrize("name", [*NAMES, "open"])
+def test_a_fifo_in_the_place_of_a_file_blocks_nothing(directory: Path, name: str, file: str) -> None:
+    prepare(name, directory)
+    path = directory.parent / file if file in ROOT_FILES else directory / file
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    with suppress(SeglogError, OSError):
+        if name == "open":
+            with LogWriter(directory.parent) as logs:
+                logs.open("t", 0)
+        else:
+            work(name, directory, Failing(fails=False))()

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 import sys
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from seglog_format.storage.file_bytes import OPEN_FLAGS
+from seglog_format.storage.regular_file import open_regular
 from seglog_format.storage.rename_to_new import rename_to_new
 
 if TYPE_CHECKING:
@@ -224,13 +223,13 @@ class LocalFiles:
         return LocalHandle(_open(path, os.O_RDWR), path)
 
     def read(self, path: Path) -> bytes:
-        """The bytes of a regular file; anything else, such as a FIFO, which would block, is refused."""
-        with _open_regular(path) as file:
+        """The bytes of a regular file; anything else is refused."""
+        with open_regular(path) as file:
             return file.read()
 
     def read_part(self, path: Path, start: int, end: int) -> bytes:
         """The bytes of a file from one position to another."""
-        with _open_regular(path) as file:
+        with open_regular(path) as file:
             file.seek(start)
             return file.read(end - start)
 
@@ -297,14 +296,6 @@ def _open(path: Path, flags: int) -> int:
         if error.errno != errno.ELOOP:
             raise
         raise _link_error(path) from error
-
-
-def _open_regular(path: Path) -> BinaryIO:
-    file = os.fdopen(os.open(path, OPEN_FLAGS), "rb")
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return file
 
 
 def _require_no_link(path: Path) -> None:

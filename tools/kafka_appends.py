@@ -19,7 +19,7 @@ from random_logs import START_MS, LogMaker, RandomLog, random_log
 
 from seglog_format.codec.build import with_offset
 from seglog_format.codec.framing import walk
-from seglog_format.recovery.index_settings import indexed_rows
+from seglog_format.recovery.entry_walk import indexed_rows
 from seglog_format.recovery.segment_files import encode_transaction_index
 from seglog_format.state.config import LogConfig
 from seglog_format.state.index_build import build_indexes, encode_offset_index, encode_time_index

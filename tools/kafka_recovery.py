@@ -19,7 +19,8 @@ from seglog_format.errors import FormatError, Location
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import NO_PRODUCER_ID, RecordBatchHeader
 from seglog_format.recovery.broker_scan import BrokerScan, Outcome, broker_scan
-from seglog_format.recovery.index_settings import IndexSettings, recoverable_frames
+from seglog_format.recovery.entry_walk import recoverable_frames
+from seglog_format.recovery.index_settings import IndexSettings
 from seglog_format.recovery.segment_files import encode_transaction_index, side_files_of
 from seglog_format.recovery.segment_scan import SegmentScan, scan_segment
 from seglog_format.state.index_build import encode_offset_index, encode_time_index

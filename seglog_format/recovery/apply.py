@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -25,10 +24,10 @@ from seglog_format.recovery.broker_plan import BrokerPlan, plan_like_broker
 from seglog_format.recovery.default_plan import differences, plan_by_default
 from seglog_format.recovery.index_settings import IndexSettings, infer_settings
 from seglog_format.recovery.leftover_files import leftover_steps
-from seglog_format.recovery.open_transactions import transactions_before
+from seglog_format.recovery.log_scans import LogScans
 from seglog_format.recovery.plan import Circumstances, RecoveryPlan, circumstances_of
 from seglog_format.recovery.planned_files import RecoveryWork, naming_steps, recovery_steps
-from seglog_format.recovery.segment_split import Split, has_overflow, split_of, split_steps
+from seglog_format.recovery.segment_split import Split, split_of, split_steps
 from seglog_format.state.clean_shutdown import opened_for_change
 from seglog_format.state.directory_lock import DirectoryLock
 from seglog_format.storage.file_bytes import open_bytes
@@ -153,11 +152,28 @@ def _prepare(
     broker = BrokerFiles(listing, creates=settings is None) if options.like_broker else None
     listing = broker.listed() if broker else listing
     circumstances = circumstances_of(listing, directory)
+    is_compared = settings is None and broker is None
     with raised_refusals(), opened_segments(listing, broker=broker) as segments:
-        found = _prepared(listing, segments, circumstances, options, settings or _settings(segments, options), broker)
-        if settings is None and not options.like_broker:
-            work = RecoveryWork(listing, segments, circumstances, found.plan, found.settings, volume=options.volume)
-            found = replace(found, differences=differences(segments, found.plan, _imitated(work)))
+        settings = settings or _settings(segments, options)
+        scans = LogScans(
+            segments,
+            listing.snapshots,
+            settings,
+            options.volume,
+            is_like_broker=broker is not None,
+            is_compared=is_compared,
+        )
+        if broker is not None:
+            imitated = plan_like_broker(segments, circumstances, scans.broker_scan)
+            work = RecoveryWork(listing, segments, circumstances, imitated.plan, settings, scans, like_broker=True)
+            found = _like_broker(work, imitated, broker)
+        else:
+            plan = plan_by_default(segments, circumstances, scans.scan, is_full_scan=options.is_full_scan)
+            different: tuple[Remark, ...] = ()
+            if is_compared:
+                different = differences(segments, plan, plan_like_broker(segments, circumstances, scans.broker_scan))
+            found = _by_default(RecoveryWork(listing, segments, circumstances, plan, settings, scans))
+            found = replace(found, differences=different)
     require_no_links(found.steps)
     return found
 
@@ -201,47 +217,19 @@ def _settings(segments: Sequence[LogSegment], options: RecoveryOptions) -> Index
     return infer_settings(segments, interval_bytes=options.interval_bytes, indexed_offset=offset)
 
 
-def _prepared(
-    listing: PartitionListing,
-    segments: Sequence[LogSegment],
-    circumstances: Circumstances,
-    options: RecoveryOptions,
-    settings: IndexSettings,
-    broker_files: BrokerFiles | None,
-) -> PreparedRecovery:
-    plan = plan_by_default(segments, circumstances, is_full_scan=options.is_full_scan, volume=options.volume)
-    work = RecoveryWork(listing, segments, circumstances, plan, settings, volume=options.volume)
-    names: tuple[tuple[FileStep, ...], ...]
-    if broker_files is None:
-        names = leftover_steps(listing), naming_steps(listing)
-        found = _by_default(work)
-    else:
-        names = ((*leftover_steps(listing, like=broker_files), *broker_files.naming_steps(settings)),)
-        broker = _imitated(work)
-        found = _like_broker(replace(work, plan=broker.plan, like_broker=True), broker)
-        found = replace(found, failure=broker_files.failure() or found.failure)
-    return replace(found, phases=() if found.failure else (*names, *found.phases))
-
-
-def _imitated(work: RecoveryWork) -> BrokerPlan:
-    return plan_like_broker(
-        work.segments,
-        work.circumstances,
-        settings=work.settings,
-        transactions_before=partial(transactions_before, segments=work.segments, snapshots=work.listing.snapshots),
-        volume=work.volume,
-    )
-
-
-def _like_broker(work: RecoveryWork, broker: BrokerPlan) -> PreparedRecovery:
-    splits = () if broker.split is None else (broker.split,)
-    phase = recovery_steps(work) if broker.split is None else split_steps(broker.split, work.directory)
-    return _of(work, (phase,), splits, broker.failure)
+def _like_broker(work: RecoveryWork, plan: BrokerPlan, files: BrokerFiles) -> PreparedRecovery:
+    names = ((*leftover_steps(work.listing, like=files), *files.naming_steps(work.settings)),)
+    splits = () if plan.split is None else (plan.split,)
+    phase = recovery_steps(work) if plan.split is None else split_steps(plan.split, work.directory)
+    failure = files.failure() or plan.failure
+    return _of(work, () if failure else (*names, phase), splits, failure)
 
 
 def _by_default(work: RecoveryWork) -> PreparedRecovery:
     splits = tuple(_splits(work))
-    return _of(work, (recovery_steps(work), *(split_steps(split, work.directory) for split in splits)), splits)
+    names = leftover_steps(work.listing), naming_steps(work.listing)
+    split = (split_steps(split, work.directory) for split in splits)
+    return _of(work, (*names, recovery_steps(work), *split), splits)
 
 
 def _of(
@@ -258,7 +246,7 @@ def _splits(work: RecoveryWork) -> Iterator[Split]:
     cut = {each.base_offset for each in work.plan.cuts}
     for segment in work.kept:
         is_whole = segment.base_offset in work.plan.scanned and segment.base_offset not in cut
-        if is_whole and has_overflow(segment):
+        if is_whole and work.scans.has_overflow(segment):
             split = split_of(segment)
             if split is not None and split.parts[-1].base_offset <= segment.allowed.last:
                 yield split

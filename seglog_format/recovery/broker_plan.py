@@ -9,20 +9,15 @@ from seglog_format.errors import FormatError, Location
 from seglog_format.log.resolution import SWAP
 from seglog_format.model import Frame
 from seglog_format.recovery.broker_scan import BrokerScan, Outcome
-from seglog_format.recovery.broker_scan_at_volume import broker_scan_with
 from seglog_format.recovery.plan import Circumstances, RecoveryPlan, first_unflushed, reason_to_scan
 from seglog_format.recovery.segment_scan import Cut, Remark
 from seglog_format.recovery.segment_split import Split, broker_split_of
 from seglog_format.schema.fixed_fields import ENTRY_PREFIX, RECORD_BATCH_MAGIC, batch_field_place
-from seglog_format.storage.byte_source import FirstBytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seglog_format.log.segment import LogSegment
-    from seglog_format.log.transactions import Transactions
-    from seglog_format.recovery.index_settings import IndexSettings
-    from seglog_format.recovery.volume import Volume
 
 
 TAIL: Final = "bytes that are no whole entry"
@@ -59,21 +54,16 @@ class _StopError(Exception):
 def plan_like_broker(
     segments: Sequence[LogSegment],
     circumstances: Circumstances,
-    *,
-    settings: IndexSettings,
-    transactions_before: Callable[[int], Transactions],
-    volume: Volume | None = None,
+    scan: Callable[[LogSegment, int], BrokerScan],
 ) -> BrokerPlan:
     """Plan what a broker does to the segments of a partition when it starts.
 
     Args:
         segments: in order.
         circumstances: what the log directory says.
-        settings: of the indexes: what is noticed depends on where entries are due.
-        transactions_before: gives the transactions that are open at an offset.
-        volume: scans what is regular; the plan is the same with it and without.
+        scan: finds what a broker makes of the first bytes of a segment.
     """
-    return _Planner(segments, circumstances, settings, transactions_before, volume).run()
+    return _Planner(segments, circumstances, scan).run()
 
 
 class _Planner:
@@ -81,15 +71,11 @@ class _Planner:
         self,
         segments: Sequence[LogSegment],
         circumstances: Circumstances,
-        settings: IndexSettings,
-        transactions_before: Callable[[int], Transactions],
-        volume: Volume | None,
+        scan: Callable[[LogSegment, int], BrokerScan],
     ) -> None:
-        self.volume = volume
+        self.scan_of = scan
         self.segments = segments
         self.circumstances = circumstances
-        self.settings = settings
-        self.transactions_before = transactions_before
         self.scans: dict[int, BrokerScan] = {}
         self.cuts: dict[int, Cut] = {}
         self.kept_count = len(segments)
@@ -137,14 +123,7 @@ class _Planner:
         segment = self.segments[number]
         base, known = segment.base_offset, self.cuts.get(segment.base_offset)
         size = segment.source.size if known is None else known.position
-        scan = broker_scan_with(
-            self.volume,
-            FirstBytes(segment.source, size),
-            base,
-            segment.path,
-            settings=self.settings,
-            transactions=self.transactions_before(base),
-        )
+        scan = self.scan_of(segment, size)
         if scan.outcome is Outcome.OVERFLOW:
             found = broker_split_of(segment)
             raise _StopError(found) if isinstance(found, Remark) else _StopError(split=found)

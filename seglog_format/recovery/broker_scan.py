@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.decode import checksum_is_valid, decode_frame
-from seglog_format.codec.end_marker import end_marker_of, lacks_end_marker
+from seglog_format.codec.decode import decode_frame
+from seglog_format.codec.end_marker import lacks_end_marker
 from seglog_format.errors import FormatError, Location, UnreadableError
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import (
@@ -25,13 +25,15 @@ from seglog_format.model import (
     Tail,
     TimestampOffset,
 )
-from seglog_format.recovery.index_settings import IndexSettings, row_of
-from seglog_format.recovery.segment_scan import UNREADABLE_MARKER_PREFIXES, recoverable_frame_at
+from seglog_format.recovery.entry_walk import walk_entries
+from seglog_format.recovery.index_settings import IndexSettings
+from seglog_format.recovery.segment_scan import UNREADABLE_MARKER_PREFIXES
 from seglog_format.state.index_build import IndexBuilder, IndexedOffset
 from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
     from seglog_format.model import AbortedTxn
+    from seglog_format.recovery.entry_walk import WalkedEntry
     from seglog_format.storage.byte_source import ByteSource, Readable
 
 DEFAULT_SETTINGS: Final = IndexSettings()
@@ -108,20 +110,10 @@ def broker_scan(
         settings: of the indexes: what is noticed depends on where entries are due.
         transactions: open where the segment begins; none by default. They are carried on.
     """
-    scan = _Scan(source_of(data, path), base_offset, path, settings, transactions or Transactions())
-    outcome, reason = Outcome.RECOVERED, ""
-    requirements: tuple[str, ...] = ()
-    try:
-        try:
-            scan.walk()
-        except _EndOfScanError as end:
-            if end.outcome is not Outcome.RECOVERED:
-                raise
-            requirements, reason = end.requirements, end.reason
-        scan.indexes.finish()
-    except _EndOfScanError as end:
-        outcome, requirements, reason = end.outcome, end.requirements, end.reason
-    return scan.result(outcome, requirements, reason)
+    source = source_of(data, path)
+    scanner = BrokerScanner(source, base_offset, settings, transactions or Transactions())
+    walk_entries(source, path, [scanner])
+    return scanner.result()
 
 
 class _Indexes(IndexBuilder):
@@ -145,98 +137,113 @@ def _refuse(offset: int, last: int) -> None:
     raise _EndOfScanError(Outcome.INVALID_OFFSET, ("SEG-LOG-006",), reason)
 
 
-class _Scan:
+class BrokerScanner:
+    """Decides in a walk over the entries of a segment what a broker makes of them.
+
+    Args:
+        source: bytes of the log.
+        base_offset: of the segment.
+        settings: of the indexes.
+        transactions: open where the segment begins; they are carried on.
+
+    Attributes:
+        position: after the entries that count as valid.
+    """
+
     def __init__(
-        self, source: ByteSource, base_offset: int, path: str, settings: IndexSettings, transactions: Transactions
+        self, source: ByteSource, base_offset: int, settings: IndexSettings, transactions: Transactions
     ) -> None:
-        self.source = source
-        self.base_offset = base_offset
-        self.path = path
         self.position = 0
-        self.indexes = _Indexes(settings.interval_bytes, settings.indexed_offset)
-        self.needs_first_offset = settings.indexed_offset is IndexedOffset.FIRST
-        self.transactions = transactions
-        self.known_aborts = len(transactions.aborted)
-        self.latest_epoch = -1
-        self.ends = _SegmentEnd(base_offset, source)
+        self._base_offset = base_offset
+        self._needs_first_offset = settings.indexed_offset is IndexedOffset.FIRST
+        self._indexes = _Indexes(settings.interval_bytes, settings.indexed_offset)
+        self._transactions = transactions
+        self._known_aborts = len(transactions.aborted)
+        self._latest_epoch = -1
+        self._ends = _SegmentEnd(base_offset, source)
+        self._stop: _EndOfScanError | None = None
 
-    def walk(self) -> None:
-        """Go on to the end of the file.
-
-        Raises:
-            _EndOfScanError: before that.
-        """
-        while isinstance(frame := self._frame(), Frame):
-            self._check_offsets(frame)
-            indexed = len(self.indexes.offset_entries)
-            self.indexes.add(row_of(frame, self.path, has_first_offset=self.needs_first_offset))
-            self.position = frame.end
-            self.ends.add(frame, self.indexes.offset_entries[indexed:])
-            self._take_over(frame)
-
-    def _frame(self) -> Frame | Tail:
+    def take(self, entry: WalkedEntry) -> bool:
+        """Whether the broker goes on after an entry."""
         try:
-            found = recoverable_frame_at(self.source, self.position, self.path)
-        except UnreadableError:
-            raise
-        except FormatError as error:
-            raise _damage(error) from None
-        if isinstance(found, Frame) and not checksum_is_valid(found):
-            requirement = "SEG-BAT-003" if isinstance(found.header, RecordBatchHeader) else "SEG-MSG-004"
-            raise _EndOfScanError(Outcome.RECOVERED, (requirement,), "crc: it does not agree")
-        return found
+            self._check(entry)
+            indexed = len(self._indexes.offset_entries)
+            self._indexes.add(entry.row(has_first_offset=self._needs_first_offset))
+            self.position = entry.end
+            self._ends.add(entry.frame, self._indexes.offset_entries[indexed:])
+            self._take_over(entry)
+        except _EndOfScanError as stop:
+            self._stop = stop
+            return False
+        return True
 
-    def _check_offsets(self, frame: Frame) -> None:
-        last = _int64(frame.header.last_offset)
-        if not 0 <= last - self.base_offset <= INT32_MAX:
-            requirement = "SEG-LOG-009" if last > self.base_offset else "SEG-LOG-008"
-            reason = f"last offset {last} in a segment from {self.base_offset} on"
+    def end(self, found: Tail | FormatError) -> None:
+        """Note why no entry follows."""
+        if isinstance(found, FormatError):
+            self._stop = _damage(found)
+
+    def _check(self, entry: WalkedEntry) -> None:
+        if not entry.checksum_is_valid:
+            requirement = "SEG-BAT-003" if isinstance(entry.header, RecordBatchHeader) else "SEG-MSG-004"
+            raise _EndOfScanError(Outcome.RECOVERED, (requirement,), "crc: it does not agree")
+        last = _int64(entry.header.last_offset)
+        if not 0 <= last - self._base_offset <= INT32_MAX:
+            requirement = "SEG-LOG-009" if last > self._base_offset else "SEG-LOG-008"
+            reason = f"last offset {last} in a segment from {self._base_offset} on"
             raise _EndOfScanError(Outcome.OVERFLOW, (requirement,), reason)
 
-    def _take_over(self, frame: Frame) -> None:
+    def _take_over(self, entry: WalkedEntry) -> None:
         """Leader epoch and transactions; the entry counts as valid already."""
-        header = frame.header
+        header = entry.header
         if not isinstance(header, RecordBatchHeader):
             return
-        if header.partition_leader_epoch > self.latest_epoch:
-            self.latest_epoch = header.partition_leader_epoch
+        if header.partition_leader_epoch > self._latest_epoch:
+            self._latest_epoch = header.partition_leader_epoch
             if header.base_offset < 0:
                 raise _EndOfScanError(Outcome.FAILURE, ("SEG-BAT-005",), "a leader epoch that starts below 0")
         if header.producer_id < 0:
             return
-        is_open = header.producer_id in self.transactions.open_offsets
+        is_open = header.producer_id in self._transactions.open_offsets
         if is_open and not header.is_control and not header.is_transactional:
             raise _EndOfScanError(Outcome.FAILURE, ("SEG-CTL-007",), "a batch outside of its producer's transaction")
-        self.transactions.add(header, self._marker(frame))
+        self._transactions.add(header, self._marker(entry))
         self._check_aborts()
 
-    def _marker(self, frame: Frame) -> ControlRecordType | None:
+    def _marker(self, entry: WalkedEntry) -> ControlRecordType | None:
         try:
-            marker = end_marker_of(frame, Location(self.path, frame.position))
+            marker = entry.end_marker()
+        except UnreadableError:
+            raise
         except FormatError as error:
             if error.requirements[0].startswith(UNREADABLE_MARKER_PREFIXES):
                 raise _EndOfScanError(Outcome.FAILURE, error.requirements, "an end marker of no known form") from None
             raise _damage(error) from None
-        if lacks_end_marker(frame.header, marker):
+        if lacks_end_marker(entry.header, marker):
             raise _EndOfScanError(Outcome.FAILURE, ("SEG-CTL-003",), "a control batch of a producer, and no end marker")
         return None if marker is None else marker.kind
 
     def _check_aborts(self) -> None:
-        aborted = self.transactions.aborted[self.known_aborts :]
-        if len(aborted) > 1 and aborted[-1].last_offset <= aborted[-2].last_offset:
+        aborted = self._transactions.aborted
+        if len(aborted) > self._known_aborts + 1 and aborted[-1].last_offset <= aborted[-2].last_offset:
             raise _EndOfScanError(Outcome.FAILURE, ("SEG-TXN-004",), "an abort before the one that was listed last")
 
-    def result(self, outcome: Outcome, requirements: tuple[str, ...], reason: str) -> BrokerScan:
+    def result(self) -> BrokerScan:
+        """What the walk found. What was valid is indexed up to its end, which may be refused, too."""
+        if self._stop is None or self._stop.outcome is Outcome.RECOVERED:
+            try:
+                self._indexes.finish()
+            except _EndOfScanError as stop:
+                self._stop = stop
         return BrokerScan(
-            outcome,
+            Outcome.RECOVERED if self._stop is None else self._stop.outcome,
             self.position,
-            self.ends.next_offset,
-            self.ends.next_offset_since_4_1,
-            tuple(self.indexes.offset_entries),
-            tuple(self.indexes.time_entries),
-            tuple(self.transactions.aborted[self.known_aborts :]),
-            requirements,
-            reason,
+            self._ends.next_offset,
+            self._ends.next_offset_since_4_1,
+            tuple(self._indexes.offset_entries),
+            tuple(self._indexes.time_entries),
+            tuple(self._transactions.aborted[self._known_aborts :]),
+            () if self._stop is None else self._stop.requirements,
+            "" if self._stop is None else self._stop.reason,
         )
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from seglog_format.model import OffsetPosition, TimestampOffset
 from seglog_format.recovery.broker_scan import BrokerScan, Outcome, broker_scan
+from seglog_format.recovery.segment_files import indexed_by
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
-from seglog_format.state.index_build import IndexedOffset
 from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
@@ -38,14 +38,29 @@ def broker_scan_with(
     """
     source = source_of(data, path)
     indexed = None if volume is None else _indexed(volume, source, base_offset, settings)
-    if indexed is None or not _keeps_transactions_apart(indexed, transactions):
+    found = None if indexed is None else broker_scan_from(indexed, source.size, base_offset, transactions)
+    if found is None:
         return broker_scan(source, base_offset, path, settings=settings, transactions=transactions)
+    return found
+
+
+def broker_scan_from(indexed: IndexedLog, size: int, base_offset: int, transactions: Transactions) -> BrokerScan | None:
+    """A broker's scan of a segment of which compiled code found every entry sound; None where it has to be walked.
+
+    Args:
+        indexed: what compiled code found out for the indexes.
+        size: bytes of the log.
+        base_offset: of the segment.
+        transactions: open where the segment begins; they are carried on.
+    """
+    if indexed.end < size or indexed.has_wrappers or not _keeps_transactions_apart(indexed, transactions):
+        return None
     known_aborts = len(transactions.aborted)
     transactions.replay(indexed.transaction_events())
     offsets, times = OFFSET_INDEX_ENTRY.iter_unpack, TIME_INDEX_ENTRY.iter_unpack
     return BrokerScan(
         Outcome.RECOVERED,
-        source.size,
+        size,
         indexed.last_offset + 1,
         indexed.last_offset + 1,
         tuple(OffsetPosition(base_offset + offset, position) for offset, position in offsets(indexed.offset_index)),
@@ -55,16 +70,9 @@ def broker_scan_with(
 
 
 def _indexed(volume: Volume, source: ByteSource, base_offset: int, settings: IndexSettings) -> IndexedLog | None:
-    """The indexes of a log of which recovery keeps every byte; None also where a wrapper has to be decompressed."""
-    end, last_offset = volume.sound_entries(source, base_offset).after(0, base_offset - 1)
-    if not source.size or end < source.size:
-        return None
-    stores_first = settings.indexed_offset is IndexedOffset.FIRST
-    indexed = volume.indexed(source, base_offset, settings.interval_bytes, stores_first_offset=stores_first)
-    if indexed is None or indexed.has_wrappers:
-        return None
-    assert (indexed.end, indexed.last_offset) == (end, last_offset)
-    return indexed
+    """The indexes of a log of which recovery keeps every byte."""
+    end, _ = volume.sound_entries(source, base_offset).after(0, base_offset - 1)
+    return indexed_by(volume, source, base_offset, settings) if source.size and end == source.size else None
 
 
 def _keeps_transactions_apart(indexed: IndexedLog, transactions: Transactions) -> bool:

@@ -7,41 +7,34 @@ from typing import TYPE_CHECKING
 
 from seglog_format.errors import FormatError, Location
 from seglog_format.model import Tail
-from seglog_format.recovery.index_settings import recoverable_frames
-from seglog_format.recovery.plan import WALKS_TO_END, Circumstances, RecoveryPlan, plan_recovery
-from seglog_format.recovery.segment_scan import Cut, Remark, recoverable_frame_at
+from seglog_format.recovery.entry_walk import recoverable_frame_at, recoverable_frames
+from seglog_format.recovery.plan import WALKS_TO_END, Circumstances, RecoveryPlan, plan_scans
+from seglog_format.recovery.segment_scan import Cut, Remark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from seglog_format.log.segment import LogSegment
     from seglog_format.recovery.broker_plan import BrokerPlan
-    from seglog_format.recovery.volume import Volume
+    from seglog_format.recovery.segment_scan import SegmentScan
 
 
 def plan_by_default(
     segments: Sequence[LogSegment],
     circumstances: Circumstances,
+    scan: Callable[[LogSegment], SegmentScan],
     *,
     is_full_scan: bool = False,
-    volume: Volume | None = None,
 ) -> RecoveryPlan:
     """Plan what recovery does, and see to bytes behind the last entry also after a clean shutdown (SEG-RCV-024).
 
     Args:
         segments: in order.
         circumstances: what the log directory says.
+        scan: finds what stays of a segment.
         is_full_scan: scan every segment, whatever is believed.
-        volume: passes over entries that stay.
     """
-    plan = plan_recovery(
-        segments,
-        has_clean_shutdown=circumstances.has_clean_shutdown,
-        recovery_point=circumstances.recovery_point,
-        log_start_offset=circumstances.log_start_offset,
-        is_full_scan=is_full_scan,
-        volume=volume,
-    )
+    plan = plan_scans(segments, circumstances, scan, is_full_scan=is_full_scan)
     if not segments or plan.dropped or segments[-1].base_offset in plan.scanned:
         return plan
     cut = _tail_cut(segments[-1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from seglog_format.codec.framing import is_zero
@@ -11,8 +10,9 @@ from seglog_format.errors import FormatError
 from seglog_format.log.entry_table import in_order
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery.apply import opened_segments
-from seglog_format.recovery.index_settings import infer_settings, recoverable_frames
-from seglog_format.recovery.open_transactions import carried_on, transactions_before
+from seglog_format.recovery.entry_walk import recoverable_frames
+from seglog_format.recovery.index_settings import infer_settings
+from seglog_format.recovery.open_transactions import OpenTransactions
 from seglog_format.recovery.segment_files import side_files_of
 from seglog_format.storage.byte_source import starts_with
 from seglog_format.storage.file_bytes import open_index
@@ -96,12 +96,13 @@ def rebuilt_indexes(
     offset = None if generation is None else generation.indexed_offset
     with opened_segments(listing) as segments:
         settings = infer_settings(segments, interval_bytes=interval_bytes, indexed_offset=offset)
-        before = carried_on(partial(transactions_before, segments=segments, snapshots=listing.snapshots))
+        open_transactions = OpenTransactions(segments, listing.snapshots)
         for segment in segments:
             if only is None or segment.paths.log.name in only:
                 with raised_refusals():
-                    transactions = before(segment.base_offset, segment.allowed.last + 1)
+                    transactions = open_transactions.at(segment.base_offset)
                     rebuilt = _rebuilt(segment, settings, transactions, volume)
+                    open_transactions.carry_on(segment.allowed.last + 1, transactions)
                 yield rebuilt
 
 

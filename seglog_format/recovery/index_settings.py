@@ -11,24 +11,22 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.decode import decode_frame
-from seglog_format.errors import FormatError, Location, UnreadableError
-from seglog_format.model import INT32_MAX, Frame
-from seglog_format.recovery.segment_scan import recoverable_frame_at
+from seglog_format.errors import FormatError
+from seglog_format.model import INT32_MAX
+from seglog_format.recovery.entry_walk import indexed_rows, recoverable_frames
 from seglog_format.state.index_build import (
     INDEX_INTERVAL_BYTES,
     IndexedOffset,
-    IndexedRow,
     interval_bounds,
 )
-from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from seglog_format.log.offset_index import OffsetIndex
     from seglog_format.log.segment import LogSegment
-    from seglog_format.storage.byte_source import Readable
+    from seglog_format.model import Frame
+    from seglog_format.state.index_build import IndexedRow
 
 EXAMINED_SEGMENTS: Final = 8
 EXAMINED_ROWS: Final = 20_000
@@ -74,64 +72,6 @@ class Evidence:
     upper: int
     firsts: int
     lasts: int
-
-
-def recoverable_frames(data: Readable, end: int | None = None, path: str = "", *, start: int = 0) -> Iterator[Frame]:
-    """The whole entries of a log, up to a position or to bytes that are none; checksums are not looked at.
-
-    Args:
-        data: the bytes of the `.log` file.
-        end: where to stop; the end of the data by default.
-        path: file name for locations.
-        start: position of an entry.
-
-    Raises:
-        UnreadableError: while iterating: the disk refuses what stands there (SEG-PDR-022).
-    """
-    source = source_of(data, path)
-    position, stop = start, source.size if end is None else end
-    while position < stop:
-        try:
-            frame = recoverable_frame_at(source, position, path)
-        except UnreadableError:
-            raise
-        except FormatError:
-            return
-        if not isinstance(frame, Frame) or frame.end > stop:
-            return
-        yield frame
-        position = frame.end
-
-
-def row_of(frame: Frame, path: str = "", *, has_first_offset: bool = False) -> IndexedRow:
-    """What indexing needs to know of an entry.
-
-    Args:
-        frame: the entry.
-        path: file name for locations.
-        has_first_offset: decompress a wrapper to learn its first offset; else its last stands for it.
-    """
-    header = frame.header
-    first = _first_offset(frame, path) if has_first_offset else header.base_offset
-    first = header.last_offset if first is None else first
-    return IndexedRow(frame.position, header.size_in_bytes, first, header.last_offset, header.max_timestamp_ms)
-
-
-def indexed_rows(
-    data: Readable, end: int | None = None, path: str = "", *, has_first_offsets: bool = False
-) -> Iterator[IndexedRow]:
-    """The entries of a log as `recoverable_frames` finds them, each as `row_of` tells of it."""
-    for frame in recoverable_frames(data, end, path):
-        yield row_of(frame, path, has_first_offset=has_first_offsets)
-
-
-def _first_offset(frame: Frame, path: str) -> int | None:
-    if frame.header.base_offset is not None:
-        return frame.header.base_offset
-    try:
-        return decode_frame(frame, at=Location(path, frame.position)).base_offset
-    except FormatError:
-        return None
 
 
 def infer_settings(

@@ -5,17 +5,16 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from seglog_format.codec.end_marker import end_marker_of
-from seglog_format.errors import FormatError, Location, SeglogError
+from seglog_format.errors import SeglogError
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.transactions import Transactions
+from seglog_format.recovery.entry_walk import WalkedEntry, recoverable_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from seglog_format.log.listing import NamedFile
     from seglog_format.log.segment import LogSegment
-    from seglog_format.model import ControlRecordType, Frame
 
 
 def transactions_before(offset: int, segments: Iterable[LogSegment], snapshots: Sequence[NamedFile]) -> Transactions:
@@ -32,32 +31,36 @@ def transactions_before(offset: int, segments: Iterable[LogSegment], snapshots: 
         if segment.base_offset >= offset:
             break
         if segment.allowed.last >= start:
-            with suppress(FormatError):
-                for frame in segment.frames():
-                    if frame.header.last_offset >= start:
-                        transactions.add(frame.header, end_marker_in(frame, segment.path))
+            for frame in recoverable_frames(segment.source, path=segment.path):
+                if frame.header.last_offset >= start:
+                    transactions.add(frame.header, WalkedEntry(frame, segment.path).readable_marker())
     transactions.aborted.clear()
     return transactions
 
 
-def carried_on(at: Callable[[int], Transactions]) -> Callable[[int, int], Transactions]:
-    """Where segments follow each other, the transactions at the end of one are those at the start of the next.
+class OpenTransactions:
+    """The transactions that are open where segments begin. Where segments follow each other nothing is read twice.
 
     Args:
-        at: works out the transactions that are open at an offset.
-
-    Returns:
-        A function of the base offset of a segment and that of the next; it takes for granted that the caller adds the
-        entries of the segment to what it answers.
+        segments: of the partition, in order.
+        snapshots: of the partition, ascending.
     """
-    last: list[tuple[int, Transactions]] = []
 
-    def of(base_offset: int, next_base_offset: int) -> Transactions:
-        transactions = last[0][1] if last and last[0][0] == base_offset else at(base_offset)
-        last[:] = [(next_base_offset, transactions)]
-        return transactions
+    def __init__(self, segments: Sequence[LogSegment], snapshots: Sequence[NamedFile]) -> None:
+        self._segments = segments
+        self._snapshots = snapshots
+        self._known: tuple[int, Transactions] | None = None
 
-    return of
+    def at(self, base_offset: int) -> Transactions:
+        """Those that are open where a segment begins; the caller may carry them on."""
+        if self._known is not None and self._known[0] == base_offset:
+            known = self._known[1]
+            return Transactions(open_offsets=dict(known.open_offsets), end_offset=known.end_offset)
+        return transactions_before(base_offset, self._segments, self._snapshots)
+
+    def carry_on(self, next_base_offset: int, transactions: Transactions) -> None:
+        """Note what is open at the end of a segment, after all of its entries."""
+        self._known = next_base_offset, transactions
 
 
 def _from_snapshot(offset: int, snapshots: Sequence[NamedFile]) -> Transactions:
@@ -72,11 +75,3 @@ def _from_snapshot(offset: int, snapshots: Sequence[NamedFile]) -> Transactions:
                 }
                 return Transactions(open_offsets=first_offsets, end_offset=file.base_offset)
     return Transactions()
-
-
-def end_marker_in(frame: Frame, path: str) -> ControlRecordType | None:
-    """Whether the end marker in an entry says `ABORT` or `COMMIT`; None if it holds none that can be read."""
-    with suppress(FormatError):
-        marker = end_marker_of(frame, Location(path, frame.position))
-        return None if marker is None else marker.kind
-    return None

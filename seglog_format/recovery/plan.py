@@ -7,7 +7,8 @@ both are worth knowing, since a broker does not look at what it believes to be o
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +24,7 @@ from seglog_format.storage.file_reader import raised_refusals
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from seglog_format.log.listing import PartitionListing
     from seglog_format.recovery.volume import Volume
@@ -90,12 +91,30 @@ def plan_recovery(
         is_full_scan: scan every segment, and drop those after the first cut, whatever is believed.
         volume: passes over entries that stay; the plan is the same with it and without.
     """
-    unflushed = 0 if is_full_scan else first_unflushed(segments, has_clean_shutdown, recovery_point)
+    circumstances = Circumstances(has_clean_shutdown, recovery_point, log_start_offset)
+    scan = partial(_scan, volume=volume)
+    return plan_scans(segments, circumstances, scan, is_full_scan=is_full_scan)
+
+
+def _scan(segment: LogSegment, *, volume: Volume | None) -> SegmentScan:
+    return scan_segment(segment.source, segment.base_offset, segment.path, volume=volume)
+
+
+def plan_scans(
+    segments: Sequence[LogSegment],
+    circumstances: Circumstances,
+    scan: Callable[[LogSegment], SegmentScan],
+    *,
+    is_full_scan: bool,
+) -> RecoveryPlan:
+    """As `plan_recovery`, with a function that scans a segment."""
+    recovery_point, log_start_offset = circumstances.recovery_point, circumstances.log_start_offset
+    unflushed = 0 if is_full_scan else first_unflushed(segments, circumstances.has_clean_shutdown, recovery_point)
     scans: list[SegmentScan] = []
     kept = segments
     for number, segment in enumerate(segments):
         if number >= unflushed or reason_to_scan(segment):
-            scans.append(scan_segment(segment.source, segment.base_offset, segment.path, volume=volume))
+            scans.append(scan(segment))
             if scans[-1].cut is not None and number >= unflushed:
                 kept = segments[: number + 1]
                 break
@@ -231,18 +250,7 @@ def plan_for_partition(
         listing = list_partition(path)
         found = circumstances_of(listing, directory)
         segments = [closing.enter_context(LogSegment(files, copy=True, opened=opened)) for files in listing.segments]
-        plan = plan_recovery(
-            segments,
-            has_clean_shutdown=found.has_clean_shutdown,
-            recovery_point=found.recovery_point,
-            log_start_offset=found.log_start_offset,
-            volume=volume,
-        )
-        full_scan = plan_recovery(
-            segments,
-            recovery_point=found.recovery_point,
-            log_start_offset=found.log_start_offset,
-            is_full_scan=True,
-            volume=volume,
-        )
+        scan = cache(partial(_scan, volume=volume))
+        plan = plan_scans(segments, found, scan, is_full_scan=False)
+        full_scan = plan_scans(segments, replace(found, has_clean_shutdown=False), scan, is_full_scan=True)
     return PartitionRecovery(Path(path), found.has_clean_shutdown, plan, full_scan)

@@ -15,8 +15,6 @@ from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, enco
 from seglog_format.errors import FormatError, Location, SeglogError
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.names import FileKind, segment_file_name
-from seglog_format.recovery.open_transactions import carried_on, transactions_before
-from seglog_format.recovery.segment_files import side_files_of
 from seglog_format.recovery.segment_split import removal_steps
 from seglog_format.state.leader_epochs import LeaderEpochs
 from seglog_format.storage.byte_source import starts_with
@@ -30,8 +28,8 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import PartitionListing
     from seglog_format.log.segment import LogSegment
     from seglog_format.recovery.index_settings import IndexSettings
+    from seglog_format.recovery.log_scans import LogScans
     from seglog_format.recovery.plan import Circumstances, RecoveryPlan
-    from seglog_format.recovery.volume import Volume
     from seglog_format.small_model import EpochStart
     from seglog_format.storage.file_steps import FileStep
 
@@ -48,8 +46,8 @@ class RecoveryWork:
         circumstances: what the log directory says.
         plan: what is to be done.
         settings: of the indexes.
+        scans: of the segments.
         like_broker: a missing time index of a segment that is not scanned is made empty, as brokers do.
-        volume: computes indexes where a log is regular.
     """
 
     listing: PartitionListing
@@ -57,8 +55,8 @@ class RecoveryWork:
     circumstances: Circumstances
     plan: RecoveryPlan
     settings: IndexSettings
+    scans: LogScans
     like_broker: bool = False
-    volume: Volume | None = None
 
     @property
     def directory(self) -> Path:
@@ -128,23 +126,12 @@ def _written(work: RecoveryWork) -> tuple[list[FileStep], list[EpochStart]]:
     """The indexes that are not as they should be, and the leader epochs of the segments that were looked through."""
     steps: list[FileStep] = []
     epochs: list[EpochStart] = []
-    open_transactions = carried_on(
-        partial(transactions_before, segments=work.segments, snapshots=work.listing.snapshots)
-    )
     changed = {*work.plan.scanned, *(cut.base_offset for cut in work.plan.cuts)}
     for segment in work.kept:
         lacks_time_index = work.settings.has_time_index and segment.paths.time_index is None
         if segment.base_offset not in changed and not lacks_time_index:
             continue
-        found = side_files_of(
-            segment.source,
-            segment.base_offset,
-            work.settings,
-            transactions=open_transactions(segment.base_offset, segment.allowed.last + 1),
-            end=work.end_of(segment),
-            path=segment.path,
-            volume=work.volume,
-        )
+        found = work.scans.side_files(segment, work.end_of(segment))
         paths = segment.paths
         rewrite = partial(_rewrite, work, segment.base_offset)
         if segment.base_offset in changed:

@@ -13,7 +13,8 @@ from seglog_format.log.transactions import Transactions
 from seglog_format.model import INT32_MAX, Frame
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery.apply import opened_segments
-from seglog_format.recovery.index_settings import IndexSettings, infer_settings, row_of
+from seglog_format.recovery.entry_walk import row_of
+from seglog_format.recovery.index_settings import IndexSettings, infer_settings
 from seglog_format.recovery.salvage_scan import DamagedRange, salvage_scan
 from seglog_format.recovery.segment_files import side_files_of
 from seglog_format.state.leader_epochs import LeaderEpochs

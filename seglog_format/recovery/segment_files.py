@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seglog_format.model import NO_PRODUCER_ID, RecordBatchHeader
-from seglog_format.recovery.index_settings import IndexSettings, is_indexable, recoverable_frames, row_of
-from seglog_format.recovery.open_transactions import end_marker_in
+from seglog_format.recovery.entry_walk import WalkedEntry, recoverable_frames
+from seglog_format.recovery.index_settings import IndexSettings, is_indexable
 from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
 from seglog_format.small_model import EpochStart
 from seglog_format.state.index_build import (
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seglog_format.log.transactions import Transactions
-    from seglog_format.model import AbortedTxn, Frame
+    from seglog_format.model import AbortedTxn, BatchHeader
     from seglog_format.recovery.volume import IndexedLog, Volume
-    from seglog_format.storage.byte_source import Readable
+    from seglog_format.storage.byte_source import ByteSource, Readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,38 +67,62 @@ def side_files_of(  # noqa: PLR0913 - what recovery knows of a segment
     """
     source = source_of(data, path)
     if volume is not None:
-        stores_first = settings.indexed_offset is IndexedOffset.FIRST
-        found = volume.indexed(
-            source if end is None else FirstBytes(source, end),
-            base_offset,
-            settings.interval_bytes,
-            stores_first_offset=stores_first,
-        )
+        found = indexed_by(volume, source if end is None else FirstBytes(source, end), base_offset, settings)
         if found is not None and not any(recoverable_frames(source, end, path, start=found.end)):
-            return _of_volume(found, transactions)
-    builder = IndexBuilder(settings.interval_bytes, settings.indexed_offset)
-    has_first_offset = settings.indexed_offset is IndexedOffset.FIRST
-    known_aborts, is_in_range = len(transactions.aborted), True
-    epochs: list[EpochStart] = []
+            return side_files_from(found, transactions)
+    builder = SideFilesBuilder(base_offset, settings, transactions)
     for frame in recoverable_frames(source, end, path):
-        row = row_of(frame, path, has_first_offset=has_first_offset)
-        is_in_range = is_in_range and is_indexable(row, base_offset)
-        if is_in_range:
-            builder.add(row)
-        _add_epoch(epochs, frame)
-        if frame.header.producer_id > NO_PRODUCER_ID:
-            transactions.add(frame.header, end_marker_in(frame, path))
-    built = builder.finish()
-    return SegmentSideFiles(
-        encode_offset_index(built.offset_entries, base_offset),
-        encode_time_index(built.time_entries, base_offset),
-        encode_transaction_index(transactions.aborted[known_aborts:]),
-        tuple(epochs),
-    )
+        builder.take(WalkedEntry(frame, path))
+    return builder.result()
 
 
-def _of_volume(found: IndexedLog, transactions: Transactions) -> SegmentSideFiles:
-    """The side files of a log that is regular to its end."""
+class SideFilesBuilder:
+    """Collects what belongs beside a log in a walk over its entries.
+
+    Args:
+        base_offset: of the segment.
+        settings: of the indexes.
+        transactions: open where the segment begins; they are carried on.
+    """
+
+    def __init__(self, base_offset: int, settings: IndexSettings, transactions: Transactions) -> None:
+        self._base_offset = base_offset
+        self._needs_first_offset = settings.indexed_offset is IndexedOffset.FIRST
+        self._indexes = IndexBuilder(settings.interval_bytes, settings.indexed_offset)
+        self._transactions = transactions
+        self._known_aborts = len(transactions.aborted)
+        self._is_in_range = True
+        self._epochs: list[EpochStart] = []
+
+    def take(self, entry: WalkedEntry) -> None:
+        """Account for the next entry."""
+        row = entry.row(has_first_offset=self._needs_first_offset)
+        self._is_in_range = self._is_in_range and is_indexable(row, self._base_offset)
+        if self._is_in_range:
+            self._indexes.add(row)
+        _add_epoch(self._epochs, entry.header)
+        if entry.header.producer_id > NO_PRODUCER_ID:
+            self._transactions.add(entry.header, entry.readable_marker())
+
+    def result(self) -> SegmentSideFiles:
+        """The side files of the entries so far."""
+        built = self._indexes.finish()
+        return SegmentSideFiles(
+            encode_offset_index(built.offset_entries, self._base_offset),
+            encode_time_index(built.time_entries, self._base_offset),
+            encode_transaction_index(self._transactions.aborted[self._known_aborts :]),
+            tuple(self._epochs),
+        )
+
+
+def indexed_by(volume: Volume, source: ByteSource, base_offset: int, settings: IndexSettings) -> IndexedLog | None:
+    """What compiled code finds out for the side files of a log; None where it cannot."""
+    stores_first = settings.indexed_offset is IndexedOffset.FIRST
+    return volume.indexed(source, base_offset, settings.interval_bytes, stores_first_offset=stores_first)
+
+
+def side_files_from(found: IndexedLog, transactions: Transactions) -> SegmentSideFiles:
+    """The side files of a log that is regular to its end; transactions are carried on."""
     known_aborts = len(transactions.aborted)
     transactions.replay(found.transaction_events())
     return SegmentSideFiles(
@@ -109,8 +133,7 @@ def _of_volume(found: IndexedLog, transactions: Transactions) -> SegmentSideFile
     )
 
 
-def _add_epoch(epochs: list[EpochStart], frame: Frame) -> None:
-    header = frame.header
+def _add_epoch(epochs: list[EpochStart], header: BatchHeader) -> None:
     if not isinstance(header, RecordBatchHeader) or header.base_offset < 0:
         return
     if header.partition_leader_epoch > (epochs[-1].epoch if epochs else -1):

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.decode import verify_checksum
-from seglog_format.codec.end_marker import end_marker_of, lacks_end_marker
-from seglog_format.codec.framing import frame_at, whole_frame
+from seglog_format.codec.end_marker import lacks_end_marker
 from seglog_format.errors import (
     CorruptRecordError,
     FormatError,
     Location,
     UnreadableError,
-    UnsupportedVersionError,
 )
-from seglog_format.model import GREATEST_OFFSET, INT32_MAX, Frame, Tail
+from seglog_format.model import GREATEST_OFFSET, INT32_MAX, Tail
+from seglog_format.recovery.entry_walk import walk_entries
 from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
+    from seglog_format.model import Frame
+    from seglog_format.recovery.entry_walk import WalkedEntry
     from seglog_format.recovery.volume import SoundEntries, Volume
     from seglog_format.storage.byte_source import ByteSource, Readable
 
@@ -79,12 +81,14 @@ class SegmentScan:
         next_offset: the first offset after what stays; the base offset where nothing stays.
         cut: None where the whole file stays.
         remarks: on entries that stay, or where the cut is not what every broker does.
+        sound_size: bytes at the start that compiled code passed over at once.
     """
 
     base_offset: int
     next_offset: int
     cut: Cut | None
     remarks: tuple[Remark, ...] = ()
+    sound_size: int = field(default=0, compare=False)
 
 
 def scan_segment(data: Readable, base_offset: int, path: str = "", *, volume: Volume | None = None) -> SegmentScan:
@@ -100,46 +104,65 @@ def scan_segment(data: Readable, base_offset: int, path: str = "", *, volume: Vo
         UnreadableError: the disk refuses some of it, which is no reason to cut anything (SEG-PDR-022).
     """
     source = source_of(data, path)
-    sound = None if volume is None else volume.sound_entries(source, base_offset)
-    scanner = _Scanner(source, base_offset, path, sound)
-    try:
-        tail = scanner.run()
-    except UnreadableError:
-        raise
-    except FormatError as error:
-        found = f"{error.location.field}: expected {error.expected}, found {error.found}"
-        return scanner.result(error.requirements, found)
-    return scanner.result(("SEG-LOG-004",), f"{tail.kind.value}: {tail.size} bytes")
+    scanner = SegmentScanner(source, base_offset, path)
+    pass_over = None if volume is None else partial(scanner.pass_over, volume.sound_entries(source, base_offset))
+    walk_entries(source, path, [scanner], pass_over=pass_over)
+    return scanner.result()
 
 
-class _Scanner:
-    def __init__(self, source: ByteSource, base_offset: int, path: str, sound: SoundEntries | None) -> None:
-        self.sound = sound
+class SegmentScanner:
+    """Decides in a walk over the entries of a segment which of them stay: those up to the first that is damaged.
+
+    Args:
+        source: bytes of the log.
+        base_offset: of the segment.
+        path: file name for locations.
+
+    Attributes:
+        position: after the entries that stay.
+    """
+
+    def __init__(self, source: ByteSource, base_offset: int, path: str) -> None:
         self.source = source
         self.base_offset = base_offset
         self.path = path
         self.position = 0
         self.last_offset = base_offset - 1
         self.remarks: list[Remark] = []
+        self._sound_size: int | None = None
+        self._requirements: tuple[str, ...] = ("SEG-LOG-004",)
+        self._reason = ""
 
-    def run(self) -> Tail:
-        """Go on to the first bytes that do not stay.
+    def pass_over(self, sound: SoundEntries, position: int) -> int:
+        """Keep the entries from a position on that compiled code finds nothing to say about."""
+        self.position, self.last_offset = sound.after(position, self.last_offset)
+        if self._sound_size is None:
+            self._sound_size = self.position
+        return self.position
 
-        Raises:
-            FormatError: they are a damaged entry.
-        """
-        while True:
-            if self.sound is not None:
-                self.position, self.last_offset = self.sound.after(self.position, self.last_offset)
-            at = Location(self.path, self.position)
-            found = recoverable_frame_at(self.source, self.position, self.path)
-            if isinstance(found, Tail):
-                return found
-            verify_checksum(found, at)
-            self._check_offsets(found, at)
-            self._check_end_marker(found, at)
-            self.last_offset = found.header.last_offset
-            self.position = found.end
+    def take(self, entry: WalkedEntry) -> bool:
+        """Whether an entry stays: its checksum, offsets and end marker."""
+        try:
+            if not entry.checksum_is_valid:
+                verify_checksum(entry.frame, entry.at)
+            self._check_offsets(entry.frame, entry.at)
+            self._check_end_marker(entry)
+        except UnreadableError:
+            raise
+        except FormatError as error:
+            self.end(error)
+            return False
+        self.last_offset = entry.header.last_offset
+        self.position = entry.end
+        return True
+
+    def end(self, found: Tail | FormatError) -> None:
+        """Note why the bytes from here on do not stay."""
+        if isinstance(found, Tail):
+            self._reason = f"{found.kind.value}: {found.size} bytes"
+        else:
+            self._requirements = found.requirements
+            self._reason = f"{found.location.field}: expected {found.expected}, found {found.found}"
 
     def _check_offsets(self, frame: Frame, at: Location) -> None:
         """Raise at an offset out of order; brokers notice it only in some places, and then do worse."""
@@ -159,15 +182,16 @@ class _Scanner:
         if last - self.base_offset > INT32_MAX:
             self._remark(at, "SEG-LOG-009", "brokers from 2.0 on split the segment before this entry")
 
-    def _check_end_marker(self, frame: Frame, at: Location) -> None:
+    def _check_end_marker(self, entry: WalkedEntry) -> None:
+        at = entry.at
         try:
-            marker = end_marker_of(frame, at)
+            marker = entry.end_marker()
         except UnreadableError:
             raise
         except FormatError as error:
             self._judge_end_marker(error, at)
         else:
-            if lacks_end_marker(frame.header, marker):
+            if lacks_end_marker(entry.header, marker):
                 self._remark(at, "SEG-CTL-003", NO_START)
 
     def _judge_end_marker(self, error: FormatError, at: Location) -> None:
@@ -183,24 +207,13 @@ class _Scanner:
     def _remark(self, at: Location, requirement: str, text: str) -> None:
         self.remarks.append(Remark(at, (requirement,), text))
 
-    def result(self, requirements: tuple[str, ...], reason: str) -> SegmentScan:
-        """What was found, given what stands at the position that was reached."""
+    def result(self) -> SegmentScan:
+        """What the walk found."""
         next_offset, size = self.last_offset + 1, self.source.size - self.position
+        sound_size = self._sound_size or 0
         if not size:
-            return SegmentScan(self.base_offset, next_offset, None, tuple(self.remarks))
-        ids = requirements if requirements[0].startswith(RECOVERY_PREFIX) else ("SEG-RCV-003", *requirements)
-        cut = Cut(self.base_offset, self.path, self.position, size, next_offset, ids, reason)
-        return SegmentScan(self.base_offset, next_offset, cut, tuple(self.remarks))
-
-
-def recoverable_frame_at(data: Readable, position: int, path: str = "") -> Frame | Tail:
-    """The entry at a position; one of a later magic is taken for a record batch, as brokers do.
-
-    Raises:
-        FormatError: its size, or a magic below 0.
-    """
-    source = source_of(data)
-    try:
-        return frame_at(source, position, source.size, path)
-    except UnsupportedVersionError:
-        return whole_frame(source, position, 2, Location(path, position))
+            return SegmentScan(self.base_offset, next_offset, None, tuple(self.remarks), sound_size)
+        ids = self._requirements
+        ids = ids if ids[0].startswith(RECOVERY_PREFIX) else ("SEG-RCV-003", *ids)
+        cut = Cut(self.base_offset, self.path, self.position, size, next_offset, ids, self._reason)
+        return SegmentScan(self.base_offset, next_offset, cut, tuple(self.remarks), sound_size)

@@ -10,7 +10,7 @@ from seglog_format.errors import FormatError, Location
 from seglog_format.log.resolution import CLEANED, SWAP
 from seglog_format.model import INT32_MAX, INT64_MAX
 from seglog_format.names import FileKind, segment_file_name
-from seglog_format.recovery.index_settings import indexed_rows
+from seglog_format.recovery.entry_walk import indexed_rows
 from seglog_format.recovery.leftover_files import DELETED
 from seglog_format.recovery.segment_scan import Remark
 from seglog_format.storage.file_steps import Copy, Remove, Rename, settled
@@ -46,12 +46,6 @@ class Split:
 
     files: SegmentFiles
     parts: tuple[Part, ...]
-
-
-def has_overflow(segment: LogSegment, end: int | None = None) -> bool:
-    """Whether an entry, of those up to a position, ends too far above the segment's base offset."""
-    rows = indexed_rows(segment.source, end, segment.path)
-    return any(row.last_offset - segment.base_offset > INT32_MAX for row in rows)
 
 
 def split_of(segment: LogSegment) -> Split | None:

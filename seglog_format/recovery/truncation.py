@@ -18,7 +18,7 @@ from seglog_format.log.listing import list_log_directory, list_partition
 from seglog_format.model import OffsetPosition, TimestampOffset
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery.apply import opened_segments, writing
-from seglog_format.recovery.index_settings import recoverable_frames
+from seglog_format.recovery.entry_walk import recoverable_frames
 from seglog_format.recovery.planned_files import read_leader_epochs
 from seglog_format.recovery.segment_files import encode_transaction_index
 from seglog_format.recovery.segment_split import removal_steps

@@ -25,7 +25,7 @@ from seglog_format.checks import verify, verify_log
 from seglog_format.checks.log_file import LogVerification
 from seglog_format.columnar import clear
 from seglog_format.columnar.clear import Clearing
-from seglog_format.recovery.index_settings import indexed_rows
+from seglog_format.recovery.entry_walk import indexed_rows
 from seglog_format.state.index_build import build_indexes, encode_offset_index, encode_time_index
 
 if TYPE_CHECKING:

@@ -1,0 +1,191 @@
+"""Walk the entries of a log as recovery reads them; one walk serves several consumers (chapter 71)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
+
+from seglog_format.codec.decode import checksum_is_valid, decode_frame
+from seglog_format.codec.end_marker import end_marker_of
+from seglog_format.codec.framing import frame_at, whole_frame
+from seglog_format.errors import FormatError, Location, UnreadableError, UnsupportedVersionError
+from seglog_format.model import Frame, Tail
+from seglog_format.state.index_build import IndexedRow
+from seglog_format.storage.byte_source import source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from seglog_format.codec.end_marker import EndMarker
+    from seglog_format.model import BatchHeader, ControlRecordType
+    from seglog_format.storage.byte_source import ByteSource, Readable
+
+
+def recoverable_frame_at(data: Readable, position: int, path: str = "") -> Frame | Tail:
+    """The entry at a position; one of a later magic is taken for a record batch, as brokers do.
+
+    Raises:
+        FormatError: its size, or a magic below 0.
+    """
+    source = source_of(data)
+    try:
+        return frame_at(source, position, source.size, path)
+    except UnsupportedVersionError:
+        return whole_frame(source, position, 2, Location(path, position))
+
+
+def recoverable_frames(data: Readable, end: int | None = None, path: str = "", *, start: int = 0) -> Iterator[Frame]:
+    """The whole entries of a log, up to a position or to bytes that are none; checksums are not looked at.
+
+    Args:
+        data: the bytes of the `.log` file.
+        end: where to stop; the end of the data by default.
+        path: file name for locations.
+        start: position of an entry.
+
+    Raises:
+        UnreadableError: while iterating: the disk refuses an entry's fixed fields (SEG-PDR-022).
+    """
+    source = source_of(data, path)
+    position, stop = start, source.size if end is None else end
+    while position < stop:
+        frame = _next(source, position, path)
+        if not isinstance(frame, Frame) or frame.end > stop:
+            return
+        yield frame
+        position = frame.end
+
+
+def _next(source: ByteSource, position: int, path: str) -> Frame | Tail | FormatError:
+    try:
+        return recoverable_frame_at(source, position, path)
+    except UnreadableError:
+        raise
+    except FormatError as error:
+        return error
+
+
+class WalkedEntry:
+    """An entry in a walk. Its checksum and its end marker are worked out once, for the first consumer that asks.
+
+    Args:
+        frame: the entry.
+        path: file name for locations.
+    """
+
+    __slots__ = ("_checksum_is_valid", "_marker", "at", "frame")
+
+    def __init__(self, frame: Frame, path: str) -> None:
+        self.frame = frame
+        self.at = Location(path, frame.position)
+        self._checksum_is_valid: bool | None = None
+        self._marker: tuple[EndMarker | None] | None = None
+
+    @property
+    def header(self) -> BatchHeader:
+        """Its fixed fields."""
+        return self.frame.header
+
+    @property
+    def end(self) -> int:
+        """Position of the byte after it."""
+        return self.frame.end
+
+    @property
+    def checksum_is_valid(self) -> bool:
+        """Whether stored and computed checksum agree."""
+        if self._checksum_is_valid is None:
+            self._checksum_is_valid = checksum_is_valid(self.frame)
+        return self._checksum_is_valid
+
+    def end_marker(self) -> EndMarker | None:
+        """The end marker in it, as `end_marker_of` reads it.
+
+        Raises:
+            FormatError: the control record cannot be read.
+        """
+        if self._marker is None:
+            self._marker = (end_marker_of(self.frame, self.at),)
+        return self._marker[0]
+
+    def readable_marker(self) -> ControlRecordType | None:
+        """Whether its end marker says `ABORT` or `COMMIT`; None if it holds none that can be read."""
+        with suppress(FormatError):
+            marker = self.end_marker()
+            return None if marker is None else marker.kind
+        return None
+
+    def row(self, *, has_first_offset: bool) -> IndexedRow:
+        """What indexing needs to know of it; as `row_of`."""
+        return row_of(self.frame, self.at.path, has_first_offset=has_first_offset)
+
+
+class EntryConsumer(Protocol):
+    """Takes the entries of a log, in file order."""
+
+    def take(self, entry: WalkedEntry) -> bool:
+        """Take the next entry; False if no more are wanted."""
+
+    def end(self, found: Tail | FormatError) -> None:
+        """Learn what follows the last whole entry: the end of the log, or why no entry can start there."""
+
+
+def walk_entries(
+    source: ByteSource,
+    path: str,
+    consumers: Sequence[EntryConsumer],
+    *,
+    pass_over: Callable[[int], int] | None = None,
+) -> None:
+    """Walk a log once, until no consumer wants more.
+
+    Args:
+        source: the bytes of the `.log` file.
+        path: file name for locations.
+        consumers: are given each entry in this order.
+        pass_over: is given the position of each entry, and answers from which one to go on.
+
+    Raises:
+        UnreadableError: the disk refuses something that a consumer needs (SEG-PDR-022).
+    """
+    position = 0
+    while consumers:
+        found = _next(source, position if pass_over is None else pass_over(position), path)
+        if not isinstance(found, Frame):
+            for consumer in consumers:
+                consumer.end(found)
+            return
+        entry = WalkedEntry(found, path)
+        consumers = [consumer for consumer in consumers if consumer.take(entry)]
+        position = found.end
+
+
+def row_of(frame: Frame, path: str = "", *, has_first_offset: bool = False) -> IndexedRow:
+    """What indexing needs to know of an entry.
+
+    Args:
+        frame: the entry.
+        path: file name for locations.
+        has_first_offset: decompress a wrapper to learn its first offset; else its last stands for it.
+    """
+    header = frame.header
+    first = _first_offset(frame, path) if has_first_offset else header.base_offset
+    first = header.last_offset if first is None else first
+    return IndexedRow(frame.position, header.size_in_bytes, first, header.last_offset, header.max_timestamp_ms)
+
+
+def indexed_rows(
+    data: Readable, end: int | None = None, path: str = "", *, has_first_offsets: bool = False
+) -> Iterator[IndexedRow]:
+    """The entries of a log as `recoverable_frames` finds them, each as `row_of` describes it."""
+    for frame in recoverable_frames(data, end, path):
+        yield row_of(frame, path, has_first_offset=has_first_offsets)
+
+
+def _first_offset(frame: Frame, path: str) -> int | None:
+    if frame.header.base_offset is not None:
+        return frame.header.base_offset
+    try:
+        return decode_frame(frame, at=Location(path, frame.position)).base_offset
+    except FormatError:
+        return None

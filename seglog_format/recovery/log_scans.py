@@ -1,0 +1,184 @@
+"""The scans of a partition's segments: each segment is walked once for everything that a plan asks about it.
+
+What stays of a segment, what a broker would make of it and what belongs beside it all follow from its entries. The walk
+that answers the first of these questions answers the others, too, if they are going to be asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.model import INT32_MAX
+from seglog_format.recovery.broker_scan import BrokerScanner
+from seglog_format.recovery.broker_scan_at_volume import broker_scan_from
+from seglog_format.recovery.entry_walk import walk_entries
+from seglog_format.recovery.open_transactions import OpenTransactions
+from seglog_format.recovery.segment_files import SideFilesBuilder, indexed_by, side_files_from, side_files_of
+from seglog_format.recovery.segment_scan import SegmentScanner, scan_segment
+from seglog_format.storage.byte_source import FirstBytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seglog_format.errors import FormatError
+    from seglog_format.log.listing import NamedFile
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.model import Tail
+    from seglog_format.recovery.broker_scan import BrokerScan
+    from seglog_format.recovery.entry_walk import EntryConsumer, WalkedEntry
+    from seglog_format.recovery.index_settings import IndexSettings
+    from seglog_format.recovery.segment_files import SegmentSideFiles
+    from seglog_format.recovery.segment_scan import SegmentScan
+    from seglog_format.recovery.volume import Volume
+
+MOST_REMEMBERED: Final = 64 * 2**20
+"""Bytes of side files that are remembered: those of about 12 GB of logs. What does not fit is computed again."""
+
+
+class _KeptEntries:
+    """Passes on the entries that a scan before it in the same walk has kept."""
+
+    def __init__(self, scanner: SegmentScanner | BrokerScanner, builder: SideFilesBuilder) -> None:
+        self._scanner = scanner
+        self._builder = builder
+
+    def take(self, entry: WalkedEntry) -> bool:
+        is_kept = self._scanner.position == entry.end
+        if is_kept:
+            self._builder.take(entry)
+        return is_kept
+
+    def end(self, found: Tail | FormatError) -> None:
+        """Nothing follows that was kept."""
+
+
+class LogScans:
+    """Scans segments when they are asked for, and remembers what was found.
+
+    Args:
+        segments: of the partition, in order.
+        snapshots: of the partition, ascending.
+        settings: of the indexes.
+        volume: does what is regular; results are the same with it and without.
+        is_like_broker: a broker decides what stays, and `scan` is not asked for.
+        is_compared: what a broker would do is asked for besides `scan`.
+    """
+
+    def __init__(
+        self,
+        segments: Sequence[LogSegment],
+        snapshots: Sequence[NamedFile],
+        settings: IndexSettings,
+        volume: Volume | None = None,
+        *,
+        is_like_broker: bool = False,
+        is_compared: bool = False,
+    ) -> None:
+        self._settings = settings
+        self._volume = volume
+        self._is_like_broker = is_like_broker
+        self._is_compared = is_compared
+        self._open_transactions = OpenTransactions(segments, snapshots)
+        self._scans: dict[int, SegmentScan] = {}
+        self._broker_scans: dict[tuple[int, int], BrokerScan] = {}
+        self._side_files: dict[tuple[int, int], SegmentSideFiles] = {}
+        self._left = MOST_REMEMBERED
+
+    def scan(self, segment: LogSegment) -> SegmentScan:
+        """What stays of a segment; as `scan_segment`."""
+        base_offset = segment.base_offset
+        if base_offset not in self._scans:
+            if self._volume is None:
+                self._walk(segment, segment.source.size, is_scanned=True, is_imitated=self._is_compared)
+            else:
+                self._scans[base_offset] = scan_segment(segment.source, base_offset, segment.path, volume=self._volume)
+        return self._scans[base_offset]
+
+    def has_overflow(self, segment: LogSegment) -> bool:
+        """Whether an entry of a segment that stays whole ends too far above its base offset (SEG-LOG-009)."""
+        return self.scan(segment).next_offset - 1 - segment.base_offset > INT32_MAX
+
+    def broker_scan(self, segment: LogSegment, size: int) -> BrokerScan:
+        """What a broker makes of the first bytes of a segment, without the indexes; as `broker_scan`."""
+        key = segment.base_offset, size
+        if key not in self._broker_scans and not self._imitate_at_volume(segment, size):
+            self._walk(segment, size, is_scanned=False, is_imitated=True)
+        return self._broker_scans[key]
+
+    def side_files(self, segment: LogSegment, end: int) -> SegmentSideFiles:
+        """What belongs beside the first bytes of a segment; as `side_files_of`."""
+        base_offset = segment.base_offset
+        known = self._side_files.pop((base_offset, end), None)
+        if known is not None:
+            return known
+        transactions = self._open_transactions.at(base_offset)
+        found = side_files_of(
+            segment.source,
+            base_offset,
+            self._settings,
+            transactions=transactions,
+            end=end,
+            path=segment.path,
+            volume=self._volume,
+        )
+        self._open_transactions.carry_on(segment.allowed.last + 1, transactions)
+        return found
+
+    def _walk(self, segment: LogSegment, size: int, *, is_scanned: bool, is_imitated: bool) -> None:
+        """Walk the first bytes of a segment for a scan, for a broker's scan or for both, and for its side files."""
+        base_offset, path = segment.base_offset, segment.path
+        source = segment.source if size == segment.source.size else FirstBytes(segment.source, size)
+        scanner = SegmentScanner(source, base_offset, path)
+        broker = BrokerScanner(source, base_offset, self._settings, self._open_transactions.at(base_offset))
+        transactions = self._open_transactions.at(base_offset)
+        builder = SideFilesBuilder(base_offset, self._settings, transactions)
+        leader = broker if self._is_like_broker else scanner
+        consumers: list[EntryConsumer] = [scanner] if is_scanned else []
+        consumers += [broker] if is_imitated else []
+        consumers += [_KeptEntries(leader, builder)] if leader in consumers else []
+        walk_entries(source, path, consumers)
+        if is_scanned:
+            self._scans[base_offset] = scanner.result()
+        if is_imitated:
+            self._remember_broker(segment, size, broker.result())
+        if leader in consumers:
+            self._remember_side_files((base_offset, leader.position), builder.result())
+            self._open_transactions.carry_on(segment.allowed.last + 1, transactions)
+
+    def _remember_broker(self, segment: LogSegment, size: int, found: BrokerScan) -> None:
+        """Remember a broker's scan without its index entries, which a plan does not need."""
+        lean = replace(found, offset_entries=(), time_entries=(), aborted=())
+        self._broker_scans[segment.base_offset, size] = lean
+
+    def _remember_side_files(self, key: tuple[int, int], found: SegmentSideFiles) -> None:
+        size = len(found.offset_index) + len(found.time_index) + len(found.transaction_index)
+        if size <= self._left:
+            self._side_files[key] = found
+            self._left -= size
+
+    def _imitate_at_volume(self, segment: LogSegment, size: int) -> bool:
+        """Scan as a broker by compiled code, for the side files, too; whether that can be done."""
+        if self._volume is None or not size or size < segment.source.size or not self._is_sound(segment):
+            return False
+        base_offset = segment.base_offset
+        indexed = indexed_by(self._volume, segment.source, base_offset, self._settings)
+        if indexed is None:
+            return False
+        found = broker_scan_from(indexed, size, base_offset, self._open_transactions.at(base_offset))
+        if found is None:
+            return False
+        self._remember_broker(segment, size, found)
+        transactions = self._open_transactions.at(base_offset)
+        self._remember_side_files((base_offset, size), side_files_from(indexed, transactions))
+        self._open_transactions.carry_on(segment.allowed.last + 1, transactions)
+        return True
+
+    def _is_sound(self, segment: LogSegment) -> bool:
+        """Whether compiled code finds nothing to say about any entry of a segment."""
+        assert self._volume is not None
+        base_offset = segment.base_offset
+        if base_offset in self._scans:
+            return self._scans[base_offset].sound_size == segment.source.size
+        end, _ = self._volume.sound_entries(segment.source, base_offset).after(0, base_offset - 1)
+        return end == segment.source.size

@@ -1,0 +1,83 @@
+"""One walk of recovery serves everything that a plan asks about a segment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from random_damage import damaged
+from random_logs import random_log
+
+from seglog_format.log.listing import list_partition
+from seglog_format.log.transactions import Transactions
+from seglog_format.names import FileKind, segment_file_name
+from seglog_format.recovery import entry_walk, log_scans
+from seglog_format.recovery.apply import RecoveryOptions, opened_segments, prepare_recovery
+from seglog_format.recovery.broker_scan import broker_scan
+from seglog_format.recovery.index_settings import IndexSettings
+from seglog_format.recovery.log_scans import LogScans
+from seglog_format.recovery.segment_files import side_files_of
+from seglog_format.recovery.segment_scan import scan_segment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seglog_format.model import Frame, Tail
+    from seglog_format.storage.byte_source import Readable
+
+SETTINGS = IndexSettings(interval_bytes=300)
+
+
+def made(directory: Path, logs: dict[int, bytes]) -> Path:
+    directory.mkdir()
+    for base_offset, data in logs.items():
+        (directory / segment_file_name(base_offset, FileKind.LOG)).write_bytes(data)
+    return directory
+
+
+@pytest.mark.parametrize("like_broker", [False, True], ids=["by default", "like a broker"])
+def test_a_plan_reads_each_entry_for_the_settings_and_then_once(
+    like_broker: bool,  # noqa: FBT001 - a parameter of the test
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = random_log(3)
+    data = b"".join(first.entries)
+    directory = made(tmp_path / "topic-0", {first.base_offset: data, first.base_offset + 10**6: b""})
+    read: Counter[int] = Counter()
+    plain = entry_walk.recoverable_frame_at
+
+    def counted(data: Readable, position: int, path: str = "") -> Frame | Tail:
+        read[position] += path.endswith(segment_file_name(first.base_offset, FileKind.LOG))
+        return plain(data, position, path)
+
+    monkeypatch.setattr(entry_walk, "recoverable_frame_at", counted)
+    plan = prepare_recovery(directory, options=RecoveryOptions(like_broker=like_broker))
+    assert not plan.plan.cuts
+    inner = {position: count for position, count in read.items() if 0 < position < len(data)}
+    assert len(inner) == len(first.entries) - 1
+    assert set(inner.values()) == {1}  # there is no index, so that the settings take no look
+
+
+@pytest.mark.parametrize("most", [log_scans.MOST_REMEMBERED, 0], ids=["remembered", "computed again"])
+def test_what_one_walk_finds_is_what_each_scan_finds_by_itself(
+    most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_scans, "MOST_REMEMBERED", most)
+    for seed in range(60):
+        log = random_log(seed)
+        data = b"".join(log.entries)
+        data = damaged(seed, data)[0] if seed % 3 else data
+        listing = list_partition(made(tmp_path / f"topic-{seed}", {log.base_offset: data}))
+        with opened_segments(listing) as (segment,):
+            scans = LogScans([segment], (), SETTINGS, is_compared=True)
+            scan = scans.scan(segment)
+            assert scan == scan_segment(data, log.base_offset, segment.path)
+            end = len(data) if scan.cut is None else scan.cut.position
+            alone = side_files_of(data, log.base_offset, SETTINGS, transactions=Transactions(), end=end)
+            assert scans.side_files(segment, end) == alone
+            found = scans.broker_scan(segment, len(data))
+            broker = broker_scan(data, log.base_offset, segment.path, settings=SETTINGS)
+            for name in ("outcome", "valid_size", "next_offset", "next_offset_since_4_1", "requirements", "reason"):
+                assert getattr(found, name) == getattr(broker, name), (seed, name)

@@ -20,6 +20,7 @@ from support import bundled
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.checksum import crc32c
 from seglog_format.codec.encode import encode_batch
+from seglog_format.serve import connection as serving_connection
 from seglog_format.serve.writing import Writers
 
 JOIN_GROUP = 11
@@ -143,6 +144,21 @@ def test_the_longest_idle_connection_makes_room_for_a_new_one(*, has_asked: bool
             assert idle[4].ask(API_VERSIONS, 0).api_keys
         for each in idle:
             each.close()
+
+
+def test_a_new_connection_is_not_displaced_by_those_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first request may be on its way, while members of groups wait for each other."""
+    monkeypatch.setattr(serving_connection, "NEW_SECONDS", SECONDS)
+    with serving(segs(), max_connections=3) as served, served.client() as first, served.client() as member:
+        join(first, "g")
+        assert first.receive(JOIN_GROUP, 0).error_code is ErrorCode.none
+        join(member, "g")
+        with served.client() as honest:
+            assert until(lambda: served.server.load.connections == 3)
+            time.sleep(1.2)
+            with served.client() as another:
+                assert another.ask(API_VERSIONS, 0).api_keys
+            assert honest.ask(API_VERSIONS, 0).api_keys
 
 
 EMPTY_RECORD = b"\x0c\0\0\0\1\1\0"

@@ -153,6 +153,19 @@ def test_a_full_queue_takes_nothing() -> None:
     assert [queue.take() for _ in range(3)] == [job, job, None]
 
 
+def test_clients_that_pipeline_come_last_but_for_every_eighth_job() -> None:
+    queue = RequestQueue(100)
+    patient, pipelined = ([partial(int, number) for _ in range(20)] for number in range(2))
+    for job in pipelined:
+        assert queue.offer(job, is_pipelined=True)
+    for job in patient:
+        assert queue.offer(job)
+    taken = [queue.take() for _ in range(40)]
+    assert taken[:9] == [pipelined[0], *patient[:7], pipelined[1]]
+    assert [job for job in taken if job in patient] == patient
+    assert [job for job in taken if job in pipelined] == pipelined
+
+
 def started(queue: RequestQueue, threads: int, took: Callable[[RequestQueue], None]) -> list[Thread]:
     running = [Thread(target=took, args=(queue,), daemon=True) for _ in range(threads)]
     for thread in running:

@@ -10,7 +10,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.serve.calls import Address
-from seglog_format.serve.connection import Connection
+from seglog_format.serve.connection import RECENT, Connection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,14 +108,16 @@ class Acceptor:
 
     def _make_room(self) -> bool:
         """Close the connection that is idle the longest; False where none is idle enough."""
-        found = [each for processor in self._processors if (each := processor.longest_idle) is not None]
-        longest = min(found, key=lambda each: each.last_active, default=None)
-        if longest is None:
+        now, least_idle_seconds = time.monotonic(), self._settings.limits.least_idle_seconds
+
+        def rank(connection: Connection) -> tuple[int, float]:
+            return connection.readiness_to_go(now, least_idle_seconds)
+
+        found = [each for processor in self._processors if (each := processor.first_to_go(rank)) is not None]
+        first = min(found, key=rank, default=None)
+        if first is None or rank(first)[0] == RECENT:
             return False
-        idle_seconds = time.monotonic() - longest.active_at
-        if longest.has_asked and idle_seconds < self._settings.limits.least_idle_seconds:
-            return False
-        longest.end()
+        first.end()
         self.displaced_count += 1
         return True
 

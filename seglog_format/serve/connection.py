@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 RECEIVE_SIZE: Final = 1 << 16
 
+SILENT, IDLE, NEW, RECENT = range(4)
+"""Kinds of connections, in the order in which they make room for others."""
+
+NEW_SECONDS: Final = 0.1
+"""So long the first request of a new connection may be on its way."""
+
 MORE_COMES: Final = getattr(socket, "MSG_MORE", 0)
 """Has the system put what is sent into one packet with what follows, so that the client need not wake up for it."""
 
@@ -80,10 +86,25 @@ class Connection:
         """Whether an answer is on its way out."""
         return bool(self._sending)
 
+    def readiness_to_go(self, now: float, least_idle_seconds: float) -> tuple[int, float]:
+        """Sort key for the connection that makes room for a new one: the lowest goes, and none from `RECENT` on.
+
+        First those that never asked, but for new ones, whose request may be on its way; then those that are idle long
+        enough; then the new ones.
+
+        Args:
+            now: of the monotonic clock.
+            least_idle_seconds: so long nothing came through on those that are idle.
+        """
+        idle_seconds = now - self.active_at
+        if self.has_asked:
+            return (IDLE if idle_seconds >= least_idle_seconds else RECENT), self.active_at
+        return (SILENT if idle_seconds >= NEW_SECONDS else NEW), self.active_at
+
     @property
-    def last_active(self) -> tuple[bool, float]:
-        """When something last got through; what never brought a request counts as older than anything that did."""
-        return self.has_asked, self.active_at
+    def has_more(self) -> bool:
+        """Whether a part of the next request is here already."""
+        return bool(self._received)
 
     def end(self) -> None:
         """Have its processor close it, from any thread."""

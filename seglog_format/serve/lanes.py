@@ -57,7 +57,7 @@ class Lanes:
 
     def offer(self, waiting: Waiting) -> bool:
         """Put a request where it belongs; False where there is no room."""
-        return self._queue_of(waiting).offer(waiting)
+        return self._queue_of(waiting).offer(waiting, is_pipelined=waiting.connection.has_more)
 
     def _queue_of(self, waiting: Waiting) -> RequestQueue:
         if waiting.is_long:

@@ -131,11 +131,10 @@ class Processor:
         received = self._closed_received + sum(each.received_size for each in open_now)
         return received, self._closed_sent + sum(each.sent_size for each in open_now)
 
-    @property
-    def longest_idle(self) -> Connection | None:
-        """The connection that has to make room for a new one: the longest idle of those that never asked, or of all."""
+    def first_to_go(self, rank: Callable[[Connection], tuple[int, float]]) -> Connection | None:
+        """The connection of this thread with the lowest rank; None where there is none."""
         candidates = [each for each in list(self._connections) if not each.is_doomed]
-        return min(candidates, key=lambda each: each.last_active, default=None)
+        return min(candidates, key=rank, default=None)
 
     def account(self, connection: Connection) -> None:
         """Hold what a connection takes against the budget; those that are over it are closed. From any thread."""

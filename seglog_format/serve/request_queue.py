@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from contextlib import suppress
 from threading import Lock
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     Job: TypeAlias = "Waiting | Callable[[], None]"
 
 
+PIPELINED_TURN: Final = 8
+"""Each job of this number is one of a client that pipelines, where there is any."""
+
+
 class RequestQueue:
     """What waits for an I/O thread. For use by several threads at once.
 
@@ -22,6 +26,9 @@ class RequestQueue:
     therefore takes all jobs as long as it gets on with them: the last that fell asleep is the first to be woken.
     Others are woken by `wake_another` and `hurry`. Each request passes here, so there is no lock around it all: steps
     stand in such an order that a job is seen by whoever puts it in, or by whoever is about to fall asleep.
+
+    A client whose next request waits already comes behind those that wait for an answer before they ask again, but for
+    every eighth job: else a hundred clients that pipeline requests make everybody wait for a hundred answers.
 
     Threads that offer at the same moment may take the last place together: there can be as many jobs too many as there
     are such threads.
@@ -33,19 +40,28 @@ class RequestQueue:
 
     def __init__(self, length: int, threads: int = 1) -> None:
         self._jobs: deque[Job | None] = deque()
+        self._pipelined: deque[Job] = deque()
         self._asleep: list[Lock] = []
         self._length = length
         self._threads = threads
         self._taken = self._seen = 0
 
     def __len__(self) -> int:
-        return len(self._jobs)
+        return len(self._jobs) + len(self._pipelined)
 
-    def offer(self, job: Job) -> bool:
-        """Put a job in; False where there is no room."""
-        if len(self._jobs) >= self._length:
+    def offer(self, job: Job, *, is_pipelined: bool = False) -> bool:
+        """Put a job in; False where there is no room.
+
+        Args:
+            job: to be taken.
+            is_pipelined: the client has sent its next request already, and can wait.
+        """
+        if len(self) >= self._length:
             return False
-        self._jobs.append(job)
+        if is_pipelined:
+            self._pipelined.append(job)
+        else:
+            self._jobs.append(job)
         if len(self._asleep) >= self._threads:
             self.wake_another()
         return True
@@ -60,15 +76,16 @@ class RequestQueue:
 
     def hurry(self) -> None:
         """Do so if jobs wait and none was taken since the last call, which is for others to make now and then."""
-        if self._jobs and self._taken == self._seen:
+        if len(self) and self._taken == self._seen:
             self.wake_another()
         self._seen = self._taken
 
     def take(self) -> Job | None:
         """The next job, as soon as there is one; None for a thread that has to end."""
         while True:
+            is_their_turn = self._pipelined and (not self._jobs or self._taken % PIPELINED_TURN == 0)
             try:
-                job = self._jobs.popleft()
+                job = (self._pipelined if is_their_turn else self._jobs).popleft()
             except IndexError:
                 self._sleep()
             else:
@@ -79,7 +96,7 @@ class RequestQueue:
         bell = Lock()
         bell.acquire()
         self._asleep.append(bell)
-        if not self._jobs:  # else it came before anybody could know that this thread is asleep
+        if not len(self):  # else it came before anybody could know that this thread is asleep
             bell.acquire()
             return
         with suppress(ValueError):  # somebody has woken this thread just now
@@ -88,9 +105,10 @@ class RequestQueue:
     def clear(self) -> None:
         """Drop what waits."""
         self._jobs.clear()
+        self._pipelined.clear()
 
     def end(self, threads: int) -> None:
-        """Have so many threads end, each behind the jobs that were offered before."""
+        """Have so many threads end, each behind the jobs offered before; jobs of clients that pipeline may be left."""
         for _ in range(threads):
             self._jobs.append(None)
             self.wake_another()

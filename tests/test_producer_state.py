@@ -16,10 +16,10 @@ from seglog_format.codec.producer_snapshot import decode_producer_snapshot, enco
 from seglog_format.errors import Location
 from seglog_format.model import INT32_MAX, ControlRecordType, Frame, RecordBatchHeader
 from seglog_format.small_model import ProducerStateEntry
-from seglog_format.state.load import LogLoader
 from seglog_format.state.producer import Producer, ProducerBatch, producer_from
 from seglog_format.state.producer_state import ProducerStates
 from seglog_format.storage.files import LOCAL_FILES
+from seglog_format.writing.loaded_log import load_log
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +73,7 @@ def test_a_loaded_log_knows_what_its_last_snapshot_says(name: str, tmp_path: Pat
     for file, data in contents(directory, "").items():
         if not file.endswith(".snapshot"):
             tmp_path.joinpath(file).write_bytes(data)
-    loaded = LogLoader(LOCAL_FILES, tmp_path).load(0, has_producer_state=True)
+    loaded = load_log(LOCAL_FILES, tmp_path, 0, has_producer_state=True)
     assert loaded is not None
     *_, newest = contents(directory, ".snapshot").values()
     assert snapshot(loaded.producers.snapshot()) == snapshot(newest)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import gc
 import json
 import os
 import threading
 import time
+import tracemalloc
 from collections import Counter
 from dataclasses import replace
 from itertools import accumulate, islice, permutations
@@ -18,7 +20,7 @@ from appends import Clock, base_offsets, contents, open_writer, produced, snapsh
 from support import bundled, bundled_cases, bundled_description
 
 from seglog_format import LogConfig, LogWriter, PartitionWriter, UsageError, WriteError, open_partition, verify
-from seglog_format.codec.build import with_offset, with_timestamps
+from seglog_format.codec.build import new_record, with_offset, with_timestamps
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
 from seglog_format.errors import Location
@@ -667,3 +669,19 @@ def test_settings_are_checked() -> None:
     ):
         with pytest.raises(UsageError):
             LogConfig.from_properties(wrong)
+
+
+def test_a_large_last_segment_is_read_through_windows(tmp_path: Path) -> None:
+    with open_writer(tmp_path, max_message_bytes=2**21) as writer:
+        for _ in range(48):
+            writer.append([new_record(bytes(2**20))])
+    assert sum(len(data) for data in contents(tmp_path / "topic-0", ".log").values()) > 48 * 2**20
+    gc.collect()
+    tracemalloc.start()
+    try:
+        with open_writer(tmp_path) as writer:
+            assert writer.log_end_offset == 48
+            _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 12 * 2**20

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from proofs.power.simulated_files import SimulatedFiles
-    from seglog_format.storage.byte_source import Buffer
+    from seglog_format.storage.byte_source import Buffer, SourceFile
     from seglog_format.storage.files import FileHandle, Files
 
 
@@ -82,9 +82,9 @@ class MirroredFiles:
         """The bytes of a file."""
         return LOCAL_FILES.read(path)
 
-    def read_part(self, path: Path, start: int, end: int) -> bytes:
-        """The bytes of a file from one position to another."""
-        return LOCAL_FILES.read_part(path, start, end)
+    def open(self, path: Path) -> SourceFile:
+        """Open a file for reading."""
+        return LOCAL_FILES.open(path)
 
     def size(self, path: Path) -> int:
         """Bytes that a file has."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from proofs.power.disk import (
@@ -20,6 +21,7 @@ from proofs.power.disk import (
     store_node,
     surviving_changes,
 )
+from proofs.power.simulated_source import SimulatedSource
 
 if TYPE_CHECKING:
     import random
@@ -209,9 +211,15 @@ class SimulatedFiles:
         self._fail("read", path)
         return bytes(self._file(path).content)
 
-    def read_part(self, path: Path, start: int, end: int) -> bytes:
-        """The bytes of a file from one position to another, as written so far."""
-        return self.read(path)[start:end]
+    def open(self, path: Path) -> SimulatedSource:
+        """Open a file for reading."""
+        node = self._file(path)
+        return SimulatedSource(str(path), len(node.content), partial(self._read_range, path, node))
+
+    def _read_range(self, path: Path, node: FileNode, start: int, end: int) -> memoryview:
+        """The bytes of an open file from one position to another, as written so far."""
+        self._fail("read", path)
+        return memoryview(bytes(node.content[start:end]))
 
     def size(self, path: Path) -> int:
         """Bytes that a file has."""

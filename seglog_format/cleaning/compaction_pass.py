@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.cleaning.compaction import CompactedSegment
 from seglog_format.cleaning.compaction_rules import BatchAction, BatchFacts, NewestOffsets, fate_of
 from seglog_format.codec.encode import encode_batch
-from seglog_format.codec.end_marker import end_marker_of, marker_in
-from seglog_format.errors import CorruptRecordError, FormatError, Location
-from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.codec.end_marker import marker_in
+from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.log.transactions import Transactions, end_marker
-from seglog_format.model import AbortedTxn, ControlRecordType, Frame, MessageHeader, RecordBatchHeader, TailKind
+from seglog_format.model import AbortedTxn, ControlRecordType, MessageHeader, RecordBatchHeader, TailKind
 from seglog_format.recovery.segment_files import encode_transaction_index, side_files_of
-from seglog_format.state.producer import producer_from
-from seglog_format.state.producer_state import Origin, ProducerStates
+from seglog_format.state.producer_state import producers_at_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -114,34 +112,12 @@ def active_producers(
     Raises:
         FormatError: a batch is damaged.
     """
-    states = _from_snapshot(snapshots, segments[-1].next_offset) or ProducerStates(end_offset=segments[0].base_offset)
-    for segment in segments:
-        if segment.next_offset > states.end_offset:
-            for frame in segment.ordered_frames():
-                _add(states, frame, segment.path)
+    states = producers_at_end(segments, snapshots, segments[-1].next_offset)
     return {
         producer.producer_id: producer
         for producer in states.producers
         if producer.current_txn_first_offset >= 0 or producer.timestamp_ms > expired_before_ms
     }
-
-
-def _from_snapshot(snapshots: Sequence[NamedFile], end_offset: int) -> ProducerStates | None:
-    for file in reversed(snapshots):
-        if file.base_offset <= end_offset:
-            try:
-                found = ProducerSnapshot.open(file.path)
-            except FormatError:
-                continue
-            return ProducerStates(map(producer_from, found.producers), file.base_offset)
-    return None
-
-
-def _add(states: ProducerStates, frame: Frame, path: str) -> None:
-    header = frame.header
-    if isinstance(header, RecordBatchHeader) and header.base_offset >= states.end_offset:
-        marker = end_marker_of(frame, Location(path, frame.position))
-        states.apply(states.changes([(header, marker)], Origin.REPLICATION), header.next_offset)
 
 
 def newest_offsets(

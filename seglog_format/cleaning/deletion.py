@@ -29,7 +29,7 @@ from seglog_format.recovery.planned_files import read_leader_epochs
 from seglog_format.small_model import CheckpointedOffset
 from seglog_format.state.clean_shutdown import opened_for_change
 from seglog_format.state.leader_epochs import LeaderEpochs
-from seglog_format.state.load import LogLoader
+from seglog_format.state.producer_state import producers_at_end
 from seglog_format.storage.environment import system_clock
 from seglog_format.storage.file_reader import raised_refusals
 from seglog_format.storage.file_steps import Rename, Replace, Settle, apply_steps
@@ -276,7 +276,8 @@ def _new_segment(listing: PartitionListing, base_offset: int, config: LogConfig)
     """What is known of the producers goes with the segments that tell it, unless it is stored first (SEG-ROL-015)."""
     snapshot = listing.path / segment_file_name(base_offset, FileKind.PRODUCER_SNAPSHOT)
     if config.generation.has_producer_state and not snapshot.exists():
-        states = LogLoader(LOCAL_FILES, listing.path).producers(listing.base_offsets, base_offset)
+        with raised_refusals(), opened_segments(listing) as segments:
+            states = producers_at_end(segments, listing.snapshots, base_offset)
         yield Replace(snapshot, states.snapshot(), "SEG-ROL-015")
     yield Replace(listing.path / segment_file_name(base_offset, FileKind.LOG), b"", "SEG-RET-006")
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from seglog_format.codec.producer_snapshot import decode_producer_snapshot
 from seglog_format.errors import FormatError, Location
+from seglog_format.names import parse_file_name
 from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, open_whole, refuse_beyond
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
-    from pathlib import Path
+    from collections.abc import Callable, Iterable
 
     from seglog_format.small_model import ProducerStateEntry
 
@@ -32,6 +33,11 @@ class ProducerSnapshot:
     crc: int
     producers: tuple[ProducerStateEntry, ...]
     path: str = ""
+
+    @property
+    def offset(self) -> int:
+        """The offset in the name of the file: everything below was taken into account."""
+        return _offset(Path(self.path))
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
@@ -59,11 +65,14 @@ class ProducerSnapshot:
         return cls(snapshot.version, snapshot.crc, snapshot.producers, path)
 
 
-def newest_readable_snapshot(paths: Iterable[Path]) -> ProducerSnapshot | None:
+def newest_readable_snapshot(
+    paths: Iterable[Path], open_snapshot: Callable[[Path], ProducerSnapshot] = ProducerSnapshot.open
+) -> ProducerSnapshot | None:
     """The snapshot with the greatest offset in its name that can be read (SEG-PSN-005).
 
     Args:
-        paths: snapshot files with canonical names.
+        paths: snapshot files.
+        open_snapshot: reads one.
 
     Returns:
         A snapshot, or None: the state has to be computed from the start of the log.
@@ -71,9 +80,15 @@ def newest_readable_snapshot(paths: Iterable[Path]) -> ProducerSnapshot | None:
     Raises:
         UsageError: one of the files is gone.
     """
-    for path in sorted(paths, key=lambda path: path.name, reverse=True):
+    for path in sorted(paths, key=_offset, reverse=True):
         try:
-            return ProducerSnapshot.open(path)
+            return open_snapshot(path)
         except FormatError:
             continue  # a broker deletes it and tries the one before, too
     return None
+
+
+def _offset(path: Path) -> int:
+    name = parse_file_name(path.name)
+    assert name is not None
+    return name.base_offset

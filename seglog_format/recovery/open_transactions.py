@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from seglog_format.errors import SeglogError
-from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.log.producer_snapshot import newest_readable_snapshot
 from seglog_format.log.transactions import Transactions
 from seglog_format.recovery.entry_walk import WalkedEntry, recoverable_frames
 
@@ -64,14 +62,12 @@ class OpenTransactions:
 
 
 def _from_snapshot(offset: int, snapshots: Sequence[NamedFile]) -> Transactions:
-    for file in reversed(snapshots):
-        if file.base_offset <= offset:
-            with suppress(SeglogError):
-                found = ProducerSnapshot.open(file.path)
-                first_offsets = {
-                    producer.producer_id: producer.current_txn_first_offset
-                    for producer in found.producers
-                    if producer.current_txn_first_offset >= 0
-                }
-                return Transactions(open_offsets=first_offsets, end_offset=file.base_offset)
-    return Transactions()
+    found = newest_readable_snapshot(file.path for file in snapshots if file.base_offset <= offset)
+    if found is None:
+        return Transactions()
+    first_offsets = {
+        producer.producer_id: producer.current_txn_first_offset
+        for producer in found.producers
+        if producer.current_txn_first_offset >= 0
+    }
+    return Transactions(open_offsets=first_offsets, end_offset=found.offset)

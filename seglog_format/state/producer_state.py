@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.codec.end_marker import end_marker_of
 from seglog_format.codec.producer_snapshot import encode_producer_snapshot
-from seglog_format.errors import UsageError
+from seglog_format.errors import Location, UsageError
+from seglog_format.log.producer_snapshot import newest_readable_snapshot
 from seglog_format.model import (
     INT32_MAX,
     NO_PRODUCER_EPOCH,
@@ -21,12 +23,16 @@ from seglog_format.model import (
     ControlRecordType,
     RecordBatchHeader,
 )
-from seglog_format.state.producer import NO_OFFSET, REMEMBERED_BATCHES, Producer, ProducerBatch
+from seglog_format.state.producer import NO_OFFSET, REMEMBERED_BATCHES, Producer, ProducerBatch, producer_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from seglog_format.codec.end_marker import EndMarker
+    from seglog_format.log.listing import NamedFile
+    from seglog_format.log.producer_snapshot import ProducerSnapshot
+    from seglog_format.log.segment import LogSegment
+    from seglog_format.model import Frame
 
 TRANSACTION_INDEX_VERSION: Final = 0
 
@@ -148,9 +154,52 @@ class ProducerStates:
             next(others, transaction.last_offset + 1),
         )
 
+    def replay(self, frames: Iterable[Frame], path: str) -> None:
+        """Take entries of a log into account, up from `end_offset`.
+
+        Args:
+            frames: the entries, in order.
+            path: of the log, for errors.
+
+        Raises:
+            FormatError: an end marker cannot be read, or the walk ends at damage.
+        """
+        for frame in frames:
+            header = frame.header
+            if isinstance(header, RecordBatchHeader) and header.base_offset >= self.end_offset:
+                marker = end_marker_of(frame, Location(path, frame.position))
+                self.apply(self.changes([(header, marker)], Origin.REPLICATION), header.next_offset)
+
     def snapshot(self) -> bytes:
         """The bytes of a snapshot, producers in the order of their ids."""
         return encode_producer_snapshot(producer.to_entry() for producer in self.producers)
+
+
+def states_of(snapshot: ProducerSnapshot | None, start_offset: int) -> ProducerStates:
+    """The producers that a snapshot file lists; without one, none are known where the log starts."""
+    if snapshot is None:
+        return ProducerStates(end_offset=start_offset)
+    return ProducerStates(map(producer_from, snapshot.producers), snapshot.offset)
+
+
+def producers_at_end(segments: Sequence[LogSegment], snapshots: Iterable[NamedFile], end_offset: int) -> ProducerStates:
+    """The producers that a log knows, from the newest snapshot that can be read and the entries after it.
+
+    Args:
+        segments: of the log, in order; at least one.
+        snapshots: of the partition.
+        end_offset: of the log; later snapshots do not count.
+
+    Raises:
+        FormatError: an entry is damaged.
+    """
+    paths = (file.path for file in snapshots if file.base_offset <= end_offset)
+    states = states_of(newest_readable_snapshot(paths), segments[0].base_offset)
+    for segment in segments:
+        if segment.next_offset > states.end_offset:
+            states.replay(segment.ordered_frames(), segment.path)
+    states.end_offset = end_offset
+    return states
 
 
 def _extended(current: Producer, header: RecordBatchHeader, changes: ProducerChanges) -> Producer:

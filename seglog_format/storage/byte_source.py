@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeAlias
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -47,6 +50,21 @@ class ByteSource(Protocol):
         Raises:
             UnreadableError: the disk refuses one of the bytes that are needed.
         """
+
+
+class SourceFile(ByteSource, Protocol):
+    """A file that is open for reading; a context manager."""
+
+    def close(self) -> None:
+        """Close the file; closing it again does nothing."""
+
+    def __enter__(self) -> Self:
+        """Begin to use it."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
 
 
 class MemoryBytes:

@@ -152,8 +152,9 @@ class Copy:
         """Do it."""
         handle = files.create(self.path)
         try:
-            for start in range(self.start, self.end, COPIED_SIZE):
-                handle.write(files.read_part(self.source, start, min(start + COPIED_SIZE, self.end)))
+            with files.open(self.source) as source:
+                for start in range(self.start, self.end, COPIED_SIZE):
+                    handle.write(source.view(start, min(start + COPIED_SIZE, self.end)))
             handle.fsync()
         finally:
             handle.close()

@@ -12,6 +12,8 @@ import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
+from seglog_format.storage.file_bytes import FileBytes
+from seglog_format.storage.file_reader import FileReader
 from seglog_format.storage.regular_file import open_regular
 from seglog_format.storage.rename_to_new import rename_to_new
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seglog_format.storage.byte_source import Buffer
+    from seglog_format.storage.byte_source import Buffer, SourceFile
 
 TEMPORARY_SUFFIX: Final = ".tmp"
 """Of a file that is written to be renamed over another one; a broker removes or ignores such files."""
@@ -86,8 +88,8 @@ class Files(Protocol):
     def read(self, path: Path) -> bytes:
         """The bytes of a file, as written so far."""
 
-    def read_part(self, path: Path, start: int, end: int) -> bytes:
-        """The bytes of a file from one position to another."""
+    def open(self, path: Path) -> SourceFile:
+        """Open a file for reading through windows; what is in memory does not depend on how large it is."""
 
     def size(self, path: Path) -> int:
         """Bytes that a file has."""
@@ -227,11 +229,12 @@ class LocalFiles:
         with open_regular(path) as file:
             return file.read()
 
-    def read_part(self, path: Path, start: int, end: int) -> bytes:
-        """The bytes of a file from one position to another."""
+    def open(self, path: Path) -> FileBytes:
+        """Open a regular file for reading through windows; anything else is refused."""
         with open_regular(path) as file:
-            file.seek(start)
-            return file.read(end - start)
+            descriptor = os.dup(file.fileno())
+        size = os.fstat(descriptor).st_size
+        return FileBytes(str(path), size, FileReader(str(path), descriptor, size))
 
     def size(self, path: Path) -> int:
         """Bytes that a file has."""

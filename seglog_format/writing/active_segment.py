@@ -137,8 +137,15 @@ class ActiveSegment:
     def _require_no_records(self) -> None:
         """Refuse to replace a log that holds an entry: it is no leftover, another process wrote it."""
         path = self.path(FileKind.LOG)
-        if self._files.exists(path) and _holds_entry(self._files.read(path)):
+        if self._files.exists(path) and self._holds_entry(path):
             raise FileExistsError(errno.EEXIST, "a new segment does not replace records (SEG-ROL-009)", str(path))
+
+    def _holds_entry(self, path: Path) -> bool:
+        with self._files.open(path) as source:
+            try:
+                return any(True for _ in walk(source))
+            except FormatError:
+                return True  # damaged, but something
 
     def _old_log(self) -> FileHandle:
         """The log as it is, without anything that is not a whole entry at its end (SEG-APP-013)."""
@@ -293,10 +300,3 @@ class ActiveSegment:
         for kind in SEGMENT_KINDS:
             if self._files.exists(self.path(kind)):
                 self._files.remove(self.path(kind))
-
-
-def _holds_entry(data: bytes) -> bool:
-    try:
-        return any(True for _ in walk(data))
-    except FormatError:
-        return True  # damaged, but something

@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from seglog_format.cleaning.retention import RetainedSegment
-from seglog_format.names import FileKind, segment_file_name
-from seglog_format.state.load import LogLoader
+from seglog_format.names import FileKind
+from seglog_format.writing.loaded_log import StoredSegment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,8 +60,8 @@ class ClosedSegments:
     def _segment(self, base_offset: int, next_offset: int) -> RetainedSegment:
         found = self._known.get(base_offset)
         if found is None:
-            path = self._directory / segment_file_name(base_offset, FileKind.LOG)
-            largest = LogLoader(self._files, self._directory).largest_timestamp_ms(base_offset)
+            segment = StoredSegment(self._files, self._directory, base_offset)
+            path, largest = segment.path(FileKind.LOG), segment.largest_timestamp_ms()
             size, modified_ms = self._files.size(path), self._files.modified_ms(path)
             found = self._known[base_offset] = RetainedSegment(base_offset, next_offset, size, largest, modified_ms)
         return found

@@ -13,13 +13,13 @@ from seglog_format.model import NO_PARTITION_LEADER_EPOCH, RecordBatchHeader
 from seglog_format.names import FileKind, parse_file_name, parse_partition_directory, segment_file_name
 from seglog_format.recovery.apply import RecoveryOptions, recover_partition
 from seglog_format.state.leader_epochs import LeaderEpochs
-from seglog_format.state.load import LogLoader
 from seglog_format.state.producer_state import Origin, ProducerStates
 from seglog_format.storage.file_steps import Rename
 from seglog_format.storage.files import replace_file, write_file
 from seglog_format.writing.active_segment import ActiveSegment
 from seglog_format.writing.append import Entry, incoming
 from seglog_format.writing.closed_segments import ClosedSegments
+from seglog_format.writing.loaded_log import load_log
 from seglog_format.writing.roll import RollReason, jitter_ms, new_base_offset, roll_reason
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ class PartitionLog:
             self._files.fsync_directory(path.parent)
         elif not was_clean:
             self._recover()
-        loader = LogLoader(self._files, path)
-        loaded = loader.load(log_start_offset, has_producer_state=config.generation.has_producer_state)
+        has_producer_state = config.generation.has_producer_state
+        loaded = load_log(self._files, path, log_start_offset, has_producer_state=has_producer_state)
         if loaded is None:
             self._begin(log_start_offset)
         else:

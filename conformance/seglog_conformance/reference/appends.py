@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from seglog_conformance.reference.logs import decode
 from seglog_conformance.reference.wire import rejection
 from seglog_format.codec.decode import decode_batch
-from seglog_format.codec.end_marker import end_marker_of
 from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.model import RecordBatchHeader
@@ -87,11 +86,7 @@ def _state(request: Json, entries: Sequence[Entry]) -> Json:
 
 def _producers(log: bytes) -> ProducerStates:
     states = ProducerStates()
-    for frame in walk(log):
-        if isinstance(frame.header, RecordBatchHeader):
-            marker = end_marker_of(frame, Location("log", frame.position))
-            changes = states.changes([(frame.header, marker)], Origin.REPLICATION)
-            states.apply(changes, frame.header.next_offset)
+    states.replay(walk(log), "log")
     return states
 
 

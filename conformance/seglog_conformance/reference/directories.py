@@ -25,7 +25,6 @@ from seglog_format.errors import FormatError, OffsetOutOfRangeError, SeglogError
 from seglog_format.log.partition import DEFAULT_MAX_BYTES, open_partition
 from seglog_format.log.producer_snapshot import newest_readable_snapshot
 from seglog_format.model import Frame
-from seglog_format.names import parse_file_name
 from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery, recover_partition
 from seglog_format.recovery.truncation import truncate_to
 
@@ -69,9 +68,7 @@ def _newest_snapshot(partition: Partition) -> Json | None:
     found = newest_readable_snapshot(file.path for file in partition.listing.snapshots)
     if found is None:
         return None
-    name = parse_file_name(Path(found.path).name)
-    assert name is not None
-    return {"baseOffset": str(name.base_offset), "producers": [str(one.producer_id) for one in found.producers]}
+    return {"baseOffset": str(found.offset), "producers": [str(one.producer_id) for one in found.producers]}
 
 
 def _aborted(partition: Partition, start: int, end: int) -> Json:

@@ -1,0 +1,38 @@
+"""A file of the simulated disk that is open for reading."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog_format.closing import Closing
+from seglog_format.storage.byte_source import Window
+from seglog_format.storage.file_bytes import FIRST_WINDOW
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class SimulatedSource(Closing):
+    """A file that is read through windows, as a real one is.
+
+    Args:
+        path: the file.
+        size: bytes of the file when it was opened.
+        read: gives the bytes from one position to another, as written so far.
+    """
+
+    def __init__(self, path: str, size: int, read: Callable[[int, int], memoryview]) -> None:
+        self.path = path
+        self.size = size
+        self._read = read
+
+    def view(self, start: int, end: int) -> memoryview:
+        """The bytes from one position to another."""
+        return self._read(start, min(end, self.size))
+
+    def window(self, position: int, at_least: int = 0) -> Window:
+        """A part of the file that holds the byte at a position, and some after it."""
+        return Window(position, self.view(position, position + max(at_least, FIRST_WINDOW)))
+
+    def close(self) -> None:
+        """Nothing has to be given back."""

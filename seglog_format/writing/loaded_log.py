@@ -1,0 +1,253 @@
+"""What a writer has to know about a log before it goes on with it, read from a directory that was closed cleanly."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint
+from seglog_format.codec.framing import walk
+from seglog_format.errors import Location, UsageError
+from seglog_format.log.offset_index import OffsetIndex
+from seglog_format.log.producer_snapshot import ProducerSnapshot, newest_readable_snapshot
+from seglog_format.log.time_index import TimeIndex
+from seglog_format.model import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, TimestampOffset
+from seglog_format.names import FileKind, parse_file_name, segment_file_name
+from seglog_format.state.leader_epochs import EpochRises, LeaderEpochs
+from seglog_format.state.producer_state import ProducerStates, states_of
+from seglog_format.state.segment_start import SegmentStart
+from seglog_format.storage.byte_source import MemoryBytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from seglog_format.model import Frame
+    from seglog_format.small_model import EpochStart
+    from seglog_format.storage.files import Files
+
+    IndexT = TypeVar("IndexT", OffsetIndex, TimeIndex)
+
+LEFTOVERS: Final = frozenset({".deleted", ".cleaned", ".tmp"})
+"""Endings of files that every start of a broker removes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedLog:
+    """A log as it was closed.
+
+    Attributes:
+        base_offsets: of its segments, ascending.
+        start: what is in the last of them.
+        end_offset: log end offset.
+        producers: what it knows of its producers.
+        epochs: its leader epochs.
+        newest_epoch: the newest leader epoch that the checkpoint or a batch names; -1 where there is none.
+        has_more_epochs: a batch names one that the checkpoint lacks.
+    """
+
+    base_offsets: tuple[int, ...]
+    start: SegmentStart
+    end_offset: int
+    producers: ProducerStates
+    epochs: LeaderEpochs
+    newest_epoch: int = NO_PARTITION_LEADER_EPOCH
+    has_more_epochs: bool = False
+
+
+def load_log(files: Files, directory: Path, log_start_offset: int, *, has_producer_state: bool) -> LoadedLog | None:
+    """Read what a writer needs; None where there is no segment. Files that were on their way out are removed.
+
+    Args:
+        files: where the log is.
+        directory: of the partition.
+        log_start_offset: as checkpointed, or 0.
+        has_producer_state: whether this generation of brokers keeps any.
+
+    Raises:
+        UsageError: the directory needs recovery first.
+        FormatError: a log cannot be read to its end.
+    """
+    base_offsets = _base_offsets(files, directory)
+    if not base_offsets:
+        return None
+    segments = [StoredSegment(files, directory, base_offset) for base_offset in base_offsets]
+    start, end_offset, epoch_starts = _last_segment(segments[-1])
+    if not has_producer_state:
+        return LoadedLog(base_offsets, start, end_offset, ProducerStates(), LeaderEpochs())
+    if not start.size:
+        epoch_starts = _last_epoch_starts(segments[:-1])
+    _remove_stray_snapshots(files, directory, base_offsets, end_offset)
+    producers = _producers(files, directory, segments, end_offset)
+    epochs = _epochs(files, directory)
+    known = max((entry.epoch for entry in epochs.entries), default=NO_PARTITION_LEADER_EPOCH)
+    newer = [rise for rise in epoch_starts if rise.epoch > known]
+    for rise in newer:
+        epochs.assign(*rise)
+    epochs.truncate_to(end_offset)
+    epochs.start_at(max(log_start_offset, base_offsets[0]))
+    newest_epoch = newer[-1].epoch if newer else known
+    return LoadedLog(base_offsets, start, end_offset, producers, epochs, newest_epoch, bool(newer))
+
+
+class StoredSegment:
+    """A segment in the writer's file layer; it is read through windows.
+
+    Args:
+        files: where it is.
+        directory: of the partition.
+        base_offset: of the segment.
+    """
+
+    def __init__(self, files: Files, directory: Path, base_offset: int) -> None:
+        self.base_offset = base_offset
+        self._files = files
+        self._directory = directory
+
+    def path(self, kind: FileKind) -> Path:
+        """Of one of its files."""
+        return self._directory / segment_file_name(self.base_offset, kind)
+
+    def frames(self) -> Iterator[Frame]:
+        """Walk the entries of its log, undecoded.
+
+        Raises:
+            FormatError: while iterating: the log cannot be read to its end.
+        """
+        path = self.path(FileKind.LOG)
+        with self._files.open(path) as source:
+            yield from walk(source, path=str(path))
+
+    @contextmanager
+    def index(self, kind: FileKind, index_type: type[IndexT]) -> Iterator[IndexT]:
+        """Open an index of it; an empty one where there is no file."""
+        path = self.path(kind)
+        if not self._files.exists(path):
+            yield index_type(MemoryBytes(b"", str(path)), self.base_offset)
+            return
+        with self._files.open(path) as source:
+            yield index_type(source, self.base_offset)
+
+    def last_time_entry(self) -> TimestampOffset | None:
+        """The last entry of its time index; None where there is none."""
+        with self.index(FileKind.TIME_INDEX, TimeIndex) as index:
+            return index.entries[-1] if index.entries else None
+
+    def largest_timestamp_ms(self) -> int:
+        """Largest timestamp of a segment that is written no more: the last one of its time index, or else of its log.
+
+        Returns:
+            Milliseconds since 1970; -1 where there is none.
+
+        Raises:
+            FormatError: there is no entry in the time index, and the log cannot be read to its end.
+        """
+        last = self.last_time_entry()
+        if last is not None:
+            return last.timestamp_ms
+        return max((frame.header.max_timestamp_ms for frame in self.frames()), default=NO_TIMESTAMP)
+
+
+def _base_offsets(files: Files, directory: Path) -> tuple[int, ...]:
+    """Of the segments, ascending; files that were on their way out are removed.
+
+    Raises:
+        UsageError: the directory needs recovery first.
+    """
+    found = []
+    for name in files.names(directory):
+        meaning = parse_file_name(name)
+        if name.endswith(tuple(LEFTOVERS)):
+            files.remove(directory / name)
+        elif meaning is not None and (meaning.suffix or not meaning.is_canonical):
+            msg = f"{directory / name} is left from something that did not end: recover the directory first"
+            raise UsageError(msg)
+        elif meaning is not None and meaning.kind is FileKind.LOG:
+            found.append(meaning.base_offset)
+    return tuple(sorted(found))
+
+
+def _last_segment(segment: StoredSegment) -> tuple[SegmentStart, int, list[EpochStart]]:
+    """What is in it, the log end offset, and where leader epochs rise."""
+    start, end_offset, rises = SegmentStart(), segment.base_offset, EpochRises()
+    for frame in segment.frames():
+        header = frame.header
+        if not start.size:
+            start = replace(start, first_timestamp_ms=header.max_timestamp_ms)
+        if start.largest is None or header.max_timestamp_ms > start.largest.timestamp_ms:
+            largest = TimestampOffset(header.max_timestamp_ms, header.last_offset)
+            start = replace(start, largest=largest)
+        start, end_offset = replace(start, size=frame.end), header.next_offset
+        rises.add(header)
+    return _with_indexes(start, segment), end_offset, rises.starts
+
+
+def _with_indexes(start: SegmentStart, segment: StoredSegment) -> SegmentStart:
+    """A largest timestamp in the time index is more than a guess: its offset follows that broker's rule."""
+    with segment.index(FileKind.OFFSET_INDEX, OffsetIndex) as offset_index:
+        offset_entry_count = sum(entry.position < start.size for entry in offset_index.entries)
+    with segment.index(FileKind.TIME_INDEX, TimeIndex) as time_index:
+        time_entry_count = len(time_index.entries)
+    last = segment.last_time_entry()
+    if last is not None and start.largest is not None and last.timestamp_ms >= start.largest.timestamp_ms:
+        start = replace(start, largest=last)
+    return replace(
+        start,
+        offset_entry_count=offset_entry_count,
+        time_entry_count=time_entry_count,
+        last_time_entry_ms=last.timestamp_ms if last is not None else NO_TIMESTAMP,
+    )
+
+
+def _snapshots(files: Files, directory: Path) -> dict[int, Path]:
+    """Producer snapshots by their offset, ascending."""
+    meanings = ((parse_file_name(name), directory / name) for name in files.names(directory))
+    found = [(m, path) for m, path in meanings if m is not None and m.kind is FileKind.PRODUCER_SNAPSHOT]
+    return dict(sorted((meaning.base_offset, path) for meaning, path in found if not meaning.suffix))
+
+
+def _remove_stray_snapshots(files: Files, directory: Path, base_offsets: Sequence[int], end_offset: int) -> None:
+    """Remove snapshots without a segment, except the newest one above all segments, and those above the log end."""
+    found = _snapshots(files, directory)
+    below = [offset for offset in found if offset <= end_offset]
+    kept = {offset for offset in below if offset in base_offsets} | {
+        offset for offset in below[-1:] if offset > base_offsets[-1]
+    }
+    for offset, path in found.items():
+        if offset not in kept:
+            files.remove(path)
+
+
+def _producers(files: Files, directory: Path, segments: Sequence[StoredSegment], end_offset: int) -> ProducerStates:
+    """What the log knows of its producers.
+
+    Raises:
+        FormatError: a log cannot be read to its end.
+    """
+    paths = _snapshots(files, directory).values()
+    newest = newest_readable_snapshot(paths, lambda path: ProducerSnapshot.from_bytes(files.read(path), str(path)))
+    states = states_of(newest, segments[0].base_offset)
+    ends = (*(segment.base_offset for segment in segments[1:]), end_offset)
+    for segment, next_offset in zip(segments, ends, strict=True):
+        if next_offset > states.end_offset:
+            states.replay(segment.frames(), str(segment.path(FileKind.LOG)))
+    states.end_offset = end_offset
+    return states
+
+
+def _epochs(files: Files, directory: Path) -> LeaderEpochs:
+    path = directory / FileKind.LEADER_EPOCH_CHECKPOINT.value
+    data = files.read(path) if files.exists(path) else b""
+    return LeaderEpochs(decode_leader_epoch_checkpoint(data, Location(str(path))).entries)
+
+
+def _last_epoch_starts(segments: Sequence[StoredSegment]) -> list[EpochStart]:
+    """Where leader epochs rise in the last of these segments that has an entry."""
+    rises = EpochRises()
+    for segment in reversed(segments):
+        for frame in segment.frames():
+            rises.add(frame.header)
+        if rises.has_entries:
+            break
+    return rises.starts

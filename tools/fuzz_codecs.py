@@ -11,11 +11,9 @@ from fuzz_judging import ARENA, LIMIT, LOG, SMALL_LIMIT, DifferenceError, hold
 
 from seglog_format.codec.compression import decompress
 from seglog_format.columnar import plan as names
-from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.copying import SLACK
 from seglog_format.columnar.cpu import checksum_path
 from seglog_format.columnar.decoders import Decoders
-from seglog_format.columnar.expand import LISTED_FIELDS, Expander, list_stored
 from seglog_format.columnar.sections import expand_ahead, no_sections
 from seglog_format.errors import FormatError, Location
 from seglog_format.model import CompressionCodec
@@ -112,32 +110,15 @@ def snappy(data: bytes, option: int) -> str:
     return hold_content(data, CompressionCodec.SNAPPY, option, is_plain=True)
 
 
-def expanded_by_libraries(expander: Expander) -> bytes | None:
-    """The content of the first entry; None where that is for the reference."""
-    for entry in expander.stored(0):
-        target = np.empty(entry[-1] + 1, np.uint8)
-        size = expander.expand(entry, target)
-        return None if size < 0 else target[:size].tobytes()
-    return None
-
-
 def libraries(data: bytes, option: int) -> str:
-    """What goes to libraries: gzip, or zstd, by the first bit of the option; a small limit, by the second."""
+    """What functions of libraries decompress: gzip, or zstd, by the first bit; a small limit, by the second."""
     codec = CompressionCodec.GZIP if option & 1 else CompressionCodec.ZSTD
     limit = SMALL_LIMIT if option & 2 else LIMIT
-    log = LOG.holding(batch_around(data, codec))
-    found = expanded_by_libraries(Expander(readable(log), limit))
-    hold(f"content of {codec.label} by functions", expanded(data, codec, room=LIMIT, limit=limit), found)
+    found = expanded(data, codec, room=LIMIT, limit=limit)
     try:
         wanted = decompress(codec, data, magic=2, at=Location("p", 0), limit=limit)
     except FormatError:
         wanted = None
     if found is not None:
         hold(f"content of {codec.label}", found, wanted)
-    array, listed = np.frombuffer(log, np.uint8), np.full(LISTED_FIELDS, -1)
-    array.flags.writeable = False
-    list_stored(array, 0, limit, listed)
-    bound = int(listed[-1])
-    if wanted is not None and codec is CompressionCodec.ZSTD and 0 <= bound < len(wanted):
-        hold("most that an entry can hold", bound, len(wanted))
-    return f"{bound} {hashlib.sha256(repr(found).encode()).hexdigest()[:16]}"
+    return hashlib.sha256(repr(found).encode()).hexdigest()[:16]

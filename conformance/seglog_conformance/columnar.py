@@ -13,13 +13,13 @@ from seglog_conformance.features import USUAL_RECORD_FIELDS
 from seglog_conformance.protocol import PROTOCOL_VERSION
 from seglog_conformance.reference.wire import rejection
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
-from seglog_format.codec.decode import decode_frame
+from seglog_format.codec.decode import decode_frame, decompressed_bytes
 from seglog_format.codec.framing import frame_at, walk
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.reading import delivered
 from seglog_format.log.scanning import INT64_MIN, engine
 from seglog_format.log.segment_source import JudgedEntry
-from seglog_format.model import INT64_MAX, Tail
+from seglog_format.model import INT64_MAX, Frame, Tail
 from seglog_format.storage.byte_source import MemoryBytes
 
 if TYPE_CHECKING:
@@ -77,6 +77,11 @@ class Stream(MemoryBytes):
         batch = decode_frame(frame, at=Location("", position), limit=self.limit)
         records = tuple(delivered(batch, INT64_MIN, INT64_MAX, None))
         return JudgedEntry(frame.header, records, frame.end, batch.last_offset)
+
+    def decompressed(self, position: int, limit: int) -> bytes | None:
+        """Return what an entry decompresses to; None where it is damaged, or that is above the limit."""
+        frame = frame_at(self, position, self.size)
+        return decompressed_bytes(frame, limit=min(limit, self.limit)) if isinstance(frame, Frame) else None
 
     def end_of_damaged(self, position: int) -> int | None:  # noqa: ARG002 - the first one ends it all
         """Nothing is passed over."""

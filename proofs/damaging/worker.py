@@ -150,7 +150,14 @@ class Case:
 
     def _check_refusal(self, name: str, said: str) -> None:
         """Where writing fails, there has to be a reason that a damage gave."""
-        reasons = ("Permission denied", "Is a directory", "Not a directory", "directory not empty", "exists")
+        reasons = (
+            "Permission denied",
+            "Is a directory",
+            "Not a directory",
+            "directory not empty",
+            "exists",
+            "not a regular file",
+        )
         if not any(reason.lower() in said.lower() for reason in reasons):
             self._fail(f"{name}: {said[-300:]}")
 

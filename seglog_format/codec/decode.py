@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.checksum import crc32, crc32c
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
 from seglog_format.codec.framing import frame_at
-from seglog_format.errors import CorruptRecordError, Location, RefusedError, TruncatedError
+from seglog_format.errors import CorruptRecordError, FormatError, Location, RefusedError, TruncatedError
 from seglog_format.model import (
     INT64_MAX,
     CompressionCodec,
@@ -106,6 +106,30 @@ def _decode_records(frame: Frame, header: RecordBatchHeader, at: Location, limit
         return ()
     data = decompress(header.codec_id, stored, magic=header.magic, at=section, limit=limit)
     return decode_records(data, header, section.at("decompressed"))
+
+
+def decompressed_bytes(frame: Frame, *, limit: int = DEFAULT_OUTPUT_LIMIT) -> bytes | None:
+    """Return what the records of a batch, or the value of a wrapper, decompress to.
+
+    Args:
+        frame: an entry.
+        limit: bytes that decompression may produce at most.
+
+    Returns:
+        None where the entry is not compressed, is damaged, or decompresses to more than the limit.
+    """
+    header = frame.header
+    if header.codec_id == CompressionCodec.NONE or not checksum_is_valid(frame):
+        return None
+    try:
+        if isinstance(header, RecordBatchHeader):
+            stored = frame.data[RECORD_BATCH_HEADER_SIZE:]
+            return decompress(header.codec_id, stored, magic=header.magic, at=Location(), limit=limit)
+        from seglog_format.codec.message_set import wrapped_bytes  # noqa: PLC0415 - as above
+
+        return wrapped_bytes(frame, at=Location(), limit=limit)
+    except FormatError:
+        return None
 
 
 def decode_marker(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> Record | None:

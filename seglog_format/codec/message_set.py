@@ -165,6 +165,16 @@ def _decompressed(wrapper: _Stored, at: Location, limit: int) -> bytes:
     return decompress(codec_id, wrapper.value, magic=magic, at=place, limit=limit)
 
 
+def wrapped_bytes(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> bytes:
+    """Return what a wrapper decompresses to.
+
+    Raises:
+        CorruptRecordError: it is damaged.
+        RefusedError: it holds more than ``limit`` bytes.
+    """
+    return _decompressed(_stored(frame.data, at), at, limit)
+
+
 def _inner_entries(data: memoryview, at: Location) -> Iterator[memoryview]:
     """The whole entries of decompressed data; one that is cut short at the end is left out (SEG-MSG-019)."""
     start = 0

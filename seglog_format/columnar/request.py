@@ -52,6 +52,9 @@ class Source(ByteSource, Protocol):
             FormatError: an entry that is damaged or refused.
         """
 
+    def decompressed(self, position: int, limit: int) -> bytes | None:
+        """Return what the entry at a position decompresses to; None where it is damaged, or that is above the limit."""
+
     def end_of_damaged(self, position: int) -> int | None:
         """Position after an entry that is damaged or refused; None where that cannot be known."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from copy import copy as copied
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,10 +13,9 @@ from seglog_format.columnar.copying import SLACK
 from seglog_format.columnar.cpu import checksum_path
 from seglog_format.columnar.decoders import Decoders
 from seglog_format.columnar.entry_columns import ENTRY_COLUMNS
-from seglog_format.columnar.expand import Expander
 from seglog_format.columnar.message_reader import read_messages
 from seglog_format.columnar.reader import read_batches
-from seglog_format.columnar.sections import AHEAD_SIZE, no_sections
+from seglog_format.columnar.sections import no_sections
 from seglog_format.columnar.windows import POSITION, Windows
 from seglog_format.errors import FormatError
 from seglog_format.model import GREATEST_OFFSET
@@ -46,6 +44,7 @@ class Run:
     Attributes:
         is_finished: whether everything wanted was read: what follows in the log is not.
         judged: how many entries were left to the reference.
+        decompressed: how many entries a library decompressed, since the kernel does not take their container.
     """
 
     _delivers_block = _delivers_arena = True
@@ -66,7 +65,6 @@ class Run:
         self._plan = self._fixed_plan()
         self._sections = no_sections()
         self._decoders: Decoders | None = None
-        self._expander: Expander | None = None
         self._kernel = read_batches
         self._arena: Bytes = np.empty(SLACK, np.uint8)
         self._arena_size = ARENA_SIZE
@@ -76,7 +74,7 @@ class Run:
         self._block = self._fresh_block()
         self._is_spent = self._is_delivered = False
         self.is_finished = False
-        self.judged = 0
+        self.judged = self.decompressed = 0
 
     def _fixed_plan(self) -> Numbers:
         request, plan = self._request, np.zeros(names.PLAN_SIZE, np.int64)
@@ -220,13 +218,14 @@ class Run:
     def _expand(self) -> Iterator[pa.RecordBatch] | Any:
         """Decompress the entry at the position, which the kernel could not; returns whether that is the end.
 
-        From then on the kernel has decoders for gzip and zstd. What it cannot decompress with them is for the Python
-        interfaces of the libraries; and then for the reference, which judges it.
+        From then on the kernel has decoders for gzip and zstd. A container that it does not take all the same (lz4 with
+        block checksums, several gzip members) is decompressed by the codec's library, and its records are read by the
+        kernel. What no library decompresses either is for the fallback.
         """
         if self._decoders is None:
             self._decoders = Decoders()
             self._plan[names.DECODERS :] = self._decoders.slots
-        elif not (yield from self._expand_by_libraries()):
+        elif not (yield from self._decompress()):
             yield from self._filled()
             return (yield from self._judge())
         return False
@@ -234,30 +233,24 @@ class Run:
     def _has_room(self, size: int) -> bool:
         return size <= len(self._arena) - SLACK - int(self._state[names.ARENA_USED])
 
-    def _expand_by_libraries(self) -> Iterator[pa.RecordBatch] | Any:
-        """Let libraries decompress the entry at the position and some after it; returns whether they could."""
-        used, sections = int(self._state[names.ARENA_USED]), array("q")
-        stop = used + AHEAD_SIZE
-        expander = self._expander = self._expander or Expander(self._log, int(self._plan[names.LIMIT]))
-        for entry in expander.stored(int(self._state[names.POSITION])):
-            position, *_, bound = entry
-            if not sections and not self._has_room(bound):
-                yield from self._filled()
-                self._arena_size = max(self._arena_size, bound + SLACK)
-                self._renew()
-                if not self._has_room(bound):
-                    self._arena = self._pool.take(self._arena_size)
-                used, stop = 0, AHEAD_SIZE
-            if used >= stop or used + bound > len(self._arena) - SLACK:
-                break
-            size = expander.expand(entry, self._arena[used : used + bound + 1])
-            if size < 0:
-                break
-            sections.extend((position, used, used + size))
-            used += size
-        self._sections[: len(sections)] = sections
-        self._state[names.SECTIONS], self._state[names.NEXT_SECTION] = len(sections) // names.SECTION_FIELDS, 0
-        return bool(sections)
+    def _decompress(self) -> Iterator[pa.RecordBatch] | Any:
+        """Have a library decompress the entry at the position into the arena; returns whether it could."""
+        content = self._source.decompressed(self.position, int(self._plan[names.LIMIT]))
+        if content is None:
+            return False
+        size = len(content)
+        if not self._has_room(size):
+            yield from self._filled()
+            self._arena_size = max(self._arena_size, size + SLACK)
+            self._renew()
+            if not self._has_room(size):
+                self._arena = self._pool.take(self._arena_size)
+        used = int(self._state[names.ARENA_USED])
+        self._arena[used : used + size] = np.frombuffer(content, np.uint8)
+        self._sections[: names.SECTION_FIELDS] = self._state[names.POSITION], used, used + size
+        self._state[names.SECTIONS], self._state[names.NEXT_SECTION] = 1, 0
+        self.decompressed += 1
+        return True
 
     def _judge(self) -> Iterator[pa.RecordBatch] | Any:
         """Ask the reference what stands at the position; returns whether that is the end."""
@@ -304,7 +297,6 @@ class Run:
     def _forget_sections(self) -> None:
         """What was decompressed ahead is found by positions in the window, which may have become another one."""
         self._state[[names.NEXT_SECTION, names.SECTIONS]] = 0
-        self._expander = None
 
 
 def _kept_columns(columns: Sequence[str]) -> frozenset[str]:

@@ -139,6 +139,10 @@ class _Guarded:
         with self.lock:
             return self.source.judge(position, previous, floor)
 
+    def decompressed(self, position: int, limit: int) -> bytes | None:
+        with self.lock:
+            return self.source.decompressed(position, limit)
+
     def end_of_damaged(self, position: int) -> int | None:
         with self.lock:
             return self.source.end_of_damaged(position)

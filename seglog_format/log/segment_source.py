@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from seglog_format.codec.decode import decompressed_bytes
 from seglog_format.errors import FormatError
 from seglog_format.log.entry_table import in_order
 from seglog_format.log.reading import delivered
-from seglog_format.model import Tail
+from seglog_format.model import Frame, Tail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,6 +87,14 @@ class SegmentSource(NamedTuple):
         batch = segment.decode(frame)
         records = tuple(delivered(batch, floor, self.to_offset, self.transactions))
         return JudgedEntry(frame.header, records, frame.end, batch.last_offset)
+
+    def decompressed(self, position: int, limit: int) -> bytes | None:
+        """Return what the entry at a position decompresses to; None where it is damaged, or that is above the limit."""
+        try:
+            found = self.segment.frame_at(position)
+        except FormatError:
+            return None
+        return decompressed_bytes(found, limit=limit) if isinstance(found, Frame) else None
 
     def end_of_damaged(self, position: int) -> int | None:
         """Position after a damaged entry; None where its size or magic is wrong, and nothing more can be found."""

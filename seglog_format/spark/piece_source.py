@@ -77,6 +77,10 @@ class PieceSource:
             raise CorruptRecordError(at, "SEG-IDX-009", expected=expected, found=f"its end at {entry.end}")
         return Judged(entry.header, entry.records, entry.end, entry.last_offset)
 
+    def decompressed(self, position: int, limit: int) -> bytes | None:
+        """Return what the entry at a position decompresses to; None where it is damaged, or that is above the limit."""
+        return self._judge.decompressed(position, limit)
+
     def end_of_damaged(self, position: int) -> int | None:
         """Position after a damaged entry; None where nothing more can be found."""
         return self._judge.end_of_damaged(position)

@@ -95,7 +95,7 @@ def test_what_is_left_to_the_reference_tells_the_same(
 ) -> None:
     for library in ("zstd_library", "gzip_library"):
         monkeypatch.setattr(decoders, library, lambda: None)
-    monkeypatch.setattr(run.Run, "_expand_by_libraries", nothing)
+    monkeypatch.setattr(run.Run, "_decompress", nothing)
     data = encode_batch(
         build_batch(
             [new_record(value=b"v" * number, timestamp_ms=5) for number in range(9)],
@@ -115,7 +115,7 @@ def test_what_is_left_to_the_reference_tells_the_same(
 
 
 def nothing(_: run.Run) -> Iterator[Any]:
-    """Instead of `Run._expand_by_libraries`: they cannot."""
+    """Instead of `Run._decompress`: it cannot."""
     yield from ()
     return False
 

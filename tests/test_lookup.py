@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import astuple
 from typing import TYPE_CHECKING
 
@@ -9,10 +11,13 @@ import pytest
 from full_scan import agrees_with_bytes, sampled
 from lookup_checks import UNDAMAGED, check_positions, check_reads, check_timestamps, logs
 
-from seglog_format import open_partition
+from seglog_format import PartitionWriter, new_record, open_partition
+from seglog_format.log.segment import LogSegment
+from seglog_format.state.config import LogConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from full_scan import Log
 
@@ -64,3 +69,39 @@ def test_trusted_indexes_of_brokers_lead_to_the_same_answers(name: str) -> None:
         check_reads(log, partition, sampled(log.offsets(), 60, name))
         check_timestamps(log, partition, sampled(log.timestamps(), 60, name))
         assert partition.log_end_offset == log.log_end_offset
+
+
+LOOKUP_ALONE = """
+import sys
+from seglog_format import open_partition
+with open_partition(sys.argv[1], trust_indexes=sys.argv[2] == "trust") as partition:
+    assert next(iter(partition.records(int(sys.argv[3])))).offset == int(sys.argv[3])
+assert "numba" not in sys.modules
+"""
+
+
+@pytest.fixture(scope="module")
+def large_partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One segment of 48 MB."""
+    path = tmp_path_factory.mktemp("large") / "t-0"
+    with PartitionWriter(path, LogConfig(segment_bytes=2**30)) as writer:
+        for _ in range(48):
+            writer.append([new_record(bytes(2**20 - 200), timestamp_ms=1)])
+            writer.append([new_record(b"small", timestamp_ms=1)] * 10)
+    return path
+
+
+@pytest.mark.parametrize("offset", [300, 527])
+@pytest.mark.parametrize("policy", ["trust", "prove"])
+def test_a_lookup_near_the_end_does_not_load_the_compiler(large_partition: Path, policy: str, offset: int) -> None:
+    arguments = [sys.executable, "-c", LOOKUP_ALONE, str(large_partition), policy, str(offset)]
+    subprocess.run(arguments, check=True, timeout=60)
+
+
+def test_trusted_records_start_at_the_index(large_partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proof walks over all entries before the offset; trust reads behind the index entry only."""
+    walked: list[int] = []
+    monkeypatch.setattr(LogSegment, "number_of", lambda _self, offset: walked.append(offset))
+    with open_partition(large_partition, trust_indexes=True) as partition:
+        assert next(iter(partition.records(520))).offset == 520
+    assert walked == []

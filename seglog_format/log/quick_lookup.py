@@ -41,15 +41,16 @@ class KnownRecords:
         self._known: dict[tuple[int, int], Known] = {}
         self._size = 0
 
-    def find(self, segment: LogSegment, offset: int) -> Record | Message | None:
+    def find(self, segment: LogSegment, offset: int, *, trust_index: bool = False) -> Record | Message | None:
         """The record at an offset; None where there is none, or where only the reference can tell.
 
         Args:
             segment: that may hold it.
             offset: absolute.
+            trust_index: start at an index entry that looks right, as `LogSegment.position_of` does.
         """
         try:
-            position = segment.position_of(offset)
+            position = segment.position_of(offset, trust_index=trust_index)
         except FormatError:
             return None
         return None if position is None else self.find_at(segment, position, offset)
@@ -112,7 +113,7 @@ def record_at(segment: LogSegment, offset: int) -> Record | None:
         UsageError: the log is gone, or may not be read.
     """
     try:
-        frame = _entry_with(segment.source, _floor(segment, offset), offset)
+        frame = _entry_with(segment.source, index_floor(segment, offset), offset)
     except FormatError:
         return None
     header = None if frame is None else frame.header
@@ -127,7 +128,7 @@ def record_at(segment: LogSegment, offset: int) -> Record | None:
     return found if found is not None and found.offset == offset else None
 
 
-def _floor(segment: LogSegment, offset: int) -> int:
+def index_floor(segment: LogSegment, offset: int) -> int:
     """Where the index says to start; nothing is checked but that it is inside the file."""
     path, size = segment.paths.offset_index, OFFSET_INDEX_ENTRY.size
     if path is None:

@@ -215,7 +215,9 @@ class LogReader:
         if number is None or self.segments[number].size < QUICK_SIZE:
             return None
         segment = self.segments[number]
-        return self._known.find(segment, offset) if place is None else self._known.find_at(segment, place[1], offset)
+        if place is not None:
+            return self._known.find_at(segment, place[1], offset)
+        return self._known.find(segment, offset, trust_index=self.trust_indexes)
 
     def verify_gap(self, offset: int) -> None:
         """Make sure that the entry before a missing offset ends where its header says (SEG-LKP-017).

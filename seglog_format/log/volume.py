@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from seglog_format.log.gap_watch import AtBorder
     from seglog_format.log.reading import LogReader
     from seglog_format.log.scanning import Place
+    from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
     from seglog_format.record_model import Message, Record
 
@@ -25,13 +26,25 @@ SMALL_VOLUME: Final = 2**20
 
 
 def is_volume(reader: LogReader, offset: int) -> bool:
-    """Whether so much is to be read that the engine is worth its start; less, where it is there already."""
+    """Whether so much is to be read that the engine is worth its start; less, where it is there already.
+
+    What the first segment holds before the offset does not count, as far as its index tells: a wrong index makes
+    reading slower, and nothing else. So a lookup near the end of a large log never loads the engine.
+    """
     wanted = SMALL_VOLUME if "numba" in sys.modules else VOLUME
-    for segment in reader.segments_from(offset):
+    for number, segment in enumerate(reader.segments_from(offset)):
         wanted -= segment.size
+        if wanted <= 0 and number == 0:
+            wanted += min(max(_floor(segment, offset), 0), segment.size)
         if wanted <= 0:
             return _is_installed()
     return False
+
+
+def _floor(segment: LogSegment, offset: int) -> int:
+    from seglog_format.log.quick_lookup import index_floor  # noqa: PLC0415 - only for large segments
+
+    return index_floor(segment, offset)
 
 
 @cache

@@ -24,8 +24,9 @@ BLOCK_HEADER_SIZE: Final = 4
 CHECKSUM_SIZE: Final = 4
 STORED: Final = 0x80000000
 
-FIXED_FLAGS: Final = 0xF3
-"""Version, independence, block checksums and reserved bits."""
+FIXED_FLAGS: Final = 0xE3
+"""Version, independence and reserved bits."""
+HAS_BLOCK_CHECKSUMS: Final = 0x10
 INDEPENDENT_VERSION_1: Final = 0x60
 HAS_CONTENT_SIZE: Final = 0x08
 HAS_CONTENT_CHECKSUM: Final = 0x04
@@ -47,6 +48,7 @@ LAST_MATCH: Final = 12
 
 PRIMES: Final = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1)
 MASK: Final = 0xFFFFFFFF
+STRIPE_SIZE: Final = 16
 
 
 @inlined
@@ -72,10 +74,11 @@ def expand_lz4(  # noqa: C901, PLR0911 - each way out is another damage
     if flags & FIXED_FLAGS != INDEPENDENT_VERSION_1 or descriptor & 0x8F or size_code < 4 or position > end:
         return DAMAGED
     if verify_header:
-        computed = short_xxh32(data, start + DESCRIPTOR, position - 1) >> 8 & 0xFF
+        computed = xxh32(data, start + DESCRIPTOR, position - 1) >> 8 & 0xFF
         if computed != load_u8(data, position - 1):
             return DAMAGED
     max_size = 1 << (8 + 2 * size_code)
+    checksum_size = CHECKSUM_SIZE if flags & HAS_BLOCK_CHECKSUMS else 0
     while end - position >= BLOCK_HEADER_SIZE:
         field = load_le32(data, position)
         size = field & ~STORED
@@ -83,7 +86,9 @@ def expand_lz4(  # noqa: C901, PLR0911 - each way out is another damage
         if size == 0:
             has_checksum = not flags & HAS_CONTENT_CHECKSUM or end - position >= CHECKSUM_SIZE
             return at if has_checksum else DAMAGED
-        if size > max_size or size > end - position:
+        if size > max_size or size + checksum_size > end - position:
+            return DAMAGED
+        if checksum_size and xxh32(data, position, position + size) != load_le32(data, position + size):
             return DAMAGED
         if field & STORED:
             if size > room_end - at:
@@ -94,7 +99,7 @@ def expand_lz4(  # noqa: C901, PLR0911 - each way out is another damage
             at = expand_block(data, position, position + size, arena, at, max_size, room_end)
             if at < 0:
                 return at
-        position += size
+        position += size + checksum_size
     return DAMAGED
 
 
@@ -159,11 +164,20 @@ def _longer(data: Region, position: int, end: int, size: int) -> tuple[int, int]
     return 1 << 40, position
 
 
-@inlined
-def short_xxh32(data: Region, start: int, end: int) -> int:
-    """xxHash32 of fewer than 16 bytes, seed 0 (SEG-COD-007)."""
-    value = (PRIMES[4] + end - start) & MASK
-    position = start
+@helper
+def xxh32(data: Region, start: int, end: int) -> int:
+    """xxHash32 with seed 0 (SEG-COD-007, SEG-COD-012)."""
+    value, position = PRIMES[4], start
+    if end - start >= STRIPE_SIZE:
+        first, second, third, fourth = (PRIMES[0] + PRIMES[1]) & MASK, PRIMES[1], 0, -PRIMES[0] & MASK
+        while end - position >= STRIPE_SIZE:
+            first = _mixed(first, load_le32(data, position))
+            second = _mixed(second, load_le32(data, position + 4))
+            third = _mixed(third, load_le32(data, position + 8))
+            fourth = _mixed(fourth, load_le32(data, position + 12))
+            position += STRIPE_SIZE
+        value = _rotated(first, 1) + _rotated(second, 7) + _rotated(third, 12) + _rotated(fourth, 18)
+    value = (value + end - start) & MASK
     while end - position >= 4:
         value = (value + load_le32(data, position) * PRIMES[2]) & MASK
         value = (_rotated(value, 17) * PRIMES[3]) & MASK
@@ -175,6 +189,11 @@ def short_xxh32(data: Region, start: int, end: int) -> int:
     value = ((value ^ value >> 15) * PRIMES[1]) & MASK
     value = ((value ^ value >> 13) * PRIMES[2]) & MASK
     return value ^ value >> 16
+
+
+@inlined
+def _mixed(lane: int, word: int) -> int:
+    return (_rotated((lane + word * PRIMES[1]) & MASK, 13) * PRIMES[0]) & MASK
 
 
 @inlined

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
+import lz4.frame
 import pytest
 
 pytest.importorskip("numba")
@@ -233,3 +234,14 @@ def test_a_xerial_header_is_one_to_the_last_bit() -> None:
             same_as_snappy(bytes(changed) + behind)
         for first in range(256):
             same_as_snappy(bytes([first]) + header[1:] + behind)
+
+
+@pytest.mark.parametrize("size", [*range(1, 70), 255, 4096, 65_535])
+def test_lz4_blocks_with_checksums(size: int) -> None:
+    """Of every length around the stripes of the checksum; a wrong one is left to the reference, which refuses it."""
+    content = random.Random(size).randbytes(size)  # noqa: S311 - the same each time
+    for data in (content, bytes(size)):
+        frame = bytearray(lz4.frame.compress(data, block_linked=False, block_checksum=True, store_size=False))
+        hold_content(bytes(frame), LZ4, size & 3, is_plain=size < ROOM)
+        frame[-5] ^= 1 << size % 8
+        assert expanded(bytes(frame), LZ4) is None

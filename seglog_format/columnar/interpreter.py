@@ -107,13 +107,6 @@ def put_in_list(typing: Any, target: Any, place: Any, item: Any) -> Any:
 
 
 @intrinsic
-def in_list(typing: Any, source: Any, place: Any) -> Any:
-    """What stands in a list; no reference is taken."""
-    del typing, source, place
-    return types.int64(types.int64, types.int64), _maker("PyList_GetItem", OBJECT, I64)
-
-
-@intrinsic
 def in_tuple(typing: Any, source: Any, place: Any) -> Any:
     """What stands in a tuple; no reference is taken."""
     del typing, source, place

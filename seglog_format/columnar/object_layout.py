@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from seglog_format.columnar.slots import KNOWN_SLOTS, UnknownLayoutError, check_bytes_layout, int_layout
+from seglog_format.columnar.slots import KNOWN_SLOTS, UnknownLayoutError
 from seglog_format.model import TimestampType
 from seglog_format.record_model import Message, Record, RecordHeader
 
@@ -46,9 +46,7 @@ def known_objects() -> Numbers:
     """
     if platform.python_implementation() != "CPython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise UnknownLayoutError
-    check_bytes_layout()
-    objects = (0, bytes, (), True, False, *TimestampType, Record, Message, RecordHeader)
-    found = [id(None), id(int), *int_layout(), *map(id, objects)]
+    found = [*map(id, (None, (), True, False, *TimestampType, Record, Message, RecordHeader))]
     for kind in (Record, Message, RecordHeader):
         found += [kind.__basicsize__, *_slots(kind)]
     return np.array(found, np.int64)

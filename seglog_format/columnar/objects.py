@@ -10,15 +10,12 @@ from seglog_format.columnar.entries import entry_size
 from seglog_format.columnar.interpreter import (
     NULL,
     forget_error,
-    in_list,
     in_tuple,
     let_go,
-    new_bytes,
     new_object,
     new_tuple,
     put_in_list,
     put_in_tuple,
-    shared,
 )
 from seglog_format.columnar.layout import (
     BASE_SEQUENCE,
@@ -50,17 +47,7 @@ from seglog_format.columnar.object_layout import (
     TRUE,
 )
 from seglog_format.columnar.records import DAMAGED, INT32_BYTES, INT64_BYTES, varint
-from seglog_format.columnar.slots import (
-    BYTES_AT,
-    COUNT_AT,
-    HEAD_SIZE,
-    REFERENCES_AT,
-    TYPE_AT,
-    put,
-    put_bytes,
-    put_int,
-    put_shared,
-)
+from seglog_format.columnar.slots import put, put_bytes, put_int, put_shared
 from seglog_format.model import INT32_MAX
 
 if TYPE_CHECKING:
@@ -71,15 +58,11 @@ ROW, END_ROW, NOTE, TARGET = range(4)
 PLACES_AT, OFFSETS_AT, TIMESTAMPS_AT, NOTES_AT, NOTED, SUMS = range(4, 10)
 """Where the block holds what is needed, how many entries are noted, and how to compute checksums."""
 JOB_SIZE: Final = 10
-LONGEST_COMPARED: Final = 64
 
 
 @kernel_under_lock
-def make_objects(log: Bytes, arena: Bytes, block: Bytes, job: Numbers, known: Numbers, spare: Numbers) -> int:
+def make_objects(log: Bytes, arena: Bytes, block: Bytes, job: Numbers, known: Numbers) -> int:
     """Make the objects of some rows, and put them into a list.
-
-    Objects that stand in the list already, and that nobody else has kept, are used again: to make one and to give it
-    back takes longer than to fill it.
 
     Args:
         log: bytes of the log.
@@ -87,13 +70,11 @@ def make_objects(log: Bytes, arena: Bytes, block: Bytes, job: Numbers, known: Nu
         block: rows, their places and the notes of their entries, as another kernel has left them.
         job: see above; afterwards the row and the note to go on with.
         known: of the interpreter (`object_layout.known_objects`).
-        spare: bytes that were set aside (`slots.SPARE_SIZES`).
 
     Returns:
         How many rows could not be done: memory has run out, or the file has changed since the block was filled.
     """
     data, arena_, block_, known_ = region(log), region(arena), region(block), region(known)
-    spare_ = region(spare)
     row, end, note, first = job[ROW], job[END_ROW], job[NOTE], job[ROW]
     while row < end and note < job[NOTED]:
         noted = job[NOTES_AT] + NOTE_SIZE * note
@@ -109,13 +90,12 @@ def make_objects(log: Bytes, arena: Bytes, block: Bytes, job: Numbers, known: Nu
             offset = load_64(block_, job[OFFSETS_AT] + 8 * row)
             timestamp_ms = load_64(block_, job[TIMESTAMPS_AT] + 8 * row)
             kind = load_64(known_, 8 * (RECORD if is_batch else MESSAGE))
-            used = _used(in_list(job[TARGET], row - first), kind)
-            made = used if used != NULL else new_object(kind, 0)
+            made = new_object(kind, 0)
             if made == NULL:
                 break
             if is_batch:
                 fine = _fill_record(
-                    made, source, place >> 1, offset, timestamp_ms, timestamp_type, base_sequence, known_, spare_
+                    made, source, place >> 1, offset, timestamp_ms, timestamp_type, base_sequence, known_
                 )
             else:
                 fine = _fill_message(
@@ -128,10 +108,8 @@ def make_objects(log: Bytes, arena: Bytes, block: Bytes, job: Numbers, known: Nu
                     timestamp_type,
                     job[SUMS],
                     known_,
-                    spare_,
                 )
-            if used == NULL:
-                put_in_list(job[TARGET], row - first, made)
+            put_in_list(job[TARGET], row - first, made)
             if not fine:
                 break
             row += 1
@@ -155,13 +133,6 @@ def _timestamp_type(data: Region, entry: int) -> int:
     return APPENDED if attributes & LOG_APPEND_TIME else CREATED
 
 
-@helper
-def _used(item: int, kind: int) -> int:
-    """An object of the list that nobody else has kept, to be used again; `NULL` for any other."""
-    head = item, HEAD_SIZE
-    return item if load_64(head, REFERENCES_AT) == 1 and load_64(head, TYPE_AT) == kind else NULL
-
-
 @inlined
 def _sized(data: Region, position: int, stop: int) -> tuple[int, int, int]:
     """Bytes behind their length: where they start, how many (negative: null), and the position after them."""
@@ -181,7 +152,6 @@ def _fill_record(
     timestamp_type: int,
     base_sequence: int,
     known: Region,
-    spare: Region,
 ) -> bool:
     """Fill a record of a batch; whether that was possible."""
     length, start = varint(data, first, data[1], INT32_BYTES)
@@ -202,15 +172,12 @@ def _fill_record(
     size = load_64(known, 8 * RECORD_SLOTS)
     fine = put_int(made, size, known, RECORD_SLOTS + 1, offset)
     fine &= put_int(made, size, known, RECORD_SLOTS + 2, timestamp_ms)
-    fine &= put_bytes(made, size, known, spare, RECORD_SLOTS + 3, data, key, key_size)
-    fine &= put_bytes(made, size, known, spare, RECORD_SLOTS + 4, data, value, value_size)
+    fine &= put_bytes(made, size, known, RECORD_SLOTS + 3, data, key, key_size)
+    fine &= put_bytes(made, size, known, RECORD_SLOTS + 4, data, value, value_size)
     if header_count:
-        headers = load_64((made, size), load_64(known, 8 * (RECORD_SLOTS + 5)))
-        fine &= put(
-            made, size, known, RECORD_SLOTS + 5, _headers(headers, data, position, stop, header_count, known, spare)
-        )
+        fine &= put(made, size, known, RECORD_SLOTS + 5, _headers(data, position, stop, header_count, known))
     else:
-        fine &= put(made, size, known, RECORD_SLOTS + 5, shared(load_64(known, 8 * NO_HEADERS)))
+        fine &= put_shared(made, size, known, RECORD_SLOTS + 5, load_64(known, 8 * NO_HEADERS))
     fine &= put_int(made, size, known, RECORD_SLOTS + 6, sequence)
     fine &= put_int(made, size, known, RECORD_SLOTS + 7, load_i8(data, start))
     fine &= put_int(made, size, known, RECORD_SLOTS + 8, timestamp_delta)
@@ -221,9 +188,9 @@ def _fill_record(
 
 
 @helper
-def _headers(before: int, data: Region, position: int, stop: int, count: int, known: Region, spare: Region) -> int:
-    """A tuple of headers, or `NULL`: the one that stood in the slot, where nobody else has kept it or its headers."""
-    found: int = shared(before) if _are_used(before, count, known) else _new_headers(count, known)
+def _headers(data: Region, position: int, stop: int, count: int, known: Region) -> int:
+    """A tuple of headers, or `NULL`."""
+    found: int = _new_headers(count, known)
     size = load_64(known, 8 * HEADER_SLOTS)
     for number in range(count if found != NULL else 0):
         key, key_size, position = _sized(data, position, stop)
@@ -231,28 +198,12 @@ def _headers(before: int, data: Region, position: int, stop: int, count: int, kn
         fine = position >= 0 and key_size >= 0
         if fine:
             made = in_tuple(found, number)
-            key_before = load_64((made, size), load_64(known, 8 * (HEADER_SLOTS + 1)))
-            if not _holds(key_before, data, key, key_size):
-                fine = put(made, size, known, HEADER_SLOTS + 1, new_bytes(data, key, key_size))
-            fine &= put_bytes(made, size, known, spare, HEADER_SLOTS + 2, data, value, value_size)
+            fine = put_bytes(made, size, known, HEADER_SLOTS + 1, data, key, key_size)
+            fine &= put_bytes(made, size, known, HEADER_SLOTS + 2, data, value, value_size)
         if not fine:
             let_go(found)
             return NULL
     return found
-
-
-@helper
-def _are_used(headers: int, count: int, known: Region) -> bool:
-    """Whether a tuple holds so many headers that nobody else has kept."""
-    if headers == NULL or load_64((headers, HEAD_SIZE), REFERENCES_AT) != 1:
-        return False
-    if load_64((headers, HEAD_SIZE + 8), COUNT_AT) != count:
-        return False
-    kind = load_64(known, 8 * HEADER)
-    for number in range(count):  # noqa: SIM110 - compiled code
-        if _used(in_tuple(headers, number), kind) == NULL:
-            return False
-    return True
 
 
 @helper
@@ -268,17 +219,6 @@ def _new_headers(count: int, known: Region) -> int:
     return found
 
 
-@helper
-def _holds(item: int, data: Region, position: int, size: int) -> bool:
-    """Whether an object is bytes that stand at a position; those of a header's key are mostly the same each time."""
-    if item == NULL or size > LONGEST_COMPARED or load_64((item, BYTES_AT), COUNT_AT) != size:
-        return False
-    for number in range(size):
-        if load_u8((item, BYTES_AT + size), BYTES_AT + number) != load_u8(data, position + number):
-            return False
-    return True
-
-
 @inlined
 def _fill_message(
     made: int,
@@ -290,7 +230,6 @@ def _fill_message(
     timestamp_type: int,
     path: int,
     known: Region,
-    spare: Region,
 ) -> bool:
     """Fill a message; whether that was possible. One in a wrapper is held against its checksum, as others were."""
     size = entry_size(data, first, data[1])
@@ -304,11 +243,11 @@ def _fill_message(
     magic, length = load_u8(data, first + MAGIC), load_64(known, 8 * MESSAGE_SLOTS)
     fine = put_int(made, length, known, MESSAGE_SLOTS + 1, offset)
     fine &= put_int(made, length, known, MESSAGE_SLOTS + 2, timestamp_ms)
-    fine &= put_bytes(made, length, known, spare, MESSAGE_SLOTS + 3, data, key, key_size)
-    fine &= put_bytes(made, length, known, spare, MESSAGE_SLOTS + 4, data, value, value_size)
+    fine &= put_bytes(made, length, known, MESSAGE_SLOTS + 3, data, key, key_size)
+    fine &= put_bytes(made, length, known, MESSAGE_SLOTS + 4, data, value, value_size)
     fine &= put_int(made, length, known, MESSAGE_SLOTS + 5, magic)
     fine &= put_int(made, length, known, MESSAGE_SLOTS + 6, stored)
-    fine &= put(made, length, known, MESSAGE_SLOTS + 7, shared(load_64(known, 8 * (TRUE if is_valid else FALSE))))
+    fine &= put_shared(made, length, known, MESSAGE_SLOTS + 7, load_64(known, 8 * (TRUE if is_valid else FALSE)))
     fine &= put_int(made, length, known, MESSAGE_SLOTS + 8, load_i8(data, first + MESSAGE_ATTRIBUTES))
     fine &= put_int(made, length, known, MESSAGE_SLOTS + 9, load_be64(data, first + OFFSET))
     fine &= put_int(made, length, known, MESSAGE_SLOTS + 10, message_timestamp(data, first))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -12,14 +12,11 @@ from seglog_format.columnar.block import NOTES, PLACES
 from seglog_format.columnar.cpu import checksum_path
 from seglog_format.columnar.object_layout import known_objects
 from seglog_format.columnar.run import Run
-from seglog_format.columnar.slots import SPARE_SIZES, give_back
 from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seglog_format.columnar.pool import Pool
-    from seglog_format.columnar.request import Request, Source, Start
     from seglog_format.model import BatchHeader
     from seglog_format.record_model import Message, Record
 
@@ -29,26 +26,11 @@ BLOCK_ROWS: Final = 2**13
 
 
 class RecordRun(Run):
-    """Entries of one segment as `Record` and `Message` objects, in lists.
-
-    A list is filled anew once the next is asked for; objects that somebody has kept by then stay as they are.
-    """
+    """Entries of one segment as `Record` and `Message` objects, in lists."""
 
     _delivers_block = _delivers_arena = False
     _tracked = 1
     """Objects that the collector knows of a record and its headers; as many as the last one had, or a few more."""
-
-    def __init__(self, source: Source, request: Request, start: Start, pool: Pool) -> None:
-        super().__init__(source, request, start, pool)
-        self._last: list[Record | Message] = []
-        self._spare = np.zeros(SPARE_SIZES, np.int64)
-
-    def batches(self) -> Iterator[list[Record | Message]]:
-        """Read to the end of the run, and give back what was set aside for what never came."""
-        try:
-            yield from super().batches()
-        finally:
-            give_back(self._spare)
 
     def _kept_columns(self) -> frozenset[str]:
         return frozenset({"offset", "timestamp", NOTES, PLACES})
@@ -64,19 +46,13 @@ class RecordRun(Run):
         while (start := int(job[objects.ROW])) < rows:
             count = min(AT_A_TIME // self._tracked, rows - start)
             job[objects.END_ROW] = start + count
-            made = self._listed(count)
+            made: list[Any] = [None] * count
             job[objects.TARGET] = id(made)
-            if objects.make_objects(self._log, self._arena, block.data, job, known_objects(), self._spare):
+            if objects.make_objects(self._log, self._arena, block.data, job, known_objects()):
                 msg = f"{self._source.file}: it has changed while it was read, or memory has run out"
                 raise UsageError(msg)
             self._tracked = min(1 + 2 * len(made[-1].headers), AT_A_TIME)
             yield made
-
-    def _listed(self, count: int) -> list[Record | Message]:
-        """The list that was delivered last, of another length if need be."""
-        if len(self._last) != count:
-            self._last = [*self._last[:count], *[None] * (count - len(self._last))]  # type: ignore[list-item]
-        return self._last
 
     def _of_judged(
         self,

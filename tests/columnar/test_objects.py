@@ -20,7 +20,7 @@ from test_hostile_scan import FULL, INPUTS, changes
 
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
-from seglog_format.columnar import object_layout, objects, record_run, slots
+from seglog_format.columnar import object_layout, objects, record_run
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.log import quick_lookup, reading, volume
 from seglog_format.log.listing import list_partition
@@ -212,8 +212,7 @@ def test_objects_are_given_back(way: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("way")
-def test_what_somebody_keeps_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Objects that nobody has kept are used again: those that somebody has, or parts of them, are not."""
+def test_records_that_a_caller_keeps_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_run, "BLOCK_ROWS", 1000)
     directory = large_log(tmp_path)
     with open_partition(directory) as partition:
@@ -233,7 +232,7 @@ def test_what_somebody_keeps_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.
 
 
 def log_of_sizes(directory: Path) -> tuple[Path, list[bytes]]:
-    """Values of all sizes around those that are written anew or set aside, in a random order."""
+    """Values of many sizes in a random order."""
     dice = random.Random(11)  # noqa: S311 - the same each time
     values = [
         dice.randbytes(dice.choice((0, 1, 7, 8, 9, 15, 16, 17, 200, 511, 512, dice.randrange(600))))
@@ -247,8 +246,8 @@ def log_of_sizes(directory: Path) -> tuple[Path, list[bytes]]:
 
 
 @pytest.mark.usefixtures("way")
-def test_bytes_written_anew_are_new_in_every_way(tmp_path: Path) -> None:
-    """Whoever asks for a hash, keeps some of them, or reads them through a view, has what the log holds."""
+def test_values_of_every_size_are_those_of_the_log(tmp_path: Path) -> None:
+    """Also where a caller keeps some of them, or reads them through a view."""
     directory, values = log_of_sizes(tmp_path)
     kept, views = {}, {}
     with open_partition(directory) as partition:
@@ -264,7 +263,7 @@ def test_bytes_written_anew_are_new_in_every_way(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("most", [None, 3_000])
-def test_bytes_that_were_set_aside_are_given_back(most: int | None, tmp_path: Path) -> None:
+def test_values_are_freed(most: int | None, tmp_path: Path) -> None:
     directory, _ = log_of_sizes(tmp_path)
 
     def blocks() -> int:
@@ -307,12 +306,6 @@ def test_a_block_that_does_not_fit_the_log_makes_nothing(tmp_path: Path, monkeyp
     with open_partition(large_log(tmp_path)) as partition, pytest.raises(UsageError):
         list(partition.records())
     assert made[0] > 0
-
-
-def test_bytes_that_nobody_has_asked_for_a_hash_show_their_layout_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As constants are that come from kept bytecode."""
-    monkeypatch.setattr(slots, "SAMPLE", bytes(bytearray(b"never hashed before")))
-    slots.check_bytes_layout()
 
 
 def test_this_interpreter_is_known() -> None:

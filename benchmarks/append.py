@@ -66,7 +66,7 @@ class Case:
 
     def _batch(self, dice: random.Random) -> bytes:
         records = [
-            new_record(dice.randbytes(self.value_size), dice.randbytes(8), timestamp_ms=TIME_MS + number)
+            new_record(key=dice.randbytes(8), value=dice.randbytes(self.value_size), timestamp_ms=TIME_MS + number)
             for number in range(self.record_count)
         ]
         return encode_batch(build_batch(records))

@@ -51,7 +51,9 @@ LARGE, SINGLE = MEBI, 1
 
 def batch() -> bytes:
     """A batch as a producer with some load sends it."""
-    return encode_batch(build_batch([new_record(bytes(VALUE_SIZE), timestamp_ms=TIME_MS) for _ in range(RECORDS)]))
+    return encode_batch(
+        build_batch([new_record(value=bytes(VALUE_SIZE), timestamp_ms=TIME_MS) for _ in range(RECORDS)])
+    )
 
 
 def make_log(directory: Path, size: int) -> int:

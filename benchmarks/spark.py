@@ -219,7 +219,7 @@ def timed(case: Case) -> tuple[float, object]:
 
 def make_big(directory: Path, size: int) -> int:
     """A log of about so many bytes in segments of 1 GiB, with a record each few milliseconds; how many records."""
-    made = [new_record(os.urandom(BIG_VALUE), timestamp_ms=each * BIG_STEP_MS) for each in range(BIG_BATCH)]
+    made = [new_record(value=os.urandom(BIG_VALUE), timestamp_ms=each * BIG_STEP_MS) for each in range(BIG_BATCH)]
     template = encode_batch(build_batch(made))
     config = LogConfig(segment_bytes=BIG_SEGMENT, retention_ms=-1)
     offset = 0

@@ -171,10 +171,10 @@ def write_log() -> bool:
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "orders-0"
         with PartitionWriter(path, LogConfig(index_interval_bytes=0)) as writer:
-            writer.append([new_record(b"v", timestamp_ms=100)])
+            writer.append([new_record(value=b"v", timestamp_ms=100)])
             writer.append(
                 build_batch(
-                    [new_record(b"v", timestamp_ms=200)],
+                    [new_record(value=b"v", timestamp_ms=200)],
                     producer_id=300,
                     producer_epoch=3,
                     base_sequence=0,

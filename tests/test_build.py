@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from seglog_format.record_model import Message, Record
 
 RECORDS = (
-    new_record(b"a", timestamp_ms=1000),
-    new_record(None, b"k", timestamp_ms=1005),
-    new_record(b"vv", b"k", timestamp_ms=1003),
+    new_record(value=b"a", timestamp_ms=1000),
+    new_record(key=b"k", value=None, timestamp_ms=1005),
+    new_record(key=b"k", value=b"vv", timestamp_ms=1003),
 )
 CODECS = {"V-06": 0, "V-11": 3, "V-12": 4}
 
@@ -44,7 +44,7 @@ def test_compressed_batches_field_by_field(name: str, codec: CompressionCodec) -
 
 
 def test_headers_byte_for_byte() -> None:
-    record = new_record(b"v", b"k", timestamp_ms=1000, headers=[(b"h", b"x"), (b"n", None)])
+    record = new_record(key=b"k", value=b"v", timestamp_ms=1000, headers=[(b"h", b"x"), (b"n", None)])
     assert encode_batch(build_batch([record], base_offset=10)) == vector("V-08")
 
 

@@ -35,7 +35,7 @@ def directory(tmp_path: Path) -> Path:
     path = tmp_path / "data" / "orders-0"
     with PartitionWriter(path, LogConfig(segment_bytes=400, retention_ms=-1)) as writer:
         for number in NUMBERS:
-            writer.append([new_record(b"%d" % number)])
+            writer.append([new_record(value=b"%d" % number)])
     return path
 
 
@@ -165,7 +165,7 @@ def test_recovery_changes_nothing_behind_a_linked_partition_directory(
 def test_a_server_follows_no_link_out_of_its_root_and_says_so(directory: Path, tmp_path: Path) -> None:
     root = tmp_path / "root"
     with PartitionWriter(root / "own-0") as writer:
-        writer.append([new_record(b"v")])
+        writer.append([new_record(value=b"v")])
     (root / "orders-0").symlink_to(directory)
     moved(logs(directory)[0], tmp_path / "annex")
     with serving(root) as served, served.client() as client:

@@ -86,8 +86,8 @@ def large_partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("large") / "t-0"
     with PartitionWriter(path, LogConfig(segment_bytes=2**30)) as writer:
         for _ in range(48):
-            writer.append([new_record(bytes(2**20 - 200), timestamp_ms=1)])
-            writer.append([new_record(b"small", timestamp_ms=1)] * 10)
+            writer.append([new_record(value=bytes(2**20 - 200), timestamp_ms=1)])
+            writer.append([new_record(value=b"small", timestamp_ms=1)] * 10)
     return path
 
 

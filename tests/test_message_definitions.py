@@ -126,7 +126,7 @@ def test_the_command_decodes_every_record(topic: str, tmp_path: Path) -> None:
     directory = tmp_path / f"{topic}-0"
     with PartitionWriter(directory) as writer:
         for line in lines:
-            writer.append([new_record(stored(line["valueBytes"]), stored(line["keyBytes"]), timestamp_ms=1)])
+            writer.append([new_record(key=stored(line["keyBytes"]), value=stored(line["valueBytes"]), timestamp_ms=1)])
     result = CliRunner().invoke(seglog, ["dump", "--decode", "--json", str(directory)])
     assert result.exit_code == 0
     dumped = [json.loads(line) for line in result.output.splitlines()]

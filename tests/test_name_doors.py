@@ -92,7 +92,7 @@ def test_lines_make_no_file_elsewhere(name: str, tmp_path: Path, capsys: pytest.
 @pytest.mark.parametrize("topic", TOPICS[:-1], ids=ascii)
 def test_a_server_makes_no_topic(topic: str, tmp_path: Path) -> None:
     with PartitionWriter(tmp_path / "deep" / "data" / "orders-0") as writer:
-        writer.append([new_record(b"one")])
+        writer.append([new_record(value=b"one")])
     with serving(tmp_path / "deep" / "data", writers=Writers()) as served, served.client() as client:
         before = below(tmp_path)
         produced = [{"name": topic, "partition_data": [{"index": 0, "records": plain_batch(0, [b"evil"])}]}]
@@ -117,7 +117,7 @@ def test_a_new_segment_does_not_replace_records(tmp_path: Path) -> None:
     foreign = plain_batch(1, [b"of another process"])
     path = tmp_path / "orders-0"
     with PartitionWriter(path, LogConfig(retention_ms=-1)) as writer:
-        writer.append([new_record(b"one")])
+        writer.append([new_record(value=b"one")])
         (path / NEXT_LOG).write_bytes(foreign)
         with pytest.raises(WriteError, match="SEG-ROL-009"):
             writer.roll()

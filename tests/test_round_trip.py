@@ -33,13 +33,13 @@ BYTES = st.none() | st.binary(max_size=40)
 TIMES = st.integers(START_MS - 5000, START_MS + 5000)
 HEADERS = st.lists(st.tuples(st.text(max_size=5).map(str.encode), BYTES), max_size=3)
 NEW_RECORDS = st.lists(
-    st.builds(lambda key, value, time, headers: new_record(value, key, timestamp_ms=time, headers=headers),
+    st.builds(lambda key, value, time, headers: new_record(key=key, value=value, timestamp_ms=time, headers=headers),
               BYTES, BYTES, TIMES, HEADERS),
     min_size=1,
     max_size=5,
 )  # fmt: skip
 OLD_RECORDS = st.lists(
-    st.builds(lambda key, value, time: new_record(value, key, timestamp_ms=time), BYTES, BYTES, TIMES),
+    st.builds(lambda key, value, time: new_record(key=key, value=value, timestamp_ms=time), BYTES, BYTES, TIMES),
     min_size=1,
     max_size=5,
 )

@@ -169,7 +169,7 @@ def crafted(section: bytes, count: int) -> bytes:
     """A batch, its checksum right, whose records are these bytes, compressed with gzip."""
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
     body = packer.compress(section) + packer.flush()
-    made = bytearray(encode_batch(build_batch([new_record(None, timestamp_ms=1)])))[:61]
+    made = bytearray(encode_batch(build_batch([new_record(value=None, timestamp_ms=1)])))[:61]
     struct.pack_into(">i", made, 8, 49 + len(body))
     struct.pack_into(">h", made, 21, 1)
     struct.pack_into(">i", made, 23, count - 1)
@@ -220,7 +220,7 @@ def test_a_batch_of_a_million_headers_is_refused(directory: Path) -> None:
 
 @pytest.mark.parametrize("count", [1, 3000])
 def test_batches_of_many_records_are_taken(directory: Path, count: int) -> None:
-    values = [new_record(b"%d" % number, timestamp_ms=1) for number in range(count)]
+    values = [new_record(value=b"%d" % number, timestamp_ms=1) for number in range(count)]
     with serving(directory, writers=Writers()) as served, served.client() as client:
         assert produce(client, encode_batch(build_batch(values))).error_code is ErrorCode.none
         assert client.list_offset("orders", -1).offset == count

@@ -29,7 +29,7 @@ SMALL = LogConfig(segment_bytes=2000, retention_ms=-1, file_delete_delay_ms=0)
 
 def append(writer: PartitionWriter, count: int) -> None:
     for _ in range(count):
-        writer.append([new_record(b"v" * 100, timestamp_ms=1_700_000_000_000)])
+        writer.append([new_record(value=b"v" * 100, timestamp_ms=1_700_000_000_000)])
 
 
 def values(client: Client, offset: int) -> list[int]:

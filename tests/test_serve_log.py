@@ -193,7 +193,7 @@ def test_the_greatest_offset_is_served(tmp_path: Path) -> None:
     path = tmp_path / "last-0"
     path.mkdir()
     base = GREATEST_OFFSET - 1
-    batch = seglog.encode_batch(seglog.build_batch([seglog.new_record(b"v")] * 2, base_offset=base))
+    batch = seglog.encode_batch(seglog.build_batch([seglog.new_record(value=b"v")] * 2, base_offset=base))
     (path / f"{base:020}.log").write_bytes(batch)
     with serving(path) as served, served.client() as client:
         assert client.list_offset("last", -1).offset == INT64_MAX

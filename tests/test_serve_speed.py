@@ -43,7 +43,7 @@ def segs() -> Path:
 
 def made(path: Path, segments: int, record_size: int) -> int:
     """A log of so many segments; its end."""
-    one, offset = encode_batch(build_batch([new_record(bytes(record_size), timestamp_ms=1)])), 0
+    one, offset = encode_batch(build_batch([new_record(value=bytes(record_size), timestamp_ms=1)])), 0
     with PartitionWriter(path, LogConfig(segment_bytes=SEGMENT_SIZE, retention_ms=-1)) as writer:
         for _ in range(segments * SEGMENT_SIZE // len(one) - 1):
             writer.append_as_follower(with_offset(one, offset, 0))
@@ -109,7 +109,7 @@ def test_a_damaged_entry_is_only_in_the_way_of_what_it_hides(tmp_path: Path) -> 
     path = tmp_path / "t-0"
     with PartitionWriter(path, LogConfig(retention_ms=-1)) as writer:
         for _ in range(4):
-            writer.append([new_record(b"v" * 100, timestamp_ms=1)])
+            writer.append([new_record(value=b"v" * 100, timestamp_ms=1)])
     log = path / f"{0:020}.log"
     data = bytearray(log.read_bytes())
     size = len(data) // 4

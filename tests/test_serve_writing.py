@@ -56,7 +56,7 @@ def served(directory: Path) -> Iterator[Served]:
 
 
 def batch(*values: bytes, **fields: int) -> bytes:
-    return encode_batch(build_batch([new_record(value, timestamp_ms=NOW_MS) for value in values], **fields))
+    return encode_batch(build_batch([new_record(value=value, timestamp_ms=NOW_MS) for value in values], **fields))
 
 
 def send(

@@ -69,7 +69,9 @@ def test_one_batch(name: str, wanted: TimestampType) -> None:
 def test_messages(
     magic: int, stamp: int | None, wanted: TimestampType, codec: CompressionCodec, tmp_path: Path
 ) -> None:
-    entry = build_message_entry([new_record(b"v", timestamp_ms=3)], magic=magic, codec=codec, log_append_time_ms=stamp)
+    entry = build_message_entry(
+        [new_record(value=b"v", timestamp_ms=3)], magic=magic, codec=codec, log_append_time_ms=stamp
+    )
     path = tmp_path / "old-0"
     path.mkdir()
     (path / f"{0:020}.log").write_bytes(encode_batch(entry))

@@ -646,7 +646,7 @@ def test_topic_id_and_records(tmp_path: Path) -> None:
 
     with PartitionWriter(tmp_path / "t-3", topic_id="AAAAAAAAAAEAAAAAAAAAAg") as writer:
         assert writer.last_stable_offset == 0
-        appended = writer.append([new_record(b"v", b"k"), new_record(None)])
+        appended = writer.append([new_record(key=b"k", value=b"v"), new_record(value=None)])
     assert (appended.first_offset, appended.last_offset) == (0, 1)
     metadata = tmp_path / "t-3" / "partition.metadata"
     assert metadata.read_text(encoding="utf-8") == "version: 0\ntopic_id: AAAAAAAAAAEAAAAAAAAAAg"
@@ -674,7 +674,7 @@ def test_settings_are_checked() -> None:
 def test_a_large_last_segment_is_read_through_windows(tmp_path: Path) -> None:
     with open_writer(tmp_path, max_message_bytes=2**21) as writer:
         for _ in range(48):
-            writer.append([new_record(bytes(2**20))])
+            writer.append([new_record(value=bytes(2**20))])
     assert sum(len(data) for data in contents(tmp_path / "topic-0", ".log").values()) > 48 * 2**20
     gc.collect()
     tracemalloc.start()

@@ -41,10 +41,10 @@ def test_a_writer_goes_on_under_the_newest_leader_epoch(tmp_path: Path) -> None:
     path = tmp_path / "orders-0"
     for epoch in (0, 5):
         with PartitionWriter(path, leader_epoch=epoch) as writer:
-            writer.append([new_record(b"v")])
+            writer.append([new_record(value=b"v")])
     with PartitionWriter(path) as writer:
         assert writer.leader_epoch == 5
-        writer.append([new_record(b"v")])
+        writer.append([new_record(value=b"v")])
     assert epochs_of(path) == [(0, 0), (1, 5), (2, 5)]
     assert (path / CHECKPOINT).read_text().split() == ["0", "2", "0", "0", "5", "1"]
     assert not list(verify(path))
@@ -87,7 +87,7 @@ def test_the_checkpoint_knows_epochs_that_the_log_lacks(tmp_path: Path) -> None:
 def test_an_older_leader_epoch_is_refused(epoch: int, tmp_path: Path) -> None:
     path = tmp_path / "orders-0"
     with PartitionWriter(path, leader_epoch=5) as writer:
-        writer.append([new_record(b"v")])
+        writer.append([new_record(value=b"v")])
         before = (path / CHECKPOINT).read_bytes()
         with pytest.raises(UsageError, match="SEG-APP-017"):
             writer.become_leader(epoch)
@@ -141,12 +141,12 @@ def in_child(act: Callable[[], object]) -> str:
 def test_a_forked_process_does_not_write(tmp_path: Path) -> None:
     path = tmp_path / "orders-0"
     with PartitionWriter(path) as writer:
-        writer.append([new_record(b"a")], acks="flushed")
-        writer.append([new_record(b"b")])
+        writer.append([new_record(value=b"a")], acks="flushed")
+        writer.append([new_record(value=b"b")])
         before = below(tmp_path)
         entries: dict[str, Callable[[], object]] = {
-            "append": lambda: writer.append([new_record(b"child")]),
-            "append and flush": lambda: writer.append([new_record(b"child")], acks="flushed"),
+            "append": lambda: writer.append([new_record(value=b"child")]),
+            "append and flush": lambda: writer.append([new_record(value=b"child")], acks="flushed"),
             "follower": lambda: writer.append_as_follower(example("produced")),
             "lead": lambda: writer.become_leader(7),
             "roll": writer.roll,
@@ -159,7 +159,7 @@ def test_a_forked_process_does_not_write(tmp_path: Path) -> None:
             assert below(tmp_path) == before, name
         assert in_child(writer.close) == "None"
         assert below(tmp_path) == before
-        writer.append([new_record(b"parent")])
+        writer.append([new_record(value=b"parent")])
         with pytest.raises(UsageError, match="in use"):
             DirectoryLock(tmp_path)
     with open_partition(path) as partition:
@@ -173,7 +173,7 @@ def test_a_forked_process_does_not_write(tmp_path: Path) -> None:
 def test_a_fork_in_the_middle_of_an_append_does_not_hang(tmp_path: Path) -> None:
     """A lock that another thread holds at the fork is never released in the child."""
     with PartitionWriter(tmp_path / "orders-0") as writer, writer._lock:
-        assert in_child(lambda: writer.append([new_record(b"child")])).startswith("UsageError")
+        assert in_child(lambda: writer.append([new_record(value=b"child")])).startswith("UsageError")
         assert in_child(writer.close) == "None"
 
 
@@ -181,14 +181,14 @@ def test_a_fork_in_the_middle_of_an_append_does_not_hang(tmp_path: Path) -> None
 @pytest.mark.req("SEG-FLS-011")
 def test_a_forked_process_closes_no_log_directory(tmp_path: Path) -> None:
     with LogWriter(tmp_path) as root:
-        root.open("orders", 0).append([new_record(b"a")])
+        root.open("orders", 0).append([new_record(value=b"a")])
         root.start_scheduler()
         before = below(tmp_path)
         acts: list[Callable[[], object]] = [lambda: root.open("new", 0), root.checkpoint, root.close]
         for act, said in zip(acts, ["UsageError", "UsageError", "None"], strict=True):
             assert in_child(act).startswith(said)
             assert below(tmp_path) == before
-        root.open("orders", 1).append([new_record(b"b")])
+        root.open("orders", 1).append([new_record(value=b"b")])
     assert not list(verify(tmp_path))
 
 
@@ -201,7 +201,7 @@ def test_a_forked_process_does_not_keep_the_lock(tmp_path: Path) -> None:
     try:
         writer.close()
         with PartitionWriter(tmp_path / "orders-0") as again:
-            again.append([new_record(b"a")])
+            again.append([new_record(value=b"a")])
     finally:
         process.kill()
         process.join()
@@ -210,8 +210,8 @@ def test_a_forked_process_does_not_keep_the_lock(tmp_path: Path) -> None:
 def test_headers_are_pairs_or_record_headers(tmp_path: Path) -> None:
     headers = [RecordHeader(b"h", b"x"), (b"n", None)]
     with PartitionWriter(tmp_path / "orders-0") as writer:
-        writer.append([new_record(b"v", headers=headers)])
-        writer.append([new_record(b"w", headers=next(iter(open_partition(writer.path).records())).headers)])
+        writer.append([new_record(value=b"v", headers=headers)])
+        writer.append([new_record(value=b"w", headers=next(iter(open_partition(writer.path).records())).headers)])
     with open_partition(tmp_path / "orders-0") as partition:
         for record in partition.records():
             assert record.headers == (RecordHeader(b"h", b"x"), RecordHeader(b"n", None))

@@ -69,11 +69,17 @@ def cut(data: bytes) -> bytes:
 def made_logs() -> Iterator[bytes]:
     """One entry of each magic and codec, and another one behind it."""
     records = [
-        new_record(b"a value of some length " * 3, b"key", timestamp_ms=5, headers=((b"h", b"v"), (b"", None))),
-        new_record(b"x" * 90, None, timestamp_ms=300),
-        new_record(None, b"", timestamp_ms=1 << 40),
+        new_record(
+            key=b"key", value=b"a value of some length " * 3, timestamp_ms=5, headers=((b"h", b"v"), (b"", None))
+        ),
+        new_record(key=None, value=b"x" * 90, timestamp_ms=300),
+        new_record(key=b"", value=None, timestamp_ms=1 << 40),
     ]
-    messages = [new_record(b"a value " * 9, b"key", timestamp_ms=5), new_record(b"", b"x" * 40), new_record(None)]
+    messages = [
+        new_record(key=b"key", value=b"a value " * 9, timestamp_ms=5),
+        new_record(key=b"x" * 40, value=b""),
+        new_record(value=None),
+    ]
     after = encode_batch(build_batch(records[:1], base_offset=6))
     for codec in CompressionCodec:
         yield encode_batch(build_batch(records, base_offset=3, codec=codec)) + after

@@ -285,7 +285,7 @@ def records_in(data: bytes) -> Iterator[Record]:
         offset += 1 + (step << (width >> 4))
         timestamp_ms = int.from_bytes(taken(width & 7)) & (1 << 50) - 1
         headers = [(value() or b"", value()) for _ in range(count & 3)]
-        made = new_record(value(), value(), timestamp_ms=timestamp_ms, headers=headers)
+        made = new_record(key=value(), value=value(), timestamp_ms=timestamp_ms, headers=headers)
         if offset > 2**31 - 2:
             return
         yield Record(offset, made.timestamp_ms, made.key, made.value, made.headers)

@@ -83,7 +83,7 @@ class KeyedMaker(LogMaker):
         value = None if self.happens(25) else dice.randbytes(dice.choice(self.value_sizes))
         key = None if self.happens(3) else b"key-%d" % dice.randrange(self.key_count)
         headers = self.headers if has_headers and self.happens(self.header_percent) else ()
-        return new_record(value, key, timestamp_ms=-1 if self.happens(2) else self.time_ms, headers=headers)
+        return new_record(key=key, value=value, timestamp_ms=-1 if self.happens(2) else self.time_ms, headers=headers)
 
 
 def check_compaction(oracle: Oracle, seeds: Iterable[int]) -> Result:

@@ -67,7 +67,7 @@ def _append_forever(writer: PartitionWriter, number: int, seed: str) -> None:
         value = f"{number}.{count}"
         padded = value.encode().ljust(dice.choice((8, 60, 200)))
         acks = dice.random() < FLUSHED_SHARE
-        done = writer.append([new_record(padded)], acks="flushed" if acks else "written")
+        done = writer.append([new_record(value=padded)], acks="flushed" if acks else "written")
         os.write(sys.stdout.fileno(), f"{done.first_offset} {value}\n".encode())  # one call: a line is whole or absent
         if dice.random() < ROLLED_SHARE:
             writer.roll()

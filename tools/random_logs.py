@@ -173,7 +173,7 @@ class LogMaker:
         key = None if self.happens(30) else b"key-%d" % dice.randrange(50)
         headers = [(b"h", b"1"), (b"h", None)] if has_headers and self.happens(10) else []
         time_ms = NO_TIMESTAMP if self.happens(2) else self.time_ms
-        return new_record(value, key, timestamp_ms=time_ms, headers=headers)
+        return new_record(key=key, value=value, timestamp_ms=time_ms, headers=headers)
 
 
 def random_log(seed: int, *, is_dense: bool = False) -> RandomLog:

@@ -124,7 +124,7 @@ class Maker:
         return max(low, min(high, value))
 
     def _records(self) -> bytes:
-        values = [new_record(self.chance.randbytes(20), timestamp_ms=1) for _ in range(self.chance.randint(1, 3))]
+        values = [new_record(value=self.chance.randbytes(20), timestamp_ms=1) for _ in range(self.chance.randint(1, 3))]
         batch = encode_batch(build_batch(values))
         return batch if self.chance.random() < 0.5 else self._changed(batch)  # noqa: PLR2004 - heads or tails
 
@@ -212,7 +212,7 @@ def make_logs(directory: Path) -> None:
         writer.open("empty", 0)
         orders = writer.open("orders", 0)
         for number in range(RECORD_COUNT):
-            orders.append([new_record(b"%d" % number * 10, timestamp_ms=number)])
+            orders.append([new_record(value=b"%d" % number * 10, timestamp_ms=number)])
 
 
 def memory(process: subprocess.Popen[str]) -> int:

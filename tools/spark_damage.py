@@ -198,7 +198,7 @@ def _written(directory: Path, dice: random.Random) -> int:
         for _ in range(BATCHES):
             count = dice.randrange(1, LARGEST)
             made = [
-                new_record(dice.randbytes(dice.randrange(100)), key=b"k", timestamp_ms=10**12 + each)
+                new_record(key=b"k", value=dice.randbytes(dice.randrange(100)), timestamp_ms=10**12 + each)
                 for each in range(count)
             ]
             writer.append(build_batch(made, codec=used))

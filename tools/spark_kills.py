@@ -190,7 +190,7 @@ def unclean(place: Place, kills: Kills, ends: dict[int, int]) -> dict[str, Any]:
         writer = logs.open(TOPIC, 0)
         logs.open(TOPIC, 1)
         writer.append(
-            [new_record(f"new {number}".encode(), timestamp_ms=int(time.time() * 1000)) for number in range(NEW)]
+            [new_record(value=f"new {number}".encode(), timestamp_ms=int(time.time() * 1000)) for number in range(NEW)]
         )
     last, _ = kills.finish("--goes-on")
     return {

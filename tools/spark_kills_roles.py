@@ -114,7 +114,9 @@ def _old(seen: list[tuple[float, int]]) -> int:
 def records(number: int, first: int, count: int) -> list[Any]:
     """Records that say where they stand."""
     now_ms = int(time.time() * 1000)
-    return [new_record(value(number, offset).encode(), timestamp_ms=now_ms) for offset in range(first, first + count)]
+    return [
+        new_record(value=value(number, offset).encode(), timestamp_ms=now_ms) for offset in range(first, first + count)
+    ]
 
 
 def value(number: int, offset: int) -> str:

@@ -60,7 +60,7 @@ SECTIONS: Final = ("planning", "reading", "whole_tasks", "many_segments", "point
 def template() -> bytearray:
     """A batch of about 16 KiB, of which no record is as another."""
     values = (f"{number:08d} ".encode() + os.urandom(VALUE // 2).hex().encode() for number in range(RECORDS))
-    records = [new_record(value, b"key-%d" % number, timestamp_ms=0) for number, value in enumerate(values)]
+    records = [new_record(key=b"key-%d" % number, value=value, timestamp_ms=0) for number, value in enumerate(values)]
     return bytearray(encode_batch(build_batch(records)))
 
 

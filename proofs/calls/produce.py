@@ -47,7 +47,7 @@ def produce(root: Path, topic: str, begins: Callable[[], None], ends: Callable[[
 def _ask(client: socket.socket, number: int, topic: str) -> None:
     """Append one batch, and wait for the answer."""
     kind = request_type(PRODUCE, VERSION)
-    batch = encode_batch(build_batch([new_record(b"value", timestamp_ms=1000)]))
+    batch = encode_batch(build_batch([new_record(value=b"value", timestamp_ms=1000)]))
     topics = [{"name": topic, "partition_data": [{"index": 0, "records": batch}]}]
     header = {
         "request_api_key": PRODUCE,

@@ -26,7 +26,7 @@ from seglog_format.writing.log_writer import LogWriter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-RECORDS: Final = [new_record(b"value", b"key", timestamp_ms=1000)]
+RECORDS: Final = [new_record(key=b"key", value=b"value", timestamp_ms=1000)]
 SMALL: Final = LogConfig(segment_bytes=300, index_interval_bytes=0)
 RECIPE: Final = """
 [[topic]]

@@ -116,7 +116,7 @@ def check_verified(root: Path) -> None:
 def _appended(writer: PartitionWriter, path: Path) -> Opened:
     log, log_start_offset = log_bytes(path), writer.log_start_offset
     _send_again(writer, log)
-    appended = writer.append([new_record(ONE_MORE)], acks="flushed")
+    appended = writer.append([new_record(value=ONE_MORE)], acks="flushed")
     return Opened(log, log_start_offset, appended.first_offset)
 
 

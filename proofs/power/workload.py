@@ -240,8 +240,8 @@ class Appenders:
         count = dice.choice((1, 1, 2, 4))
         records = [
             new_record(
-                dice.randbytes(dice.choice((0, 5, 30, 60))),
-                dice.choice(KEYS) if self._world.compacts else None,
+                key=dice.choice(KEYS) if self._world.compacts else None,
+                value=dice.randbytes(dice.choice((0, 5, 30, 60))),
                 timestamp_ms=self._world.now_ms - dice.randrange(20),
             )
             for _ in range(count)

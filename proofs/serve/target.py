@@ -36,10 +36,10 @@ def make_logs(directory: Path) -> None:
     with LogWriter(directory, LogConfig(retention_ms=-1, segment_bytes=1 << 22)) as writer:
         orders = writer.open(TOPIC, 0)
         for number in range(200):
-            orders.append([new_record(b"%d" % number * 10, timestamp_ms=TIME_MS + number)])
+            orders.append([new_record(value=b"%d" % number * 10, timestamp_ms=TIME_MS + number)])
         large = writer.open(TOPIC, 1)
         for number in range(LARGE_RECORDS):
-            large.append([new_record(os.urandom(LARGE_SIZE), timestamp_ms=TIME_MS + number)])
+            large.append([new_record(value=os.urandom(LARGE_SIZE), timestamp_ms=TIME_MS + number)])
 
 
 class Target:

@@ -121,7 +121,7 @@ def commit(group: str, offset: int, metadata: str = "") -> bytes:
 
 def batch(*values: bytes) -> bytes:
     """A batch as an honest producer sends it."""
-    return encode_batch(build_batch([new_record(value, timestamp_ms=TIME_MS) for value in values]))
+    return encode_batch(build_batch([new_record(value=value, timestamp_ms=TIME_MS) for value in values]))
 
 
 def crafted(section: bytes, count: int) -> bytes:

@@ -58,19 +58,19 @@ STAMPED: Final = {
 
 
 def new_record(
-    value: bytes | None,
-    key: bytes | None = None,
     *,
-    timestamp_ms: int = NO_TIMESTAMP,
+    key: bytes | None = None,
+    value: bytes | None = None,
     headers: Sequence[RecordHeader | tuple[bytes, bytes | None]] = (),
+    timestamp_ms: int = NO_TIMESTAMP,
 ) -> Record:
     """A record that has no offset yet.
 
     Args:
-        value: bytes, or None for null.
-        key: the same.
-        timestamp_ms: milliseconds since 1970, or -1.
+        key: bytes, or None for null.
+        value: bytes, or None for null: in a compacted topic, it deletes the key.
         headers: in order; each a `RecordHeader`, or a pair of key and value.
+        timestamp_ms: milliseconds since 1970, or -1 for none.
     """
     return Record(-1, timestamp_ms, key, value, tuple(map(_header, headers)))
 

@@ -102,7 +102,7 @@ def control_record(kind: ControlRecordType, fields: Mapping[str, object], *, tim
     key = ControlRecordKey.build({"version": CONTROL_KEY_VERSION, "type": int(kind)})
     definition = KRAFT_VALUES.get(kind)
     layout = EndTransactionMarker if definition is None else declaration(definition, _version(fields))
-    return new_record(bytes(layout.build(_with_tagged_fields(fields))), bytes(key), timestamp_ms=timestamp_ms)
+    return new_record(key=bytes(key), value=bytes(layout.build(_with_tagged_fields(fields))), timestamp_ms=timestamp_ms)
 
 
 def _with_tagged_fields(value: object) -> object:

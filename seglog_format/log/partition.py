@@ -20,15 +20,7 @@ from seglog_format.log.path_kind import require_partition
 from seglog_format.log.reading import READ_UNCOMMITTED, Fetch, Isolation, LogReader, delivered, is_committed_only
 from seglog_format.log.scanning import Scannable
 from seglog_format.log.segment import LogSegment
-from seglog_format.log.timestamps import (
-    EARLIEST_LOCAL_TIMESTAMP,
-    EARLIEST_TIMESTAMP,
-    LATEST_TIERED_TIMESTAMP,
-    LATEST_TIMESTAMP,
-    MAX_TIMESTAMP,
-    first_not_older,
-    first_of_largest,
-)
+from seglog_format.log.timestamps import OffsetSpec, first_not_older, first_of_largest
 from seglog_format.log.transactions import Transactions, scan_transactions
 from seglog_format.log.trusted_lookup import trusted_next_offset
 from seglog_format.log.volume import place_at_volume, record_lists
@@ -240,32 +232,31 @@ class Partition(Scannable, Watched, Closing):
         for segment in self.segments:
             yield from segment.batches()
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
+    def offset_for_timestamp(self, timestamp_ms: int | OffsetSpec) -> TimestampOffset | None:
         """Answer a timestamp lookup as a broker would.
 
         Args:
-            timestamp_ms: milliseconds since 1970, or -1: the log end offset; -2 or -4: the log start offset; -3: the
-                first record with the largest timestamp; -5: the last offset in tiered storage, of which a directory
-                knows nothing.
+            timestamp_ms: milliseconds since 1970, 0 or more, or an `OffsetSpec`.
 
         Returns:
             The first record at or above the log start offset, in offset order and control records included, that is
-            not older; its timestamp is -1 for -1, -2 and -4. None where there is no such record.
+            not older. For `OffsetSpec.LATEST`, `EARLIEST` and `EARLIEST_LOCAL` that offset, with timestamp -1. None
+            where there is no such record, and for `LATEST_TIERED`.
 
         Raises:
             UsageError: any other negative timestamp.
             FormatError: damage was met before the answer was certain.
         """
-        if timestamp_ms == LATEST_TIMESTAMP:
+        if timestamp_ms == OffsetSpec.LATEST:
             return TimestampOffset(NO_TIMESTAMP, self.log_end_offset)
-        if timestamp_ms in {EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP}:
+        if timestamp_ms in {OffsetSpec.EARLIEST, OffsetSpec.EARLIEST_LOCAL}:
             return TimestampOffset(NO_TIMESTAMP, self.log_start_offset)
-        if timestamp_ms == MAX_TIMESTAMP:
+        if timestamp_ms == OffsetSpec.MAX_TIMESTAMP:
             return first_of_largest(self._reader, self.log_start_offset)
-        if timestamp_ms == LATEST_TIERED_TIMESTAMP:
+        if timestamp_ms == OffsetSpec.LATEST_TIERED:
             return None
         if timestamp_ms < 0:
-            msg = f"timestamp {timestamp_ms} has no meaning: give 0 or more, or -1 to -5"
+            msg = f"timestamp {timestamp_ms} has no meaning: give 0 or more, or an OffsetSpec (-1 to -5)"
             raise UsageError(msg)
         return first_not_older(self._reader, timestamp_ms, self.log_start_offset)
 

@@ -7,7 +7,8 @@ verified: a damaged header would otherwise hide an older answer. A time index is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from seglog_format.log.trusted_lookup import offset_not_younger
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
@@ -19,11 +20,20 @@ if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
     from seglog_format.record_model import RecordBatch
 
-LATEST_TIMESTAMP: Final = -1
-EARLIEST_TIMESTAMP: Final = -2
-MAX_TIMESTAMP: Final = -3
-EARLIEST_LOCAL_TIMESTAMP: Final = -4
-LATEST_TIERED_TIMESTAMP: Final = -5
+
+class OffsetSpec(IntEnum):
+    """What to ask for in place of a timestamp, with the numbers of Kafka's protocol."""
+
+    LATEST = -1
+    """The log end offset."""
+    EARLIEST = -2
+    """The log start offset."""
+    MAX_TIMESTAMP = -3
+    """The first record with the largest timestamp."""
+    EARLIEST_LOCAL = -4
+    """The first offset on this disk: for a directory, the log start offset."""
+    LATEST_TIERED = -5
+    """The last offset in tiered storage, which a directory does not show."""
 
 
 def first_not_older(reader: LogReader, timestamp_ms: int, log_start_offset: int) -> TimestampOffset | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from kio.schema.errors import ErrorCode
 
 from seglog_format.errors import FormatError, OffsetOutOfRangeError, UsageError
-from seglog_format.log.timestamps import LATEST_TIMESTAMP, MAX_TIMESTAMP
+from seglog_format.log.timestamps import OffsetSpec
 from seglog_format.model import NO_TIMESTAMP, TimestampOffset
 from seglog_format.serve.asked import partitions_asked
 from seglog_format.serve.calls import UNKNOWN_EPOCH, UNKNOWN_OFFSET, Call, Services
@@ -77,15 +77,15 @@ def _listed(catalog: Catalog, topic: str, asked: Any, find: Find) -> dict[str, o
 def _find(
     served: ServedPartition, timestamp_ms: int, *, is_long: bool, is_committed_only: bool
 ) -> TimestampOffset | None:
-    is_searched = timestamp_ms >= 0 or timestamp_ms == MAX_TIMESTAMP
+    is_searched = timestamp_ms >= 0 or timestamp_ms == OffsetSpec.MAX_TIMESTAMP
     if not is_long and (is_searched or served.may_take_long(None, is_committed_only=is_committed_only)):
         raise TooMuchError
     if timestamp_ms < 0:
         served.look_again()
-    if timestamp_ms == LATEST_TIMESTAMP:
+    if timestamp_ms == OffsetSpec.LATEST:
         log = served.log_range(is_committed_only=is_committed_only)
         return TimestampOffset(NO_TIMESTAMP, log.told.stable)
-    if timestamp_ms < -5:  # noqa: PLR2004 - what is below has a meaning for tiered logs only
+    if timestamp_ms < OffsetSpec.LATEST_TIERED:  # what is below has a meaning for tiered logs only
         return None
     found = served.offset_for_timestamp(timestamp_ms)
     if found is None or not is_committed_only or timestamp_ms < 0:

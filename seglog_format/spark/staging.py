@@ -166,7 +166,7 @@ def _rows(batch: pa.RecordBatch, options: WriteOptions) -> Iterator[tuple[tuple[
     keys, headers = columns.get("key", nothing), columns.get("headers", nothing)
     for row, value in enumerate(columns["value"]):
         pairs = [((each["key"] or "").encode(), each["value"]) for each in headers[row] or ()]
-        record = new_record(_bytes(value), _bytes(keys[row]), timestamp_ms=times[row], headers=pairs)
+        record = new_record(key=_bytes(keys[row]), value=_bytes(value), timestamp_ms=times[row], headers=pairs)
         topic = topics[row] if topics[row] is not None else options.topic
         yield (topic, numbers[row] or 0), offsets[row], record
 

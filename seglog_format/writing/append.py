@@ -211,7 +211,9 @@ def _has_right_offsets(batch: RecordBatch, base_offset: int) -> bool:
 
 
 def _rebuilt(batch: RecordBatch, base_offset: int) -> bytes:
-    records = [new_record(record.value, record.key, timestamp_ms=record.timestamp_ms) for record in batch.records]
+    records = [
+        new_record(key=record.key, value=record.value, timestamp_ms=record.timestamp_ms) for record in batch.records
+    ]
     codec = codec_named(batch.header.codec_id)
     magic = batch.header.magic
     return encode_batch(build_message_entry(records, magic=magic, base_offset=base_offset, codec=codec))

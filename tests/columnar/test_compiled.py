@@ -30,7 +30,7 @@ RECORDS = [new_record(key=b"k", value=b"v" * 40, timestamp_ms=5, headers=((b"h",
 
 def small_log() -> bytes:
     batches = [encode_batch(build_batch(RECORDS, base_offset=5 * codec, codec=codec)) for codec in CompressionCodec]
-    message = encode_batch(build_message_entry([new_record(b"k", b"v")], magic=1, base_offset=100))
+    message = encode_batch(build_message_entry([new_record(key=b"v", value=b"k")], magic=1, base_offset=100))
     return b"".join([*batches, message])
 
 

@@ -63,7 +63,7 @@ CONTAINERS: Final = {
 def batch_in(name: str, base_offset: int) -> bytes:
     """A batch whose records are in one of the containers."""
     codec, pack = CONTAINERS[name]
-    records = [new_record(b"value %d" % number, b"key", timestamp_ms=number) for number in range(COUNT)]
+    records = [new_record(key=b"key", value=b"value %d" % number, timestamp_ms=number) for number in range(COUNT)]
     plain = encode_batch(build_batch(records, base_offset=base_offset))
     made = bytearray(plain[:61] + pack(plain[61:]))
     struct.pack_into(">i", made, 8, len(made) - 12)
@@ -110,7 +110,7 @@ def test_a_container_that_outgrows_the_arena(tmp_path: Path, fallbacks: list[int
     values = [bytes(3 << 20), bytes(12 << 20), b"small"]
     data = b""
     for offset, value in enumerate(values):
-        plain = encode_batch(build_batch([new_record(value, timestamp_ms=1)], base_offset=offset))
+        plain = encode_batch(build_batch([new_record(value=value, timestamp_ms=1)], base_offset=offset))
         made = bytearray(plain[:61] + lz4.frame.compress(plain[61:], block_linked=False, block_checksum=True))
         struct.pack_into(">i", made, 8, len(made) - 12)
         struct.pack_into(">h", made, 21, LZ4)
@@ -122,7 +122,7 @@ def test_a_container_that_outgrows_the_arena(tmp_path: Path, fallbacks: list[int
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_wrappers_in_such_a_container(magic: int, tmp_path: Path, fallbacks: list[int]) -> None:
-    messages = [new_record(b"value %d" % number, timestamp_ms=number) for number in range(COUNT)]
+    messages = [new_record(value=b"value %d" % number, timestamp_ms=number) for number in range(COUNT)]
     entry = build_message_entry(messages, magic=magic, base_offset=0, codec=GZIP)
     plain = encode_batch(entry)
     start = plain.index(b"\x1f\x8b")

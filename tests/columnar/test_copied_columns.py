@@ -78,7 +78,7 @@ def test_a_batch_carries_no_more_than_its_rows(tmp_path: Path) -> None:
 def test_more_bytes_than_a_layout_can_hold(column: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(copied_columns.LARGEST, "binary", 1000)
     records = [
-        new_record(b"v" * 30 * (column == "value"), b"k" * 30 * (column == "key"), headers=[(b"", b"h" * 30)])
+        new_record(key=b"k" * 30 * (column == "key"), value=b"v" * 30 * (column == "value"), headers=[(b"", b"h" * 30)])
         for _ in range(33)
     ]
     for count, is_small in ((33, True), (34, False)):

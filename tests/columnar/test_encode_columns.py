@@ -97,7 +97,7 @@ def batches(draw: st.DrawFn) -> tuple[list[Record], list[int]]:
     counts = draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
     offset, records = draw(st.integers(0, 2**50)), []
     for _ in range(sum(counts)):
-        made = new_record(draw(small), draw(small), timestamp_ms=draw(times), headers=draw(headers))
+        made = new_record(key=draw(small), value=draw(small), timestamp_ms=draw(times), headers=draw(headers))
         records.append(Record(offset, made.timestamp_ms, made.key, made.value, made.headers))
         offset += draw(st.one_of(st.just(1), st.integers(1, 100_000)))
     return records, counts

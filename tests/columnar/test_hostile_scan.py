@@ -29,7 +29,11 @@ RECORDS = [
     new_record(key=None, value=b"x" * 40, timestamp_ms=300),
     new_record(key=b"", value=None, timestamp_ms=1 << 40),
 ]
-MESSAGES = [new_record(key=b"key", value=b"a value", timestamp_ms=5), new_record(None), new_record(b"x" * 40, b"")]
+MESSAGES = [
+    new_record(key=b"key", value=b"a value", timestamp_ms=5),
+    new_record(value=None),
+    new_record(key=b"", value=b"x" * 40),
+]
 INPUTS = {
     f"batch-{codec.label}": encode_batch(build_batch(RECORDS, base_offset=3, codec=codec)) for codec in CODECS
 } | {
@@ -85,8 +89,8 @@ def assert_same_verdict(directory: Path, data: bytes) -> None:
 @pytest.mark.parametrize("base_offset", [10, 500])
 def test_an_entry_whose_end_lies_before_its_start(base_offset: int, isolation: str, tmp_path: Path) -> None:
     """By its header it ends at 5; with ``read_committed`` reading ends there, before an entry that starts later."""
-    first = encode_batch(build_batch([new_record(b"first")], base_offset=0))
-    second = bytearray(encode_batch(build_batch([new_record(b"second")], base_offset=base_offset)))
+    first = encode_batch(build_batch([new_record(value=b"first")], base_offset=0))
+    second = bytearray(encode_batch(build_batch([new_record(value=b"second")], base_offset=base_offset)))
     second[23:27] = (5 - base_offset).to_bytes(4, "big", signed=True)
     directory = segment_directory(tmp_path / "odd-0", first + with_right_checksum(bytes(second)))
     with open_partition(directory) as partition:

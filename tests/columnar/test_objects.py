@@ -124,7 +124,7 @@ def test_each_offset_looked_up(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("place", "value"), [(26, 0), (26, 1), (74, 0), (64, 4)])
 def test_reading_on_behind_a_record_whose_header_lies(place: int, value: int, tmp_path: Path) -> None:
     """The header's last offset is below those of records (byte 26), or two records have one offset (deltas)."""
-    records = [new_record(b"value")] * 5
+    records = [new_record(value=b"value")] * 5
     lying, next_one = (encode_batch(build_batch(records, base_offset=base)) for base in (0, 5))
     data = patched(lying, place, "B", value) + next_one
     with open_partition(segment_directory(tmp_path / "lies-0", data)) as partition:
@@ -136,7 +136,7 @@ def test_lookups_keep_no_more_than_they_may(tmp_path: Path, monkeypatch: pytest.
     """Batches are forgotten in the order in which they were met, and one too large for all is never kept."""
     monkeypatch.setattr(quick_lookup, "MAX_KNOWN_SIZE", 2 * 30 * (quick_lookup.OBJECT_SIZE + 200))
     data = b"".join(
-        encode_batch(build_batch([new_record(b"v" * size)] * 30, base_offset=base))
+        encode_batch(build_batch([new_record(value=b"v" * size)] * 30, base_offset=base))
         for base, size in ((0, 100), (30, 100), (60, 100), (90, 100), (120, 100_000))
     )
     known = quick_lookup.KnownRecords()
@@ -170,7 +170,7 @@ def test_a_record_found_by_way_of_the_index_is_the_one(seed: int, tmp_path: Path
 
 
 def test_a_sound_index_leads_to_each_record(tmp_path: Path) -> None:
-    records = [new_record(b"v%d" % number * 30, b"k", timestamp_ms=number) for number in range(300)]
+    records = [new_record(key=b"k", value=b"v%d" % number * 30, timestamp_ms=number) for number in range(300)]
     batches = [encode_batch(build_batch(records[at : at + 30], base_offset=at)) for at in range(0, 300, 30)]
     directory = segment_directory(tmp_path / "sound-0", b"".join(batches))
     places = [(30 * number + 29, sum(map(len, batches[:number]))) for number in range(1, 10, 2)]
@@ -187,12 +187,14 @@ def test_a_sound_index_leads_to_each_record(tmp_path: Path) -> None:
 def large_log(directory: Path) -> Path:
     """Batches and messages with everything that they may hold."""
     headers = ((b"h", b"v"), (b"a longer name", None))
-    records = [new_record(b"v" * (number % 50), b"k", timestamp_ms=number, headers=headers) for number in range(100)]
+    records = [
+        new_record(key=b"k", value=b"v" * (number % 50), timestamp_ms=number, headers=headers) for number in range(100)
+    ]
     data = b"".join(
         encode_batch(build_batch(records, base_offset=100 * number, codec=CompressionCodec(number % 5)))
         for number in range(40)
     )
-    plain = [new_record(b"value" * 9, b"key", timestamp_ms=7)]
+    plain = [new_record(key=b"key", value=b"value" * 9, timestamp_ms=7)]
     messages = [encode_batch(build_message_entry(plain, magic=1, base_offset=4_000 + at)) for at in range(300)]
     return segment_directory(directory / "large-0", data + b"".join(messages))
 
@@ -239,7 +241,7 @@ def log_of_sizes(directory: Path) -> tuple[Path, list[bytes]]:
         for _ in range(6_000)
     ]
     data = b"".join(
-        encode_batch(build_batch([new_record(value) for value in values[at : at + 500]], base_offset=at))
+        encode_batch(build_batch([new_record(value=value) for value in values[at : at + 500]], base_offset=at))
         for at in range(0, len(values), 500)
     )
     return segment_directory(directory / "sizes-0", data), values

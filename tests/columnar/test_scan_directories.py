@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COUNT = 7
-BATCH = encode_batch(build_batch([new_record(b"value", timestamp_ms=number) for number in range(COUNT)], base_offset=0))
+BATCH = encode_batch(
+    build_batch([new_record(value=b"value", timestamp_ms=number) for number in range(COUNT)], base_offset=0)
+)
 
 
 def test_partitions_of_several_directories_come_in_the_order_of_their_names(tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ def partition(
         for first in range(0, count, in_batch):
             records = [
                 new_record(
-                    str(number).encode().ljust(value_size, b"."),
                     key=None if number % 5 == 0 else f"k{number}".encode(),
+                    value=str(number).encode().ljust(value_size, b"."),
                     timestamp_ms=START_MS + 1000 * number,
                 )
                 for number in range(first, min(first + in_batch, count))

@@ -52,7 +52,7 @@ def append(directory: Path, count: int) -> None:
     config = LogConfig(segment_bytes=4096, index_interval_bytes=512)
     with PartitionWriter(directory, config) as writer:
         for _ in range(count):
-            writer.append([new_record(b"v" * 50, timestamp_ms=START_MS)])
+            writer.append([new_record(value=b"v" * 50, timestamp_ms=START_MS)])
 
 
 def test_a_stream_starts_at_the_end_unless_told_otherwise(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def disordered(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for first in range(0, 400, 5):
             gap = 1_800_000 if first >= 300 else 0
             times = [START_MS + gap + 1000 * (each - chance.randrange(20)) for each in range(first, first + 5)]
-            writer.append([new_record(b"." * 40, timestamp_ms=time) for time in times])
+            writer.append([new_record(value=b"." * 40, timestamp_ms=time) for time in times])
     return directory
 
 

@@ -64,8 +64,8 @@ def test_default_columns_are_those_of_the_connector(orders: Path) -> None:
 
 def test_every_column_in_any_order(tmp_path: Path) -> None:
     records = [
-        new_record(b"one", b"key", timestamp_ms=5, headers=[(b"a", b"1"), ("é".encode(), None)]),
-        new_record(None, timestamp_ms=7),
+        new_record(key=b"key", value=b"one", timestamp_ms=5, headers=[(b"a", b"1"), ("é".encode(), None)]),
+        new_record(value=None, timestamp_ms=7),
     ]
     batch = build_batch(records, base_offset=40, producer_id=9, producer_epoch=3, base_sequence=11)
     directory = segment_directory(tmp_path / "t-3", encode_batch(batch), 40)

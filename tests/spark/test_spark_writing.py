@@ -218,8 +218,8 @@ def test_the_quick_encoder_writes_what_the_schema_says(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311
     records = [
         new_record(
-            chance.choice([None, b"", chance.randbytes(chance.randrange(300))]),
-            chance.choice([None, b"", b"key"]),
+            key=chance.choice([None, b"", b"key"]),
+            value=chance.choice([None, b"", chance.randbytes(chance.randrange(300))]),
             timestamp_ms=chance.choice([-1, 0, 1 << 40, 1700000000000 + chance.randrange(10**6)]),
             headers=[(b"h" * chance.randrange(90), chance.choice([None, b"", b"v"]))] * chance.randrange(3),
         )

@@ -29,6 +29,10 @@ HELD_SECONDS: Final = 0.01
 """How soon a request is offered again for which the queue had no room, and what is done about one that waits there."""
 
 
+AT_ONCE: Final = 16
+"""Answers that are sent before the next connection is looked at."""
+
+
 class Waiting:
     """A request in the queue, and the way back to its processor.
 
@@ -161,7 +165,8 @@ class Processor:
         swept_at = hurried_at = time.monotonic()
         while not self._is_stopped:
             is_waiting = bool(self._held or self._requests)
-            for key, events in self._selector.select(HELD_SECONDS if is_waiting else SWEEP_SECONDS):
+            seconds = 0 if self._answered else HELD_SECONDS if is_waiting else SWEEP_SECONDS
+            for key, events in self._selector.select(seconds):
                 if key.data is None:
                     self._hear()
                 else:
@@ -194,7 +199,7 @@ class Processor:
             connection.awaited = selectors.EVENT_READ
 
     def _take_answered(self) -> None:
-        while self._answered:
+        for _ in range(min(len(self._answered), AT_ONCE)):  # more may come for ever: others want to be read, too
             connection, chunks = self._answered.popleft()
             if chunks is None:
                 self._close(connection)

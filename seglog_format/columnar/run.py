@@ -218,8 +218,8 @@ class Run:
     def _expand(self) -> Iterator[pa.RecordBatch] | Any:
         """Decompress the entry at the position, which the kernel could not; returns whether that is the end.
 
-        From then on the kernel has decoders for gzip and zstd. A container that it does not take all the same (lz4 with
-        block checksums, several gzip members) is decompressed by the codec's library, and its records are read by the
+        From then on the kernel has decoders for gzip and zstd. A container that it does not take all the same (gzip of
+        several members, say) is decompressed by the codec's library, and its records are read by the
         kernel. What no library decompresses either is for the fallback.
         """
         if self._decoders is None:

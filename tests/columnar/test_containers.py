@@ -1,6 +1,6 @@
-"""Compressed containers that the kernel does not take: a library decompresses them, and the kernel reads the records.
+"""Compressed containers that are not the plain kind: at most a library decompresses them; the kernel reads the records.
 
-The fallback decoder takes 300 times as long. Every batch that aiokafka writes with lz4 is one of these.
+The fallback decoder takes 300 times as long. The kernel verifies block checksums of lz4 itself.
 """
 
 from __future__ import annotations

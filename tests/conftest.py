@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.support import need
 from kafka_oracle import RELEASES, TOOL_CHAIN, Oracle, OracleError
-from support import need
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

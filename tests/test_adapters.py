@@ -8,11 +8,11 @@ import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.support import REPOSITORY
 from seglog_conformance.cases import load_cases
 from seglog_conformance.judging import Examiner
 from seglog_conformance.registry import ADAPTERS, BUILDS, STAMP, Builder, adapters, listed
 from seglog_conformance.smoke import smoke
-from support import REPOSITORY
 
 if TYPE_CHECKING:
     from pathlib import Path

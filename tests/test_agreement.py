@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from agreement import compared, differences
-from support import authentic, authentic_expected, authentic_names, bundled, bundled_expected
+from helpers.support import authentic, authentic_expected, authentic_names, bundled, bundled_expected
 
 if TYPE_CHECKING:
     from collections.abc import Callable

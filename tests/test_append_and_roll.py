@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from appends import (
+from helpers.appends import (
     TRANSACTIONAL,
     Clock,
     base_offsets,
@@ -22,10 +22,10 @@ from appends import (
     snapshot,
     transactional,
 )
-from batches import patched
+from helpers.batches import patched
+from helpers.messages import message, wrapper
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from messages import message, wrapper
 
 from seglog_format import BrokerGeneration, CorruptRecordError, Origin, RollReason, UsageError, walk
 from seglog_format.codec.decode import decode_batch

@@ -8,10 +8,10 @@ from functools import cache
 from typing import Any
 
 import pytest
-from batches import batch, record, zigzag_varint
+from helpers.batches import batch, record, zigzag_varint
+from helpers.support import authentic, authentic_expected
 from hypothesis import given
 from hypothesis import strategies as st
-from support import authentic, authentic_expected
 
 from seglog_format.checks.verify import verify_log
 from seglog_format.codec.application_records import decode_application_record

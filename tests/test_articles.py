@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from appends import Clock, base_offsets, contents, open_writer, produced
-from batches import batch, record
+from helpers.appends import Clock, base_offsets, contents, open_writer, produced
+from helpers.batches import batch, record
 
 from seglog_format import Environment, LogConfig, PartitionWriter, open_partition, verify, walk
 from seglog_format.state.broker_settings import topic_settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from made_logs import MadeLog, checkpoint, data_batch
+from helpers.made_logs import MadeLog, checkpoint, data_batch
 
 from seglog_format import UsageError, open_log_directory
 

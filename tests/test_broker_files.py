@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from made_partitions import ONE, checkpoint, content, entry, log_sizes, make
+from helpers.made_partitions import ONE, checkpoint, content, entry, log_sizes, make
 
 from seglog_format.recovery.apply import RecoveryOptions, recover_partition
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from support import vector
+from helpers.support import vector
 
 from seglog_format import UsageError, build_batch, build_end_marker, decode_batch, encode_batch, new_record
 from seglog_format.codec.build import build_message_entry, with_offset, with_timestamps

@@ -6,8 +6,8 @@ import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from batches import batch, record
-from broker_names import texts
+from helpers.batches import batch, record
+from helpers.broker_names import texts
 from hypothesis import given
 from hypothesis import strategies as st
 

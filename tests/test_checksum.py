@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import crcmod
 import pytest
+from helpers.support import vector
 from hypothesis import given
 from hypothesis import strategies as st
-from support import vector
 
 from seglog_format.codec import checksum
 from seglog_format.codec.checksum import COPY_SIZE, CRC32_POLYNOMIAL, CRC32C_IS_FAST, CRC32C_POLYNOMIAL, crc32, crc32c

@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner
-from support import REPOSITORY, bundled, vector
+from helpers.support import REPOSITORY, bundled, vector
 
 from seglog_format.cli.lazy import COMMANDS
 from seglog_format.cli.main import run, seglog

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from appends import Clock, marker, produced, transactional
+from helpers.appends import Clock, marker, produced, transactional
 
 from seglog_format.cleaning.compaction_apply import compact
 from seglog_format.cleaning.deletion import retain_partition

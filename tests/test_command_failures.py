@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from made_partitions import EPOCHS, checkpoint, entry, make
-from support import FIXTURES, bundled
+from helpers.made_partitions import EPOCHS, checkpoint, entry, make
+from helpers.support import FIXTURES, bundled
 
 from seglog_format import WriteError, open_partition
 from seglog_format.cli.main import run

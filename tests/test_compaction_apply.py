@@ -8,10 +8,10 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-from appends import marker
-from batches import patched
-from made_partitions import EMPTY_SNAPSHOT, CountedFiles, PowerCutError, checkpoint, content, make, names
-from support import bundled, bundled_cases
+from helpers.appends import marker
+from helpers.batches import patched
+from helpers.made_partitions import EMPTY_SNAPSHOT, CountedFiles, PowerCutError, checkpoint, content, make, names
+from helpers.support import bundled, bundled_cases
 from test_compaction_records import data, in_transaction, of_producer
 
 from proofs.power.fault import Fault

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
-from appends import example, marker
-from batches import batch, patched, record
-from made_partitions import checkpoint, content, make, names
-from messages import LOG_APPEND_TIME, message, wrapper
-from support import bundled
+from helpers.appends import example, marker
+from helpers.batches import batch, patched, record
+from helpers.made_partitions import checkpoint, content, make, names
+from helpers.messages import LOG_APPEND_TIME, message, wrapper
+from helpers.support import bundled
 
 from seglog_format.cleaning.compaction_apply import compact, explain_compaction
 from seglog_format.codec.decode import decode_batch

@@ -23,10 +23,10 @@ import lz4.frame
 import pytest
 import xxhash
 import zstandard
-from bombs import BOMBS, MEBIBYTE
+from helpers.bombs import BOMBS, MEBIBYTE
+from helpers.support import REPOSITORY, authentic, authentic_expected, bundled_cases, vector
 from hypothesis import given
 from hypothesis import strategies as st
-from support import REPOSITORY, authentic, authentic_expected, bundled_cases, vector
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress, trailing_size
 from seglog_format.codec.decode import decode_batch
@@ -741,7 +741,7 @@ def test_the_limit_holds_for_all_members_and_frames_together(codec: int) -> None
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_is_refused_in_little_memory(name: str) -> None:
     limit = 64 * MEBIBYTE
-    result = run_apart("tests/bombs.py", name, str(limit))
+    result = run_apart("tests/helpers/bombs.py", name, str(limit))
     assert (result["outcome"], result["requirement"]) == ("RefusedError", "SEG-COD-016")
     assert result["growth"] <= 96 * MEBIBYTE
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 from click.testing import CliRunner
+from helpers.support import REPOSITORY
 from seglog_conformance.places import part
 from seglog_conformance.registry import read_adapter
-from support import REPOSITORY
 
 from seglog_format.cli.conform_new import LANGUAGES
 from seglog_format.cli.main import seglog

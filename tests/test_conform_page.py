@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 from urllib.parse import urlencode
 
-import node_tools
 import pytest
+from helpers import node_tools
 from seglog_conformance.cases import load_cases, selected
 from seglog_conformance.direct import DirectTestee
 from seglog_conformance.reference import Reference

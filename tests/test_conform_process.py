@@ -19,7 +19,7 @@ from seglog_conformance.verdicts import Verdict
 if TYPE_CHECKING:
     from seglog_conformance.verdicts import Result
 
-HOSTILE = Path(__file__).with_name("hostile_testee.py")
+HOSTILE = Path(__file__).parent / "helpers" / "hostile_testee.py"
 SECONDS = 0.6
 SLOW = {"hang", "half-line", "spin", "pour", "fork-away"}
 """What is only found out when the time is over; everything else has time enough on a busy machine, too."""

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.support import need
 from seglog_conformance.cases import load_cases
 from seglog_conformance.judging import Examiner
 from seglog_conformance.process import Command, ProcessTestee
@@ -15,7 +16,6 @@ from seglog_conformance.protocol import schema_errors
 from seglog_conformance.registry import read_adapter
 from seglog_conformance.smoke import smoke
 from seglog_conformance.verdicts import Verdict
-from support import need
 
 TEMPLATES = Path(__file__).parent.parent / "conformance" / "templates"
 SOURCES = {

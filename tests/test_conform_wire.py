@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.support import REPOSITORY, need
 from seglog_conformance.cases import load_cases
 from seglog_conformance.judging import Examiner
 from seglog_conformance.known import read_known
@@ -19,17 +19,18 @@ from seglog_conformance.process import Command, ProcessTestee
 from seglog_conformance.registry import BUILDS, STAMP, Builder, adapters, listed
 from seglog_conformance.verdicts import FINE, Judgement, Verdict
 from seglog_conformance.wire_endpoint import MOST_ASKED, Endpoint
-from serve_client import Answer, Client
-from support import REPOSITORY, need
+
+from proofs.serve.client import Answer, Client
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from seglog_conformance.registry import Adapter
     from seglog_conformance.verdicts import Result
 
 PRODUCE = 0
-PROGRAM = Path(__file__).with_name("wire_clients.py")
+PROGRAM = REPOSITORY / "tests" / "helpers" / "wire_clients.py"
 PASSING, LASTING_EMPTY = "control-records/data-commit-data", "empty-batches/last-in-the-log"
 SEVERAL, DAMAGED, CUT = "empty-batches/between-two", "crc/flip-attributes-byte-0", "tails/magic-2-cut-12"
 SAMPLE = (SEVERAL, "gzip/by-a-broker", DAMAGED, CUT)

@@ -7,10 +7,10 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from batches import batch, record
+from helpers.batches import batch, record
+from helpers.support import authentic_expected, authentic_names, vector
 from hypothesis import given
 from hypothesis import strategies as st
-from support import authentic_expected, authentic_names, vector
 
 from seglog_format.checks.verify import verify_log
 from seglog_format.codec.control_record import decode_control_record

@@ -9,9 +9,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.support import bundled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import bundled
 
 from seglog_format.checks.verify import verify
 from seglog_format.cli.main import run

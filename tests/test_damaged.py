@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from damage import Case, damaged_cases
+from helpers.damage import Case, damaged_cases
 
 from seglog_format.checks import verify
 from seglog_format.errors import FormatError

@@ -9,7 +9,7 @@ from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING
 
-from support import REPOSITORY
+from helpers.support import REPOSITORY
 
 from proofs.damaging.contents import Held, delivered
 from proofs.damaging.sources import build

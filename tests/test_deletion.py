@@ -8,9 +8,9 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-from appends import Clock, idempotent, open_writer, produced, snapshot
-from batches import patched
-from made_partitions import (
+from helpers.appends import Clock, idempotent, open_writer, produced, snapshot
+from helpers.batches import patched
+from helpers.made_partitions import (
     EMPTY_SNAPSHOT,
     EPOCHS,
     CountedFiles,

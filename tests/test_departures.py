@@ -9,8 +9,8 @@ from functools import cache
 from typing import NamedTuple
 
 import pytest
+from helpers.support import REPOSITORY
 from seglog_conformance.cases import load_cases
-from support import REPOSITORY
 
 KAFKA = ("kafka-clients", "kafka-storage")
 ROW = re.compile(

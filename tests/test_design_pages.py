@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from support import REPOSITORY
+from helpers.support import REPOSITORY
 
 pytest.importorskip("pyarrow")
 

@@ -7,7 +7,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from support import REPOSITORY
+from helpers.support import REPOSITORY
 
 from seglog_format.requirements import requirement
 

@@ -9,7 +9,7 @@ import demo_data
 import pictures
 import pytest
 import transcripts
-from support import REPOSITORY
+from helpers.support import REPOSITORY
 
 if TYPE_CHECKING:
     from pathlib import Path

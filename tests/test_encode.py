@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.support import bundled, bundled_cases, vector
 from hypothesis import given
 from hypothesis import strategies as st
-from support import bundled, bundled_cases, vector
 
 from seglog_format.codec.compress import compress
 from seglog_format.codec.compression import decompress

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import explorer_page
-import node_tools
 import pytest
-from damage import Case, damaged_cases
-from node_support import need_browser, need_node, serving
-from support import REPOSITORY, bundled, bundled_cases
+from helpers import node_tools
+from helpers.damage import Case, damaged_cases
+from helpers.node_support import need_browser, need_node, serving
+from helpers.support import REPOSITORY, bundled, bundled_cases
 
 from seglog_format.checks import verify
 from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, decode_offset_checkpoint

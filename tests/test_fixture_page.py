@@ -6,8 +6,8 @@ import re
 import tomllib
 from typing import TYPE_CHECKING
 
-from damage import Case, damaged_cases
-from support import REPOSITORY
+from helpers.damage import Case, damaged_cases
+from helpers.support import REPOSITORY
 
 from seglog_format.checks import verify
 from seglog_format.requirements import Severity

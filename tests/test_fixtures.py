@@ -9,7 +9,7 @@ import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
-from support import (
+from helpers.support import (
     AUTHENTIC,
     FIXTURES,
     REPOSITORY,

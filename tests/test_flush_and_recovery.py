@@ -6,9 +6,9 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from batches import batch, patched, record
-from index_files import example
-from made_logs import (
+from helpers.batches import batch, patched, record
+from helpers.index_files import example
+from helpers.made_logs import (
     ABORT,
     CONTROL,
     TRANSACTIONAL,
@@ -21,8 +21,8 @@ from made_logs import (
     plain_message,
     wrapped_messages,
 )
-from messages import message
-from support import authentic, authentic_expected, authentic_names
+from helpers.messages import message
+from helpers.support import authentic, authentic_expected, authentic_names
 
 from seglog_format import LogSegment, plan_for_directory, plan_recovery
 from seglog_format.log.listing import list_partition

@@ -6,10 +6,10 @@ import struct
 import zlib
 
 import pytest
-from batches import patched
+from helpers.batches import patched
+from helpers.support import vector
 from hypothesis import given
 from hypothesis import strategies as st
-from support import vector
 
 from seglog_format.codec.decode import decode_batch
 from seglog_format.codec.framing import walk

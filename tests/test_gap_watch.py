@@ -7,8 +7,8 @@ import warnings
 from typing import TYPE_CHECKING
 
 import pytest
-from made_partitions import checkpoint, entry, make, numbered
-from support import bundled
+from helpers.made_partitions import checkpoint, entry, make, numbered
+from helpers.support import bundled
 
 import seglog_format
 from seglog_format import open_log_directory, open_partition

@@ -7,9 +7,9 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from made_partitions import checkpoint, entry, make, numbered
-from messages import message, wrapper
-from support import authentic, authentic_names, bundled
+from helpers.made_partitions import checkpoint, entry, make, numbered
+from helpers.messages import message, wrapper
+from helpers.support import authentic, authentic_names, bundled
 
 from seglog_format.cli.main import run
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import FIXTURES, REPOSITORY
+from helpers.support import FIXTURES, REPOSITORY
 
 from seglog_format.checks.verify import verify
 from seglog_format.cli.main import run

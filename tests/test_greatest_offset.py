@@ -6,9 +6,9 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
-from lookup_checks import until_error
-from made_logs import data_batch
-from messages import message, wrapper
+from helpers.lookup_checks import until_error
+from helpers.made_logs import data_batch
+from helpers.messages import message, wrapper
 
 from seglog_format import CorruptRecordError, open_partition
 from seglog_format.checks import verify

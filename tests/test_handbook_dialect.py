@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import google_crc32c
 import pytest
+from helpers.support import REPOSITORY, bundled, bundled_expected, handbook, handbook_lookups, vector
 from hypothesis import given
 from hypothesis import strategies as st
-from support import REPOSITORY, bundled, bundled_expected, handbook, handbook_lookups, vector
 
 from seglog_format.errors import FormatError, TruncatedError, UsageError
 from seglog_format.handbook import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from agreement import differences
-from support import handbook, handbook_expected, handbook_lookups
+from helpers.support import handbook, handbook_expected, handbook_lookups
 
 from seglog_format import OffsetOutOfRangeError, Partition, open_partition, verify
 from seglog_format.requirements import Severity

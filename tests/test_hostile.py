@@ -12,9 +12,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.support import FIXTURES, REPOSITORY, bundled, vector
 from hypothesis import given
 from hypothesis import strategies as st
-from support import FIXTURES, REPOSITORY, bundled, vector
 
 from seglog_format.checks import verify_log
 from seglog_format.codec.checkpoints import (

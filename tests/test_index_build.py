@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support import authentic, authentic_expected, authentic_names, vector
+from helpers.support import authentic, authentic_expected, authentic_names, vector
 
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk

@@ -7,10 +7,10 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from full_scan import sampled
-from lookup_checks import UNDAMAGED, check_positions, check_reads, check_timestamps, logs
-from made_logs import MadeLog, data_batch, offset_index, time_index
-from support import authentic_names
+from helpers.full_scan import sampled
+from helpers.lookup_checks import UNDAMAGED, check_positions, check_reads, check_timestamps, logs
+from helpers.made_logs import MadeLog, data_batch, offset_index, time_index
+from helpers.support import authentic_names
 
 from seglog_format import open_partition
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from full_scan import Log
+    from helpers.full_scan import Log
 
 SLOTS = {".index": 8, ".timeindex": 12, ".txnindex": 34}
 

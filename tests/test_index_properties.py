@@ -6,9 +6,9 @@ from collections import defaultdict
 from typing import Any, NamedTuple
 
 import pytest
+from helpers.support import authentic_expected, authentic_names
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support import authentic_expected, authentic_names
 
 from seglog_format.log.index_rules import (
     offset_index_violations,

@@ -7,10 +7,10 @@ import struct
 from pathlib import Path
 
 import pytest
-from batches import patched
-from index_files import example
-from made_partitions import ONE, content, entry, make, names
-from support import authentic, authentic_expected, authentic_names
+from helpers.batches import patched
+from helpers.index_files import example
+from helpers.made_partitions import ONE, content, entry, make, names
+from helpers.support import authentic, authentic_expected, authentic_names
 
 from seglog_format.checks import verify
 from seglog_format.cli.main import run

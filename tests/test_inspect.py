@@ -10,10 +10,10 @@ import zlib
 from typing import TYPE_CHECKING
 
 import pytest
-from batches import batch, record
+from helpers.batches import batch, record
+from helpers.support import bundled, vector, vectors
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import bundled, vector, vectors
 
 from seglog_format.cli.render_field import bytes_text
 from seglog_format.cli.render_html import page

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import kafka_loads
 import kafka_reads
+from helpers.support import REPOSITORY
 from kafka_result import Result
 from random_damage import DAMAGES, damaged
 from random_logs import random_log
-from support import REPOSITORY
 
 from seglog_format.codec.framing import walk
 

@@ -8,7 +8,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from appends import produced
+from helpers.appends import produced
 from kafka_oracle import RELEASES, Oracle
 
 from seglog_format.cleaning.deletion import retain_partition

@@ -11,11 +11,11 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import node_tools
 import pytest
-from batches import batch, record
-from node_support import need_node
-from support import REPOSITORY, bundled, bundled_cases, handbook, vector
+from helpers import node_tools
+from helpers.batches import batch, record
+from helpers.node_support import need_node
+from helpers.support import REPOSITORY, bundled, bundled_cases, handbook, vector
 
 from seglog_format.cli.kaitai_set import kaitai_set
 from seglog_format.cli.render_ksy import snake
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 DECLARATIONS = REPOSITORY / "docs" / "reference" / "kaitai"
 SCRIPTS = REPOSITORY / "tests" / "node"
-READER = REPOSITORY / "tests" / "kaitai_read.py"
+READER = REPOSITORY / "tests" / "helpers" / "kaitai_read.py"
 KINDS = {
     ".log": "log_segment",
     ".index": "offset_index",

@@ -8,12 +8,12 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
-import layout_bytes
 import make_layouts
 import pytest
+from helpers import layout_bytes
+from helpers.support import REPOSITORY
 from hypothesis import given
 from hypothesis import strategies as st
-from support import REPOSITORY
 
 from seglog_format.packing import FixedLayout
 

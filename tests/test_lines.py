@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import authentic, authentic_expected, authentic_names, bundled, vector
+from helpers.support import authentic, authentic_expected, authentic_names, bundled, vector
 
 from seglog_format.errors import UsageError
 from seglog_format.lines import lines_of

@@ -6,9 +6,9 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from hostile_names import below
-from serve_client import serving
+from helpers.hostile_names import below
 
+from proofs.serve.client import serving
 from seglog_format import LogConfig, PartitionWriter, new_record, open_partition, verify
 from seglog_format.cli.main import run
 from seglog_format.errors import FormatError, WriteError

@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from broker_names import texts
+from helpers.broker_names import texts
+from helpers.support import authentic, authentic_names, vector
 from hypothesis import given
 from hypothesis import strategies as st
-from support import authentic, authentic_names, vector
 
 from seglog_format import open_log_directory
 from seglog_format.checks import verify

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import zstandard
-from batches import batch, nullable, record, zigzag_varint
+from helpers.batches import batch, nullable, record, zigzag_varint
 
 from proofs.children import watched
 from seglog_format.cli.main import run

@@ -8,8 +8,8 @@ from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 import pytest
-from full_scan import agrees_with_bytes, sampled
-from lookup_checks import UNDAMAGED, check_positions, check_reads, check_timestamps, logs
+from helpers.full_scan import agrees_with_bytes, sampled
+from helpers.lookup_checks import UNDAMAGED, check_positions, check_reads, check_timestamps, logs
 
 from seglog_format import PartitionWriter, new_record, open_partition
 from seglog_format.log.segment import LogSegment
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from full_scan import Log
+    from helpers.full_scan import Log
 
     from seglog_format import Partition
 

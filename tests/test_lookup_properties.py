@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from lookup_checks import check_positions, check_reads, check_timestamps
-from made_logs import (
+from helpers.lookup_checks import check_positions, check_reads, check_timestamps
+from helpers.made_logs import (
     ABORT,
     COMMIT,
     Entry,
@@ -25,6 +23,8 @@ from made_logs import (
     time_index,
     wrapped_messages,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from seglog_format import open_partition
 

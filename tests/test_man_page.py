@@ -10,7 +10,7 @@ import subprocess
 import click
 import man_page
 import pytest
-from support import REPOSITORY
+from helpers.support import REPOSITORY
 
 from seglog_format.cli.main import seglog
 

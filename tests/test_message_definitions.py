@@ -15,9 +15,9 @@ import message_definitions
 import message_fixtures
 import pytest
 from click.testing import CliRunner
+from helpers.support import AUTHENTIC, FIXTURES, authentic, need
 from hypothesis import given
 from hypothesis import strategies as st
-from support import AUTHENTIC, FIXTURES, authentic, need
 
 from seglog_format import PartitionWriter, new_record
 from seglog_format.cli.main import seglog

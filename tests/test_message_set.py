@@ -10,10 +10,10 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from helpers.messages import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, ZSTD, message, nullable, sealed, wrapper
+from helpers.support import authentic, authentic_expected, authentic_names, vector
 from hypothesis import given
 from hypothesis import strategies as st
-from messages import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, ZSTD, message, nullable, sealed, wrapper
-from support import authentic, authentic_expected, authentic_names, vector
 
 from seglog_format.checks.verify import verify_log
 from seglog_format.codec.decode import decode_batch

@@ -8,11 +8,11 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from batches import batch, record
-from hostile_names import TOPICS, below
+from helpers.batches import batch, record
+from helpers.hostile_names import TOPICS, below
 from kio.schema.errors import ErrorCode
-from serve_client import METADATA, PRODUCE, serving
 
+from proofs.serve.client import METADATA, PRODUCE, serving
 from seglog_format import LogWriter, PartitionWriter, new_record, open_partition
 from seglog_format.cli.main import run
 from seglog_format.errors import UsageError, WriteError

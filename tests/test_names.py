@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
-from broker_names import directory_names, file_names
+from helpers.broker_names import directory_names, file_names
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,11 +6,20 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
-from batches import batch, record
+from helpers.batches import batch, record
+from helpers.index_files import (
+    authentic_lines,
+    base_offset_of,
+    broken,
+    example,
+    examples,
+    partition,
+    table,
+    write_example,
+)
+from helpers.support import vector
 from hypothesis import given
 from hypothesis import strategies as st
-from index_files import authentic_lines, base_offset_of, broken, example, examples, partition, table, write_example
-from support import vector
 
 from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.partition import open_partition
@@ -19,7 +28,7 @@ from seglog_format.model import OffsetPosition
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from index_files import Example
+    from helpers.index_files import Example
 
 CHAPTER = "40-offset-index"
 ZERO_SLOT = bytes(8)

@@ -7,11 +7,11 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from batches import batch, record
-from broker_names import directory_names, file_names
+from helpers.batches import batch, record
+from helpers.broker_names import directory_names, file_names
+from helpers.support import authentic, authentic_names
 from hypothesis import given
 from hypothesis import strategies as st
-from support import authentic, authentic_names
 
 from seglog_format import open_partition
 from seglog_format.checks import verify

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from support import bundled
+from helpers.support import bundled
 from test_cli import Seglog
 
 from seglog_format import (

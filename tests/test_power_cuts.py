@@ -10,7 +10,7 @@ from pathlib import Path
 
 import kill_writer
 import pytest
-from appends import Clock, produced
+from helpers.appends import Clock, produced
 
 from proofs import power_cuts
 from proofs.power.mirrored_files import MirroredFiles

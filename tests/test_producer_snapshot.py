@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import google_crc32c
 import pytest
+from helpers.index_files import authentic_lines, broken, example, examples, partition, write_example
+from helpers.support import vector
 from hypothesis import given
 from hypothesis import strategies as st
-from index_files import authentic_lines, broken, example, examples, partition, write_example
-from support import vector
 
 from seglog_format.errors import CorruptIndexError, FormatError, TruncatedError, UnsupportedVersionError
 from seglog_format.log.producer_snapshot import ProducerSnapshot, newest_readable_snapshot
@@ -19,7 +19,7 @@ from seglog_format.small_model import ProducerStateEntry
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from index_files import Example
+    from helpers.index_files import Example
 
 CHAPTER = "50-producer-snapshot"
 EMPTY = bytes.fromhex("0001 48674bc7 00000000")

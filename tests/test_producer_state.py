@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from appends import contents, idempotent, marker, open_writer, snapshot, transactional
-from support import bundled, vector
+from helpers.appends import contents, idempotent, marker, open_writer, snapshot, transactional
+from helpers.support import bundled, vector
 
 from seglog_format import Origin, UsageError
 from seglog_format.codec.decode import decode_batch

@@ -10,7 +10,7 @@ import tomllib
 from enum import Enum
 
 import pytest
-from support import REPOSITORY
+from helpers.support import REPOSITORY
 
 import seglog_format
 from seglog_format.cli.version import VERSION

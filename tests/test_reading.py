@@ -8,11 +8,11 @@ from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 import pytest
-from batches import patched, sealed
-from full_scan import expected_logs
-from index_files import example, examples, table
-from lookup_checks import check_positions, check_reads, check_timestamps, until_error
-from made_logs import (
+from helpers.batches import patched, sealed
+from helpers.full_scan import expected_logs
+from helpers.index_files import example, examples, table
+from helpers.lookup_checks import check_positions, check_reads, check_timestamps, until_error
+from helpers.made_logs import (
     Entry,
     MadeLog,
     checkpoint,
@@ -23,7 +23,7 @@ from made_logs import (
     time_index,
     wrapped_messages,
 )
-from support import authentic, authentic_expected
+from helpers.support import authentic, authentic_expected
 
 from seglog_format import (
     AbortedTxn,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from batches import batch, nullable, patched, record, zigzag_varint
+from helpers.batches import batch, nullable, patched, record, zigzag_varint
+from helpers.support import vector
 from hypothesis import given
 from hypothesis import strategies as st
-from support import vector
 
 from seglog_format.checks.verify import verify_log
 from seglog_format.codec.decode import decode_batch

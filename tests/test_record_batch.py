@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from batches import batch, patched, record
 from construct import Int16ub, Int32ul, Struct
-from support import vector
+from helpers.batches import batch, patched, record
+from helpers.support import vector
 
 from seglog_format.codec.decode import checksum_is_valid, decode_batch
 from seglog_format.codec.framing import walk

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from batches import batch, patched, record
-from made_partitions import (
+from helpers.batches import batch, patched, record
+from helpers.made_partitions import (
     EMPTY_SNAPSHOT,
     EPOCHS,
     ONE,
@@ -26,10 +26,10 @@ from made_partitions import (
     names,
     numbered,
 )
-from messages import message, wrapper
+from helpers.messages import message, wrapper
+from helpers.support import authentic, authentic_expected, authentic_names
 from random_damage import damaged
 from random_logs import random_log
-from support import authentic, authentic_expected, authentic_names
 
 from proofs.power.mirrored_files import MirroredFiles
 from proofs.power.simulated_files import PowerCut, SimulatedFiles

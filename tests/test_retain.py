@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from made_partitions import EPOCHS, checkpoint, content, entry, log_sizes, make, names
+from helpers.made_partitions import EPOCHS, checkpoint, content, entry, log_sizes, make, names
 from test_cli import FINE, SEGLOG, UNREADABLE, USAGE, Seglog
 
 from seglog_format.errors import UsageError

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from appends import Clock, marker, open_writer
+from helpers.appends import Clock, marker, open_writer
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 

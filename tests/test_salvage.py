@@ -7,12 +7,12 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
-from batches import batch, patched, record
+from helpers.batches import batch, patched, record
+from helpers.made_partitions import EPOCHS, ONE, content, entry, log_sizes, make
+from helpers.messages import message, wrapper
+from helpers.support import authentic, authentic_names
 from hypothesis import given
 from hypothesis import strategies as st
-from made_partitions import EPOCHS, ONE, content, entry, log_sizes, make
-from messages import message, wrapper
-from support import authentic, authentic_names
 
 from seglog_format.checks import verify
 from seglog_format.log.entry_table import OffsetRange

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from batches import batch, record
-from lookup_checks import until_error
-from made_logs import MadeLog, data_batch, offset_index, plain_message, wrapped_messages
-from messages import message
-from support import vector
+from helpers.batches import batch, record
+from helpers.lookup_checks import until_error
+from helpers.made_logs import MadeLog, data_batch, offset_index, plain_message, wrapped_messages
+from helpers.messages import message
+from helpers.support import vector
 
 from seglog_format import CorruptRecordError, FormatError, LogSegment, UsageError, open_partition
 from seglog_format.log.listing import SegmentFiles

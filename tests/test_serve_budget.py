@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 import serve_kills
+from helpers.support import bundled
 from kio.schema.errors import ErrorCode
-from serve_client import API_VERSIONS, METADATA, PRODUCE, Client, Served, serving
-from support import bundled
 
+from proofs.serve.client import API_VERSIONS, METADATA, PRODUCE, Client, Served, serving
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.checksum import crc32c
 from seglog_format.codec.encode import encode_batch

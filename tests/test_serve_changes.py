@@ -8,11 +8,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.support import bundled
 from kio.schema.errors import ErrorCode
-from serve_client import Client, serving
-from support import bundled
 
 import seglog_format as seglog
+from proofs.serve.client import Client, serving
 from seglog_format.codec.build import new_record
 from seglog_format.log import segment as segment_module
 from seglog_format.serve import transactions as served_transactions

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.support import bundled
 from kio.schema.errors import ErrorCode
-from serve_client import Answer, Served, serving
-from support import bundled
 
+from proofs.serve.client import Answer, Served, serving
 from seglog_format.serve.committed import Committed
 from seglog_format.serve.groups import Coordinator, Joining
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 import serve_fuzz
-from serve_client import API_VERSIONS, FETCH, Client, Served, serving
-from support import bundled
+from helpers.support import bundled
+
+from proofs.serve.client import API_VERSIONS, FETCH, Client, Served, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,9 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
-from serve_client import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, Client, Served, serving
-from support import bundled
+from helpers.support import bundled
+
+from proofs.serve.client import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, Client, Served, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

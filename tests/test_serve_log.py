@@ -6,11 +6,11 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.support import bundled
 from kio.schema.errors import ErrorCode
-from serve_client import FETCH, METADATA, Client, Served, serving
-from support import bundled
 
 import seglog_format as seglog
+from proofs.serve.client import FETCH, METADATA, Client, Served, serving
 from seglog_format.model import GREATEST_OFFSET, INT64_MAX, TimestampOffset
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from urllib.error import HTTPError
 
 import pytest
-from serve_client import Client, serving
-from support import bundled
+from helpers.support import bundled
 
+from proofs.serve.client import Client, serving
 from seglog_format.cli.serve_status import status_text
 from seglog_format.serve.metrics_endpoint import MetricsEndpoint
 

@@ -11,10 +11,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.support import bundled
 from kio.schema.errors import ErrorCode
-from serve_client import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, PRODUCE, Client, Served, serving
-from support import bundled
 
+from proofs.serve.client import API_VERSIONS, FETCH, LIST_OFFSETS, METADATA, PRODUCE, Client, Served, serving
 from seglog_format.serve import slices
 from seglog_format.serve.apis import APIS
 from seglog_format.serve.schemas import GAP, UnreadableRequestError, read_entity, request_type, response_type

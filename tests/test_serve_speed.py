@@ -11,10 +11,10 @@ from threading import Event, Thread, current_thread
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.support import bundled
 from kio.schema.errors import ErrorCode
-from serve_client import API_VERSIONS, FETCH, Client, serving
-from support import bundled
 
+from proofs.serve.client import API_VERSIONS, FETCH, Client, serving
 from seglog_format.codec.build import build_batch, new_record, with_offset
 from seglog_format.codec.encode import encode_batch
 from seglog_format.log.partition import open_partition

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.support import bundled
 from kio.schema.errors import ErrorCode
-from serve_client import Client, serving
-from support import bundled
 
+from proofs.serve.client import Client, serving
 from seglog_format.cli.main import run
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import serve_kills
 from kio.schema.errors import ErrorCode
-from serve_client import PRODUCE, Client, Served, serving
 from test_serve_clients import asked, command
 
 import seglog_format as seglog
+from proofs.serve.client import PRODUCE, Client, Served, serving
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import UsageError

@@ -13,11 +13,11 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-import node_tools
 import pytest
 import source_pages
-from node_support import need_browser, serving
-from support import REPOSITORY
+from helpers import node_tools
+from helpers.node_support import need_browser, serving
+from helpers.support import REPOSITORY
 
 from seglog_format.requirements import requirements
 

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.support import vector
 from make_cases import CASES, files
 from seglog_conformance.cases import case_problems, load_cases
 from seglog_conformance.compare import judge
@@ -15,7 +16,6 @@ from seglog_conformance.reference.testee import FEATURES, Reference
 from seglog_conformance.verdicts import Verdict
 from suite_cases import control, plain
 from suite_cases.every import all_families
-from support import vector
 
 from seglog_format.requirements import requirements
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import tidy
-from support import REPOSITORY
+from helpers.support import REPOSITORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,10 +6,19 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.index_files import (
+    authentic_lines,
+    base_offset_of,
+    broken,
+    example,
+    examples,
+    partition,
+    table,
+    write_example,
+)
+from helpers.support import vector
 from hypothesis import given
 from hypothesis import strategies as st
-from index_files import authentic_lines, base_offset_of, broken, example, examples, partition, table, write_example
-from support import vector
 
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.model import TimestampOffset
@@ -18,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from index_files import Example
+    from helpers.index_files import Example
 
 CHAPTER = "41-time-index"
 ZERO_SLOT = bytes(12)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from messages import LOG_APPEND_TIME, SNAPPY, message, wrapper
-from support import authentic, vector
+from helpers.messages import LOG_APPEND_TIME, SNAPPY, message, wrapper
+from helpers.support import authentic, vector
 
 from seglog_format import decode_batch, open_partition
 from seglog_format.codec.build import build_message_entry, new_record

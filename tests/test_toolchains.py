@@ -7,8 +7,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.support import need
 from seglog_conformance.registry import AdapterError, Builder, UnavailableError, listed
-from support import need
 
 if TYPE_CHECKING:
     from pathlib import Path

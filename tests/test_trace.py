@@ -9,8 +9,8 @@ import sys
 import enforcement
 import pytest
 import requirement_trace as trace
+from helpers.support import REPOSITORY
 from marked_tests import marked_tests
-from support import REPOSITORY
 
 from seglog_format.requirements import Requirement
 

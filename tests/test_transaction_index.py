@@ -7,10 +7,10 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers.index_files import authentic_lines, base_offset_of, broken, example, examples, partition, write_example
+from helpers.support import REPOSITORY
 from hypothesis import given
 from hypothesis import strategies as st
-from index_files import authentic_lines, base_offset_of, broken, example, examples, partition, write_example
-from support import REPOSITORY
 
 from seglog_format.errors import UnsupportedVersionError
 from seglog_format.log.transaction_index import TransactionIndex, TxnIndexSearchResult
@@ -19,7 +19,7 @@ from seglog_format.model import AbortedTxn
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from index_files import Example
+    from helpers.index_files import Example
 
 CHAPTER = "42-transaction-index"
 BROKEN = [block for block in examples(CHAPTER) if block.breaks]

@@ -6,10 +6,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pytest
-from batches import batch, patched, record
-from full_scan import sampled
-from lookup_checks import UNDAMAGED, logs, until_error
-from made_logs import (
+from helpers.batches import batch, patched, record
+from helpers.full_scan import sampled
+from helpers.lookup_checks import UNDAMAGED, logs, until_error
+from helpers.made_logs import (
     ABORT,
     COMMIT,
     CONTROL,
@@ -22,7 +22,7 @@ from made_logs import (
     marker,
     plain_message,
 )
-from support import authentic, authentic_expected
+from helpers.support import authentic, authentic_expected
 
 from seglog_format import CorruptRecordError, open_partition
 from seglog_format.model import AbortedTxn

@@ -7,9 +7,7 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from made_partitions import (
+from helpers.made_partitions import (
     EMPTY_SNAPSHOT,
     EPOCHS,
     CountedFiles,
@@ -21,6 +19,8 @@ from made_partitions import (
     make,
     names,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proofs.power.mirrored_files import MirroredFiles
 from proofs.power.simulated_files import PowerCut, SimulatedFiles

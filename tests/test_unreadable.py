@@ -6,8 +6,8 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from made_partitions import ONE, checkpoint, content, entry, log_sizes, make
-from refusing_disk import seglog, seglog_without_rights
+from helpers.made_partitions import ONE, checkpoint, content, entry, log_sizes, make
+from helpers.refusing_disk import seglog, seglog_without_rights
 
 if TYPE_CHECKING:
     from pathlib import Path

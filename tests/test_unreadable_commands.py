@@ -7,7 +7,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from support import bundled
+from helpers.support import bundled
 from test_cli import UNREADABLE, Seglog
 
 if TYPE_CHECKING:

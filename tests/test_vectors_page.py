@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
-from support import REPOSITORY, need
+from helpers.support import REPOSITORY, need
 
 from seglog_format.cli.main import seglog
 

@@ -7,8 +7,8 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
-from batches import batch, patched, record
-from support import authentic, authentic_names, bundled, bundled_cases, vector
+from helpers.batches import batch, patched, record
+from helpers.support import authentic, authentic_names, bundled, bundled_cases, vector
 
 from seglog_format.checks import Finding, verify, verify_log
 from seglog_format.errors import CorruptRecordError, Location, RefusedError, UsageError

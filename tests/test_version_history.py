@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import bundled, bundled_cases, bundled_expected
+from helpers.support import bundled, bundled_cases, bundled_expected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
-from appends import Clock, produced
+from helpers.appends import Clock, produced
 
 from proofs.power.fault import Fault
 from proofs.power.mirrored_files import MirroredFiles

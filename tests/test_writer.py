@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from appends import Clock, base_offsets, contents, open_writer, produced, snapshot
-from support import bundled, bundled_cases, bundled_description
+from helpers.appends import Clock, base_offsets, contents, open_writer, produced, snapshot
+from helpers.support import bundled, bundled_cases, bundled_description
 
 from seglog_format import LogConfig, LogWriter, PartitionWriter, UsageError, WriteError, open_partition, verify
 from seglog_format.codec.build import new_record, with_offset, with_timestamps

@@ -9,9 +9,9 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from appends import example, open_writer, produced
-from batches import patched
-from hostile_names import below
+from helpers.appends import example, open_writer, produced
+from helpers.batches import patched
+from helpers.hostile_names import below
 
 from seglog_format import LogWriter, PartitionWriter, RecordHeader, new_record, open_partition, verify
 from seglog_format.errors import UsageError

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from kafka_broker import Broker, replace_files
 from kafka_oracle import OracleError
-from serve_client import METADATA, Client
+
+from proofs.serve.client import METADATA, Client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,14 +22,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spark_tool import head, quiet_session, tell
 
-sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "tests" / name) for name in ("spark", ".")]
-from readers import read  # type: ignore[import-not-found]  # noqa: E402
-
-from seglog_format import LogConfig, PartitionWriter, new_record  # noqa: E402
-from seglog_format.codec.build import build_batch, sealed  # noqa: E402
-from seglog_format.codec.framing import walk  # noqa: E402
-from seglog_format.model import CompressionCodec  # noqa: E402
-from seglog_format.spark.executing import ReadError  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from proofs.spark.readers import read  # type: ignore[import-not-found]
+from seglog_format import LogConfig, PartitionWriter, new_record
+from seglog_format.codec.build import build_batch, sealed
+from seglog_format.codec.framing import walk
+from seglog_format.model import CompressionCodec
+from seglog_format.spark.executing import ReadError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

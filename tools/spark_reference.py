@@ -21,11 +21,11 @@ from random_logs import random_log
 from spark_tool import head, quiet_session, tell
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(REPOSITORY / "tests"), str(REPOSITORY / "tests" / "spark")]
+sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests")]
 
-from readers import REFERENCE, by_place, read, reference_rows, rows_by_directory  # type: ignore[import-not-found]  # noqa: E402 - of the tests
-from support import AUTHENTIC, authentic, authentic_names  # type: ignore[import-not-found]  # noqa: E402
+from helpers.support import AUTHENTIC, authentic, authentic_names  # type: ignore[import-not-found]  # noqa: E402
 
+from proofs.spark.readers import REFERENCE, by_place, read, reference_rows, rows_by_directory  # type: ignore[import-not-found]  # noqa: E402 - of the tests
 from seglog_format.errors import FormatError  # noqa: E402
 from seglog_format.spark.columns import projection  # noqa: E402
 from seglog_format.spark.executing import ReadError  # noqa: E402

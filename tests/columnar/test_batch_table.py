@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("numba")
 
-from support import authentic, authentic_names, vector
+from helpers.support import authentic, authentic_names, vector
 
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import walk

@@ -12,13 +12,13 @@ import pytest
 
 pytest.importorskip("numba")
 
-from batches import batch, patched, record
-from damage import Case, damaged_cases
+from helpers.batches import batch, patched, record
+from helpers.damage import Case, damaged_cases
+from helpers.messages import message, wrapper
+from helpers.support import authentic, authentic_names, states, vectors
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from messages import message, wrapper
 from random_logs import random_log
-from support import authentic, authentic_names, states, vectors
 from test_hostile_scan import FULL, INPUTS, changes, with_right_checksum
 
 from seglog_format.checks import verify, verify_log

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("numba")
 
 from delivered_rows import COLUMNS
-from scans import segment_directory
+from helpers.scans import segment_directory
 
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch

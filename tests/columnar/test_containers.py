@@ -15,7 +15,7 @@ pytest.importorskip("numba")
 
 import lz4.frame
 import zstandard
-from scans import segment_directory
+from helpers.scans import segment_directory
 
 from seglog_format import open_partition
 from seglog_format.codec.build import build_batch, build_message_entry, new_record

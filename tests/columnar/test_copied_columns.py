@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("numba")
 
 import pyarrow as pa
+from helpers.scans import assert_equal_reading, segment_directory
+from helpers.support import authentic, authentic_names
 from random_logs import random_log
-from scans import assert_equal_reading, segment_directory
-from support import authentic, authentic_names
 
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.encode import encode_batch

@@ -14,9 +14,9 @@ pytest.importorskip("numba")
 import zstandard
 from fuzz_codecs import by_reference, expanded, libraries
 from fuzz_judging import LIMIT, SMALL_LIMIT
+from helpers.scans import segment_directory
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scans import segment_directory
 
 from seglog_format import open_partition
 from seglog_format.codec.build import build_batch, new_record

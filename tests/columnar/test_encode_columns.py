@@ -12,9 +12,9 @@ pytest.importorskip("numba")
 
 import numpy as np
 import pyarrow as pa
+from helpers.scans import segment_directory
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scans import segment_directory
 
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.compress import compress

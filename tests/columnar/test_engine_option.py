@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("numba")
 
+from helpers.support import authentic
 from random_logs import random_log
-from support import authentic
 
 from seglog_format.cli import engine
 from seglog_format.cli.main import run

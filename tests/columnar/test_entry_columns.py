@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("numba")
 
+from helpers.scans import segment_directory
+from helpers.support import authentic, authentic_names
 from random_logs import random_log
-from scans import segment_directory
-from support import authentic, authentic_names
 
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch

@@ -8,11 +8,11 @@ import pytest
 
 pytest.importorskip("numba")
 
+from helpers.made_logs import data_batch
+from helpers.messages import message, wrapper
+from helpers.scans import expected, scanned, segment_directory
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_logs import data_batch
-from messages import message, wrapper
-from scans import expected, scanned, segment_directory
 
 from seglog_format import FormatError, open_partition
 from seglog_format.checks import verify_log

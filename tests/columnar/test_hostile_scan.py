@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("numba")
 
-from scans import expected, scanned, segment_directory
+from helpers.scans import expected, scanned, segment_directory
 
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch

@@ -12,10 +12,10 @@ import pytest
 
 pytest.importorskip("numba")
 
-from batches import patched
+from helpers.batches import patched
+from helpers.scans import reference_only, segment_directory
+from helpers.support import authentic, authentic_names
 from random_logs import random_log
-from scans import reference_only, segment_directory
-from support import authentic, authentic_names
 from test_hostile_scan import FULL, INPUTS, changes
 
 from seglog_format.codec.build import build_batch, build_message_entry, new_record

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("numba")
 
-from scans import segment_directory
+from helpers.scans import segment_directory
 
 from seglog_format import open_log_directory
 from seglog_format.codec.build import build_batch, new_record

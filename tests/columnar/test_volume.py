@@ -8,12 +8,12 @@ import pytest
 
 pytest.importorskip("numba")
 
-from batches import batch, patched, record
+from helpers.batches import batch, patched, record
+from helpers.support import authentic, authentic_names
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka_recovery import producers_in
 from random_logs import random_log
-from support import authentic, authentic_names
 from test_clear import SMALL
 from test_hostile_scan import FULL, changes, with_right_checksum
 

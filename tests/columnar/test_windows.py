@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("numba")
 
 from delivered_rows import COLUMNS, row_of, rows_of
+from helpers.scans import count_judged, expected, outcome, scanned, segment_directory
+from helpers.support import authentic, authentic_names
 from random_logs import random_log
-from scans import count_judged, expected, outcome, scanned, segment_directory
-from support import authentic, authentic_names
 
 from seglog_format.columnar import windows
 from seglog_format.columnar.batch_table import batch_table

@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("numba")
 
-from readers import read
 from spark_damage import make
 
+from proofs.spark.readers import read
 from seglog_format.spark.executing import ReadError
 
 if TYPE_CHECKING:

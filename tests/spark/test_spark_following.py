@@ -12,10 +12,10 @@ import pytest
 
 pytest.importorskip("numba")
 
-from made import START_MS, partition
+from helpers.spark_partitions import START_MS, partition
 from pyspark.sql.pandas.types import to_arrow_schema
-from readers import struct_type
 
+from proofs.spark.readers import struct_type
 from seglog_format import LogConfig, PartitionWriter, new_record
 from seglog_format.errors import UsageError
 from seglog_format.spark.columns import projection
@@ -197,7 +197,7 @@ class TestLoss:
 
 
 def test_undecided_transactions_are_waited_for() -> None:
-    from support import authentic
+    from helpers.support import authentic
 
     path = authentic("4.3.0/txn-open")
     committed, any_ = follower(path, isolationLevel="read_committed"), follower(path)

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from made import START_MS
-from readers import pieces, read, rows
+from helpers.spark_partitions import START_MS
 
+from proofs.spark.readers import pieces, read, rows
 from seglog_format import LogConfig, PartitionWriter, new_record
 from seglog_format.model import INT64_MAX
 from seglog_format.spark.executing import ReadError

@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("numba")
 
 import pyarrow as pa
-from hostile_names import TOPICS, below
-from made import partition
+from helpers.hostile_names import TOPICS, below
+from helpers.spark_partitions import partition
 
 from seglog_format.errors import UsageError
 from seglog_format.spark import finish_commits

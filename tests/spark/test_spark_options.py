@@ -95,7 +95,7 @@ def test_durations(text: str, duration: int) -> None:
 
 
 def test_every_option_is_documented() -> None:
-    from support import REPOSITORY
+    from helpers.support import REPOSITORY
 
     page = (REPOSITORY / "docs" / "how-to" / "query-with-spark.md").read_text(encoding="utf-8")
     assert [name for name in OPTIONS if f"`{name}`" not in page] == []

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from made import START_MS, partition, topic_id
+from helpers.spark_partitions import START_MS, partition, topic_id
 from pyspark.sql.pandas.types import to_arrow_schema
-from readers import pieces, read, rows, struct_type, tasks
 
+from proofs.spark.readers import pieces, read, rows, struct_type, tasks
 from seglog_format.errors import UsageError
 from seglog_format.log.partition import open_partition
 from seglog_format.spark.executing import ReadError, batches_of

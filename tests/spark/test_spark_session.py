@@ -13,11 +13,11 @@ import pytest
 
 pytest.importorskip("numba")
 
-from made import partition
+from helpers.spark_partitions import partition
+from helpers.support import REPOSITORY, authentic, authentic_names
 from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
-from readers import REFERENCE, reference_rows, rows_by_directory
-from support import REPOSITORY, authentic, authentic_names
 
+from proofs.spark.readers import REFERENCE, reference_rows, rows_by_directory
 from seglog_format.cli.main import run
 from seglog_format.errors import FormatError
 from seglog_format.spark import prepared, projection

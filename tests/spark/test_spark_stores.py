@@ -11,14 +11,14 @@ import pytest
 
 pytest.importorskip("numba")
 
+from helpers.spark_partitions import START_MS, partition
+from helpers.support import bundled
 from hypothesis import given
 from hypothesis import strategies as st
-from made import START_MS, partition
 from moto.server import ThreadedMotoServer
 from pyarrow.fs import LocalFileSystem, S3FileSystem, copy_files
-from readers import ALL, pieces, read, rows
-from support import bundled
 
+from proofs.spark.readers import ALL, pieces, read, rows
 from seglog_format.errors import UsageError
 from seglog_format.spark import mirror, stores
 from seglog_format.spark.elsewhere import mirrors_of

@@ -9,9 +9,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
-from made import partition
-from readers import struct_type
+from helpers.spark_partitions import partition
 
+from proofs.spark.readers import struct_type
 from seglog_format.spark import source_parts
 from seglog_format.spark.filters import EVERYTHING
 from seglog_format.spark.options import parse_options

@@ -13,10 +13,10 @@ import pytest
 pytest.importorskip("numba")
 
 import pyarrow as pa
-from made import partition
-from readers import read, rows, struct_type
-from support import authentic
+from helpers.spark_partitions import partition
+from helpers.support import authentic
 
+from proofs.spark.readers import read, rows, struct_type
 from seglog_format import encode_batch, verify
 from seglog_format.errors import UsageError
 from seglog_format.log.partition import open_partition

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 SOURCE = Path(__file__).with_suffix(".c")
-REPOSITORY = SOURCE.parent.parent
+REPOSITORY = SOURCE.parents[2]
 RIGHTS = "-dac_override,-dac_read_search"
 
 

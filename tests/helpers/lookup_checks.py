@@ -7,9 +7,9 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
-from full_scan import Log, expected_logs
-from support import authentic, authentic_expected, authentic_names
 
+from helpers.full_scan import Log, expected_logs
+from helpers.support import authentic, authentic_expected, authentic_names
 from seglog_format import FormatError, OffsetOutOfRangeError
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from batches import batch, record
-
+from helpers.batches import batch, record
 from seglog_format.storage.files import LocalFiles
 
 if TYPE_CHECKING:

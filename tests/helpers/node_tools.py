@@ -11,7 +11,7 @@ from typing import Final
 
 from seglog_conformance.toolchains import BROWSERS, works
 
-REPOSITORY: Final = Path(__file__).resolve().parent.parent
+REPOSITORY: Final = Path(__file__).resolve().parents[2]
 HOME: Final = REPOSITORY / "build" / "node"
 
 PACKAGES: Final = {

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from batches import batch, record
-from test_spec_examples import examples
-
+from helpers.batches import batch, record
+from helpers.spec_examples import examples
 from seglog_format.codec.producer_snapshot import decode_producer_snapshot
 from seglog_format.errors import Location
 from seglog_format.state.config import LogConfig

@@ -19,7 +19,7 @@ from unpacking import unpack_archive
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+REPOSITORY = Path(__file__).resolve().parents[2]
 FIXTURES = REPOSITORY / "fixtures"
 AUTHENTIC = Path(os.environ.get("SEGLOG_AUTHENTIC", REPOSITORY.parent / "shared" / "authentic"))
 """Every authentic case, where they are at hand. `FIXTURES` holds a selection of them, always."""

@@ -6,9 +6,9 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from batches import batch, record
-from full_scan import Batch, Log, Segment
-from messages import message, wrapper
+from helpers.batches import batch, record
+from helpers.full_scan import Batch, Log, Segment
+from helpers.messages import message, wrapper
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

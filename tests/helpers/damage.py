@@ -35,7 +35,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import google_crc32c
-from support import FIXTURES, bundled, vector
+
+from helpers.support import FIXTURES, bundled, vector
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,7 +1,7 @@
 """Decompression bombs of 512 MiB in a few kilobytes or megabytes, for tests.
 
-``python tests/bombs.py NAME LIMIT`` decompresses one under a limit and prints what came of it, and by how many bytes
-the memory of the process grew at most. A process of its own, because the high-water mark never falls.
+``python tests/helpers/bombs.py NAME LIMIT`` decompresses one under a limit and prints what came of it, and by how many
+bytes the memory of the process grew at most. A process of its own, because the high-water mark never falls.
 """
 
 from __future__ import annotations

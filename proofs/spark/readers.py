@@ -6,6 +6,7 @@ import pickle
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql import types
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -33,27 +34,25 @@ ALL = (
 
 def struct_type(ddl: str) -> StructType:
     """A schema, without a session."""
-    from pyspark.sql import types
-
     parsed = StructType()
     for column in ddl.split(", `"):
         name, _, kind = column.strip("`").partition("` ")
-        parsed.add(name, SPARK_TYPES[kind](types))
+        parsed.add(name, SPARK_TYPES[kind]())
     return parsed
 
 
 SPARK_TYPES: dict[str, Any] = {
-    "binary": lambda types: types.BinaryType(),
-    "string": lambda types: types.StringType(),
-    "int": lambda types: types.IntegerType(),
-    "bigint": lambda types: types.LongType(),
-    "smallint": lambda types: types.ShortType(),
-    "boolean": lambda types: types.BooleanType(),
-    "timestamp": lambda types: types.TimestampType(),
-    "array<struct<key:string,value:binary>>": lambda types: types.ArrayType(
+    "binary": types.BinaryType,
+    "string": types.StringType,
+    "int": types.IntegerType,
+    "bigint": types.LongType,
+    "smallint": types.ShortType,
+    "boolean": types.BooleanType,
+    "timestamp": types.TimestampType,
+    "array<struct<key:string,value:binary>>": lambda: types.ArrayType(
         StructType().add("key", types.StringType()).add("value", types.BinaryType())
     ),
-    "struct<file:string,position:bigint,size:bigint,requirement:string,message:string>": lambda types: (
+    "struct<file:string,position:bigint,size:bigint,requirement:string,message:string>": lambda: (
         StructType()
         .add("file", types.StringType())
         .add("position", types.LongType())

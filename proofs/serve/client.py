@@ -48,6 +48,7 @@ class Client:
         self._number = 0
 
     def send(self, api_key: int, version: int, **fields: object) -> None:
+        """Send a request, without waiting for its answer."""
         kind = request_type(api_key, version)
         self._number += 1
         header = {
@@ -60,6 +61,7 @@ class Client:
         self.send_frame(frame)
 
     def send_frame(self, frame: bytes) -> None:
+        """Send bytes with their size before them."""
         self.socket.sendall(struct.pack(">i", len(frame)) + frame)
 
     def receive(self, api_key: int, version: int, *, before_last: int = 0) -> Answer:
@@ -91,6 +93,7 @@ class Client:
         return buffer.getvalue()
 
     def ask(self, api_key: int, version: int, **fields: object) -> Answer:
+        """Send a request and wait for its answer."""
         self.send(api_key, version, **fields)
         return self.receive(api_key, version)
 
@@ -111,12 +114,14 @@ class Client:
     def list_offset(
         self, topic: str, timestamp_ms: int, *, number: int = 0, version: int = 7, level: int = 0
     ) -> Answer:
+        """Return the answer to a search by timestamp in one partition."""
         asked = {"partition_index": number, "timestamp": timestamp_ms}
         topics = [{"name": topic, "partitions": [asked]}]
         answer = self.ask(LIST_OFFSETS, version, replica_id=-1, isolation_level=level, topics=topics)
         return answer.topics[0].partitions[0]
 
     def close(self) -> None:
+        """Close the connection."""
         self.socket.close()
 
     def __enter__(self) -> Self:
@@ -135,6 +140,7 @@ class Served(SimpleNamespace):
     server: Server
 
     def client(self) -> Client:
+        """Open a connection to this server."""
         return Client(self.port)
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from support import REPOSITORY, authentic, authentic_expected, authentic_names
-
+from helpers.support import REPOSITORY, authentic, authentic_expected, authentic_names
 from seglog_format.checks import verify
 
 if TYPE_CHECKING:

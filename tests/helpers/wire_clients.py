@@ -15,7 +15,8 @@ from typing import Any
 
 from seglog_conformance.reference import decode
 from seglog_conformance.reference.logs import encode
-from serve_client import Client
+
+from proofs.serve.client import Client
 
 PRODUCE = 0
 FEATURES = {

@@ -9,9 +9,10 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import node_tools
 import pytest
-from support import need
+
+from helpers import node_tools
+from helpers.support import need
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from support import AUTHENTIC, authentic_names, bundled_cases, bundled_directory
+from helpers.support import AUTHENTIC, authentic_names, bundled_cases, bundled_directory
 
 if TYPE_CHECKING:
     from pathlib import Path

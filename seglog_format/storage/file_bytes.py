@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import stat
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -13,19 +12,11 @@ from seglog_format.closing import Closing
 from seglog_format.errors import Location, RefusedError, UsageError
 from seglog_format.storage.byte_source import Window
 from seglog_format.storage.file_reader import FileReader, refusal_of
+from seglog_format.storage.regular_file import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-# A FIFO would block the open call, a terminal would become ours, Windows would translate line ends.
-OPEN_FLAGS: Final = (
-    os.O_RDONLY
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_NOCTTY", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-)
 
 MAX_LOG_SIZE: Final = 2**31 - 1
 """Largest size of a `.log` file in bytes (SEG-LOG-010)."""
@@ -226,7 +217,7 @@ def open_index(path: str | os.PathLike[str], *, copy: bool = False) -> FileBytes
 def _opened(path: str | os.PathLike[str], check: Callable[[int, str], None] | None, *, copy: bool) -> FileBytes:
     name = os.fspath(path)
     try:
-        descriptor = os.open(name, OPEN_FLAGS)
+        descriptor, size = open_regular(name)
     except OSError as error:
         raise refusal_of(name, error) from error
     except ValueError as error:  # a NUL character in the name
@@ -234,7 +225,6 @@ def _opened(path: str | os.PathLike[str], check: Callable[[int, str], None] | No
         raise UsageError(msg) from error
     with ExitStack() as closing:
         closing.callback(os.close, descriptor)
-        size = _regular_size(name, descriptor)
         if check is not None:
             check(size, name)
         mapping = None if copy or not size else _mapped(descriptor, size)
@@ -293,14 +283,6 @@ def refuse_large_log(size: int, name: str) -> None:
         raise RefusedError(
             Location(name, size=size), "SEG-LOG-010", expected=f"at most {MAX_LOG_SIZE:,} bytes", found=f"{size:,}"
         )
-
-
-def _regular_size(name: str, descriptor: int) -> int:
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        msg = f"{name}: not a regular file"
-        raise UsageError(msg)
-    return status.st_size
 
 
 def filler_of(path: str) -> Callable[[str, int, int], None] | None:

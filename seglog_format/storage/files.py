@@ -226,14 +226,13 @@ class LocalFiles:
 
     def read(self, path: Path) -> bytes:
         """The bytes of a regular file; anything else is refused."""
-        with open_regular(path) as file:
+        descriptor, _ = open_regular(path)
+        with os.fdopen(descriptor, "rb") as file:
             return file.read()
 
     def open(self, path: Path) -> FileBytes:
         """Open a regular file for reading through windows; anything else is refused."""
-        with open_regular(path) as file:
-            descriptor = os.dup(file.fileno())
-        size = os.fstat(descriptor).st_size
+        descriptor, size = open_regular(path)
         return FileBytes(str(path), size, FileReader(str(path), descriptor, size))
 
     def size(self, path: Path) -> int:

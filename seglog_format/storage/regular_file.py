@@ -1,26 +1,38 @@
-"""Open regular files for reading, and nothing else: a FIFO would block, a terminal would become ours."""
+"""Open regular files for reading, and nothing else."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING, BinaryIO
+from contextlib import ExitStack
+from typing import Final
 
-from seglog_format.storage.file_bytes import OPEN_FLAGS
+# A FIFO would block the open call, a terminal would become ours, Windows would translate line ends.
+OPEN_FLAGS: Final = (
+    os.O_RDONLY
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str]) -> tuple[int, int]:
     """Open a regular file for reading; symbolic links are followed.
+
+    Returns:
+        A descriptor, which the caller closes, and the file's size in bytes.
 
     Raises:
         OSError: there is no such file, or it is not a regular one.
+        ValueError: the path holds a NUL character.
     """
-    file = os.fdopen(os.open(path, OPEN_FLAGS), "rb")
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return file
+    descriptor = os.open(path, OPEN_FLAGS)
+    with ExitStack() as closing:
+        closing.callback(os.close, descriptor)
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+        closing.pop_all()
+    return descriptor, status.st_size

@@ -13,8 +13,8 @@ from seglog_format.codec.framing import walk
 from seglog_format.errors import FormatError
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, TRANSACTION_INDEX_ENTRY
-from seglog_format.state.segment_start import SegmentStart
 from seglog_format.writing.roll import ActiveState, RollReason
+from seglog_format.writing.segment_start import SegmentStart
 from seglog_format.writing.sparse_index import SparseIndex
 
 if TYPE_CHECKING:

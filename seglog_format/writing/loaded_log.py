@@ -16,8 +16,8 @@ from seglog_format.model import NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP, Timesta
 from seglog_format.names import FileKind, parse_file_name, segment_file_name
 from seglog_format.state.leader_epochs import EpochRises, LeaderEpochs
 from seglog_format.state.producer_state import ProducerStates, states_of
-from seglog_format.state.segment_start import SegmentStart
 from seglog_format.storage.byte_source import MemoryBytes
+from seglog_format.writing.segment_start import SegmentStart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -129,11 +129,6 @@ class StoredSegment:
         with self._files.open(path) as source:
             yield index_type(source, self.base_offset)
 
-    def last_time_entry(self) -> TimestampOffset | None:
-        """The last entry of its time index; None where there is none."""
-        with self.index(FileKind.TIME_INDEX, TimeIndex) as index:
-            return index.entries[-1] if index.entries else None
-
     def largest_timestamp_ms(self) -> int:
         """Largest timestamp of a segment that is written no more: the last one of its time index, or else of its log.
 
@@ -143,9 +138,9 @@ class StoredSegment:
         Raises:
             FormatError: there is no entry in the time index, and the log cannot be read to its end.
         """
-        last = self.last_time_entry()
-        if last is not None:
-            return last.timestamp_ms
+        with self.index(FileKind.TIME_INDEX, TimeIndex) as index:
+            if index.entries:
+                return index.entries[-1].timestamp_ms
         return max((frame.header.max_timestamp_ms for frame in self.frames()), default=NO_TIMESTAMP)
 
 
@@ -188,8 +183,8 @@ def _with_indexes(start: SegmentStart, segment: StoredSegment) -> SegmentStart:
     with segment.index(FileKind.OFFSET_INDEX, OffsetIndex) as offset_index:
         offset_entry_count = sum(entry.position < start.size for entry in offset_index.entries)
     with segment.index(FileKind.TIME_INDEX, TimeIndex) as time_index:
-        time_entry_count = len(time_index.entries)
-    last = segment.last_time_entry()
+        times = time_index.entries
+        time_entry_count, last = len(times), times[-1] if times else None
     if last is not None and start.largest is not None and last.timestamp_ms >= start.largest.timestamp_ms:
         start = replace(start, largest=last)
     return replace(

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from seglog_format.cleaning.retention import RetentionPlan
     from seglog_format.state.config import LogConfig
     from seglog_format.state.root_files import RootFiles
-    from seglog_format.state.segment_start import SegmentStart
     from seglog_format.storage.environment import Environment
+    from seglog_format.writing.segment_start import SegmentStart
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def broker_scan_with(
         transactions: open where the segment begins; they are carried on.
     """
     source = source_of(data, path)
-    indexed = None if volume is None else _indexed(volume, source, base_offset, settings)
+    indexed = None if volume is None else sound_index(volume, source, base_offset, settings)
     found = None if indexed is None else broker_scan_from(indexed, source.size, base_offset, transactions)
     if found is None:
         return broker_scan(source, base_offset, path, settings=settings, transactions=transactions)
@@ -69,10 +69,25 @@ def broker_scan_from(indexed: IndexedLog, size: int, base_offset: int, transacti
     )
 
 
-def _indexed(volume: Volume, source: ByteSource, base_offset: int, settings: IndexSettings) -> IndexedLog | None:
-    """The indexes of a log of which recovery keeps every byte."""
-    end, _ = volume.sound_entries(source, base_offset).after(0, base_offset - 1)
-    return indexed_by(volume, source, base_offset, settings) if source.size and end == source.size else None
+def sound_index(
+    volume: Volume, source: ByteSource, base_offset: int, settings: IndexSettings, *, is_known_sound: bool = False
+) -> IndexedLog | None:
+    """What compiled code finds out for the indexes of a log; None where it does not find every entry sound.
+
+    Args:
+        volume: compiled code.
+        source: bytes of the log.
+        base_offset: of the segment.
+        settings: of the indexes.
+        is_known_sound: compiled code has found every entry sound before.
+    """
+    if not source.size:
+        return None
+    if not is_known_sound:
+        end, _ = volume.sound_entries(source, base_offset).after(0, base_offset - 1)
+        if end < source.size:
+            return None
+    return indexed_by(volume, source, base_offset, settings)
 
 
 def _keeps_transactions_apart(indexed: IndexedLog, transactions: Transactions) -> bool:

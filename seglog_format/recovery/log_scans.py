@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.model import INT32_MAX
 from seglog_format.recovery.broker_scan import BrokerScanner
-from seglog_format.recovery.broker_scan_at_volume import broker_scan_from
+from seglog_format.recovery.broker_scan_at_volume import broker_scan_from, sound_index
 from seglog_format.recovery.entry_walk import walk_entries
 from seglog_format.recovery.open_transactions import OpenTransactions
-from seglog_format.recovery.segment_files import SideFilesBuilder, indexed_by, side_files_from, side_files_of
+from seglog_format.recovery.segment_files import SideFilesBuilder, side_files_from, side_files_of
 from seglog_format.recovery.segment_scan import SegmentScanner, scan_segment
 from seglog_format.storage.byte_source import FirstBytes
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from seglog_format.recovery.index_settings import IndexSettings
     from seglog_format.recovery.segment_files import SegmentSideFiles
     from seglog_format.recovery.segment_scan import SegmentScan
-    from seglog_format.recovery.volume import Volume
+    from seglog_format.recovery.volume import IndexedLog, Volume
 
 MOST_REMEMBERED: Final = 64 * 2**20
 """Bytes of side files that are remembered: those of about 12 GB of logs. What does not fit is computed again."""
@@ -159,10 +159,8 @@ class LogScans:
 
     def _imitate_at_volume(self, segment: LogSegment, size: int) -> bool:
         """Scan as a broker by compiled code, for the side files, too; whether that can be done."""
-        if self._volume is None or not size or size < segment.source.size or not self._is_sound(segment):
-            return False
         base_offset = segment.base_offset
-        indexed = indexed_by(self._volume, segment.source, base_offset, self._settings)
+        indexed = self._sound_index(segment) if size == segment.source.size else None
         if indexed is None:
             return False
         found = broker_scan_from(indexed, size, base_offset, self._open_transactions.at(base_offset))
@@ -174,11 +172,11 @@ class LogScans:
         self._open_transactions.carry_on(segment.allowed.last + 1, transactions)
         return True
 
-    def _is_sound(self, segment: LogSegment) -> bool:
-        """Whether compiled code finds nothing to say about any entry of a segment."""
-        assert self._volume is not None
-        base_offset = segment.base_offset
-        if base_offset in self._scans:
-            return self._scans[base_offset].sound_size == segment.source.size
-        end, _ = self._volume.sound_entries(segment.source, base_offset).after(0, base_offset - 1)
-        return end == segment.source.size
+    def _sound_index(self, segment: LogSegment) -> IndexedLog | None:
+        """What compiled code finds out for the indexes of a segment; None unless it finds every entry sound."""
+        scan = self._scans.get(segment.base_offset)
+        if self._volume is None or (scan is not None and scan.sound_size < segment.source.size):
+            return None
+        return sound_index(
+            self._volume, segment.source, segment.base_offset, self._settings, is_known_sound=scan is not None
+        )

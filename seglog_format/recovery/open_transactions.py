@@ -37,7 +37,9 @@ def transactions_before(offset: int, segments: Iterable[LogSegment], snapshots: 
 
 
 class OpenTransactions:
-    """The transactions that are open where segments begin. Where segments follow each other nothing is read twice.
+    """The transactions that are open where segments begin.
+
+    Nothing is read twice for one segment, nor where segments follow each other.
 
     Args:
         segments: of the partition, in order.
@@ -51,10 +53,10 @@ class OpenTransactions:
 
     def at(self, base_offset: int) -> Transactions:
         """Those that are open where a segment begins; the caller may carry them on."""
-        if self._known is not None and self._known[0] == base_offset:
-            known = self._known[1]
-            return Transactions(open_offsets=dict(known.open_offsets), end_offset=known.end_offset)
-        return transactions_before(base_offset, self._segments, self._snapshots)
+        if self._known is None or self._known[0] != base_offset:
+            self._known = base_offset, transactions_before(base_offset, self._segments, self._snapshots)
+        known = self._known[1]
+        return Transactions(open_offsets=dict(known.open_offsets), end_offset=known.end_offset)
 
     def carry_on(self, next_base_offset: int, transactions: Transactions) -> None:
         """Note what is open at the end of a segment, after all of its entries."""

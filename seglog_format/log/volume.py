@@ -55,7 +55,7 @@ def _is_installed() -> bool:
 
 def place_at_volume(reader: LogReader, offset: int) -> Place | None:
     """As `place_of`, where there is enough to read for the engine; None where there is not."""
-    return place_of(reader, offset) if is_volume(reader, offset) else None
+    return place_of(reader, offset) if not reader.trust_indexes and is_volume(reader, offset) else None
 
 
 def record_lists(

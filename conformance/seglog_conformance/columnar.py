@@ -79,7 +79,7 @@ class Stream(MemoryBytes):
         return JudgedEntry(frame.header, records, frame.end, batch.last_offset)
 
     def decompressed(self, position: int, limit: int) -> bytes | None:
-        """Return what an entry decompresses to; None where it is damaged, or that is above the limit."""
+        """Return what an entry decompresses to; None if it is damaged or exceeds the limit."""
         frame = frame_at(self, position, self.size)
         return decompressed_bytes(frame, limit=min(limit, self.limit)) if isinstance(frame, Frame) else None
 

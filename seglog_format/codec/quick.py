@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
-from seglog_format.codec.decode import checksum_is_valid
-from seglog_format.errors import FormatError, Location, RefusedError
+from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
+from seglog_format.codec.decode import checksum_is_valid, decompressed_bytes
+from seglog_format.errors import Location, RefusedError
 from seglog_format.model import (
     GREATEST_OFFSET,
     INT32_MAX,
@@ -101,18 +101,16 @@ def place_of_record(data: bytes, number: int) -> int | None:
 def _section(frame: Frame, limit: int) -> tuple[RecordBatchHeader, bytes] | None:
     """Header and decompressed records of a batch whose header and checksum are right."""
     header = frame.header
-    if not isinstance(header, RecordBatchHeader) or not checksum_is_valid(frame):
+    if not isinstance(header, RecordBatchHeader):
         return None
     base, delta, count = header.base_offset, header.last_offset_delta, header.records_count
     if min(base, delta, count) < 0 or base + delta > GREATEST_OFFSET:
         return None
     stored = frame.data[RECORD_BATCH_HEADER_SIZE:]
     if header.codec_id == CompressionCodec.NONE or not (count or stored):
-        return header, bytes(stored)
-    try:
-        return header, decompress(header.codec_id, stored, magic=header.magic, at=Location(), limit=limit)
-    except FormatError:
-        return None
+        return (header, bytes(stored)) if checksum_is_valid(frame) else None
+    content = decompressed_bytes(frame, limit=limit)
+    return None if content is None else (header, content)
 
 
 class FieldReading:

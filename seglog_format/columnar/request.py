@@ -53,7 +53,7 @@ class Source(ByteSource, Protocol):
         """
 
     def decompressed(self, position: int, limit: int) -> bytes | None:
-        """Return what the entry at a position decompresses to; None where it is damaged, or that is above the limit."""
+        """Return what the entry at a position decompresses to; None if it is damaged or exceeds the limit."""
 
     def end_of_damaged(self, position: int) -> int | None:
         """Position after an entry that is damaged or refused; None where that cannot be known."""

@@ -44,7 +44,6 @@ class Run:
     Attributes:
         is_finished: whether everything wanted was read: what follows in the log is not.
         judged: how many entries were left to the reference.
-        decompressed: how many entries a library decompressed, since the kernel does not take their container.
     """
 
     _delivers_block = _delivers_arena = True
@@ -74,7 +73,7 @@ class Run:
         self._block = self._fresh_block()
         self._is_spent = self._is_delivered = False
         self.is_finished = False
-        self.judged = self.decompressed = 0
+        self.judged = 0
 
     def _fixed_plan(self) -> Numbers:
         request, plan = self._request, np.zeros(names.PLAN_SIZE, np.int64)
@@ -218,9 +217,9 @@ class Run:
     def _expand(self) -> Iterator[pa.RecordBatch] | Any:
         """Decompress the entry at the position, which the kernel could not; returns whether that is the end.
 
-        From then on the kernel has decoders for gzip and zstd. A container that it does not take all the same (gzip of
-        several members, say) is decompressed by the codec's library, and its records are read by the
-        kernel. What no library decompresses either is for the fallback.
+        From then on the kernel has decoders for gzip and zstd. A container that it still does not take, such as gzip of
+        several members, is decompressed by the codec's library, and the kernel reads the records. What the library
+        refuses is for the fallback decoder.
         """
         if self._decoders is None:
             self._decoders = Decoders()
@@ -249,7 +248,6 @@ class Run:
         self._arena[used : used + size] = np.frombuffer(content, np.uint8)
         self._sections[: names.SECTION_FIELDS] = self._state[names.POSITION], used, used + size
         self._state[names.SECTIONS], self._state[names.NEXT_SECTION] = 1, 0
-        self.decompressed += 1
         return True
 
     def _judge(self) -> Iterator[pa.RecordBatch] | Any:

@@ -89,7 +89,7 @@ class SegmentSource(NamedTuple):
         return JudgedEntry(frame.header, records, frame.end, batch.last_offset)
 
     def decompressed(self, position: int, limit: int) -> bytes | None:
-        """Return what the entry at a position decompresses to; None where it is damaged, or that is above the limit."""
+        """Return what the entry at a position decompresses to; None if it is damaged or exceeds the limit."""
         try:
             found = self.segment.frame_at(position)
         except FormatError:

@@ -78,7 +78,7 @@ class PieceSource:
         return Judged(entry.header, entry.records, entry.end, entry.last_offset)
 
     def decompressed(self, position: int, limit: int) -> bytes | None:
-        """Return what the entry at a position decompresses to; None where it is damaged, or that is above the limit."""
+        """Return what the entry at a position decompresses to; None if it is damaged or exceeds the limit."""
         return self._judge.decompressed(position, limit)
 
     def end_of_damaged(self, position: int) -> int | None:

@@ -236,6 +236,7 @@ def test_a_xerial_header_is_one_to_the_last_bit() -> None:
             same_as_snappy(bytes([first]) + header[1:] + behind)
 
 
+@pytest.mark.req("SEG-COD-012")
 @pytest.mark.parametrize("size", [*range(1, 70), 255, 4096, 65_535])
 def test_lz4_blocks_with_checksums(size: int) -> None:
     """Of every length around the stripes of the checksum; a wrong one is left to the reference, which refuses it."""

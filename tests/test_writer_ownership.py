@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,11 +22,11 @@ from seglog_format.state.directory_lock import DirectoryLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 CHECKPOINT = "leader-epoch-checkpoint"
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 IN_TIME_SECONDS = 20
+DESCRIPTORS = Path("/proc/self/fd")
 
 
 def epochs_of(path: Path) -> list[tuple[int, int]]:
@@ -205,6 +208,40 @@ def test_a_forked_process_does_not_keep_the_lock(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.join()
+
+
+@pytest.mark.skipif(not DESCRIPTORS.is_dir(), reason="finds the descriptor where Linux lists them")
+@pytest.mark.req("SEG-FLS-011")
+def test_a_copy_of_the_lock_file_does_not_keep_the_lock(tmp_path: Path) -> None:
+    """As a process has it between the fork and its first step."""
+    lock = DirectoryLock(tmp_path)
+    open_now = [int(path.name) for path in DESCRIPTORS.iterdir()]
+    copies = [os.dup(each) for each in open_now if is_lock_file(each, tmp_path)]
+    assert copies
+    try:
+        lock.close()
+        DirectoryLock(tmp_path).close()
+    finally:
+        for each in copies:
+            os.close(each)
+
+
+def is_lock_file(descriptor: int, directory: Path) -> bool:
+    with suppress(OSError):
+        return os.path.samestat(os.fstat(descriptor), (directory / ".lock").stat())
+    return False
+
+
+@FORKS
+@pytest.mark.req("SEG-FLS-011")
+def test_a_forked_process_leaves_the_lock_to_its_parent(tmp_path: Path) -> None:
+    lock = DirectoryLock(tmp_path)
+    process = multiprocessing.get_context("fork").Process(target=gc.collect)
+    process.start()
+    process.join()
+    with pytest.raises(UsageError, match="is in use"):
+        DirectoryLock(tmp_path)
+    lock.close()
 
 
 def test_headers_are_pairs_or_record_headers(tmp_path: Path) -> None:

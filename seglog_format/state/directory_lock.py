@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 WHOLE_FILE: Final = struct.Struct("hhqqi4x")
 """Kind of lock, whence, start, length and process of Linux's `struct flock` on 64-bit systems."""
 
+HAS_FILE_LOCKS: Final = sys.platform == "linux" and struct.calcsize("P") == 8  # noqa: PLR2004 - bytes of a pointer
+"""Whether locks can be tied to an open file instead of the process."""
+
 
 class DirectoryLock:
     """The lock of a log directory, held until it is closed; brokers and other writers stay out.
@@ -37,13 +40,22 @@ class DirectoryLock:
         try:
             _lock(self._descriptor)
         except OSError as error:
-            self.close()
+            self.forget()
             msg = f"{log_directory} is in use: a broker or another writer holds its lock file"
             raise UsageError(msg) from error
         _HELD.add(self)
 
     def close(self) -> None:
-        """Let others have it; the file stays."""
+        """Release the lock; the file stays.
+
+        Closing the file alone would leave the lock to a process that was forked just now, and has not closed its copy.
+        """
+        if self._descriptor is not None:
+            _unlock(self._descriptor)
+        self.forget()
+
+    def forget(self) -> None:
+        """Close the file without releasing a lock that another process holds."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
@@ -52,14 +64,14 @@ class DirectoryLock:
 _HELD: Final[WeakSet[DirectoryLock]] = WeakSet()
 
 
-def _let_go_of_all() -> None:
+def _forget_all() -> None:
     """A forked process does not hold the locks of its parent, not even when it lives longer."""
     for lock in list(_HELD):
-        lock.close()
+        lock.forget()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_let_go_of_all)
+    os.register_at_fork(after_in_child=_forget_all)
 
 
 def _lock(descriptor: int) -> None:
@@ -70,7 +82,16 @@ def _lock(descriptor: int) -> None:
     """
     if sys.platform == "win32":
         return
-    if sys.platform == "linux" and struct.calcsize("P") == 8:  # noqa: PLR2004 - bytes of a pointer
+    if HAS_FILE_LOCKS:
         fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, WHOLE_FILE.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
     else:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _unlock(descriptor: int) -> None:
+    if sys.platform == "win32":
+        return
+    if HAS_FILE_LOCKS:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, WHOLE_FILE.pack(fcntl.F_UNLCK, os.SEEK_SET, 0, 0, 0))
+    else:
+        fcntl.lockf(descriptor, fcntl.LOCK_UN)

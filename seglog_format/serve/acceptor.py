@@ -111,7 +111,7 @@ class Acceptor:
         now, least_idle_seconds = time.monotonic(), self._settings.limits.least_idle_seconds
 
         def rank(connection: Connection) -> tuple[int, float]:
-            return connection.readiness_to_go(now, least_idle_seconds)
+            return connection.rank(now, least_idle_seconds)
 
         found = [each for processor in self._processors if (each := processor.first_to_go(rank)) is not None]
         first = min(found, key=rank, default=None)

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 RECEIVE_SIZE: Final = 1 << 16
 
 SILENT, IDLE, NEW, RECENT = range(4)
-"""Kinds of connections, in the order in which they make room for others."""
+"""Ranks of connections, in the order in which they are closed to make room for new ones; `RECENT` ones never are."""
 
 NEW_SECONDS: Final = 0.1
-"""So long the first request of a new connection may be on its way."""
+"""How long a connection counts as new: its first request may still be on its way."""
 
 MORE_COMES: Final = getattr(socket, "MSG_MORE", 0)
 """Has the system put what is sent into one packet with what follows, so that the client need not wake up for it."""
@@ -86,15 +86,15 @@ class Connection:
         """Whether an answer is on its way out."""
         return bool(self._sending)
 
-    def readiness_to_go(self, now: float, least_idle_seconds: float) -> tuple[int, float]:
-        """Sort key for the connection that makes room for a new one: the lowest goes, and none from `RECENT` on.
+    def rank(self, now: float, least_idle_seconds: float) -> tuple[int, float]:
+        """Return a sort key: the connection with the lowest one is closed first to make room for a new one.
 
-        First those that never asked, but for new ones, whose request may be on its way; then those that are idle long
-        enough; then the new ones.
+        Connections that never sent a request come first, except new ones; then those that have been idle long enough;
+        then new ones. Within a rank the one that has been idle the longest comes first.
 
         Args:
-            now: of the monotonic clock.
-            least_idle_seconds: so long nothing came through on those that are idle.
+            now: of the monotonic clock, in seconds.
+            least_idle_seconds: after how long without traffic a connection counts as idle.
         """
         idle_seconds = now - self.active_at
         if self.has_asked:
@@ -103,7 +103,7 @@ class Connection:
 
     @property
     def has_more(self) -> bool:
-        """Whether a part of the next request is here already."""
+        """Whether a part of the next request has arrived."""
         return bool(self._received)
 
     def end(self) -> None:

@@ -89,8 +89,8 @@ LONG_HELD_SECONDS: Final = 0.05
 """Who looks into a partition for longer than this lets the quick requests for it wait with the long ones."""
 
 SWITCH_SECONDS: Final = 0.0005
-"""How long a thread of the server may run Python while another waits to, as `sys.setswitchinterval` takes it.
+"""How long a thread may hold the interpreter's lock while others wait for it, for `sys.setswitchinterval`.
 
-A processor gives way at each call of the system, and waits this long to go on while an I/O thread computes. At
-Python's own 0.005, a processor with a hundred connections that never stop asking needs half a second for each round.
+A processor releases the lock at each system call and, while an I/O thread computes, waits this long to get it back.
+With Python's default of 0.005, one round over a hundred connections that never stop asking takes half a second.
 """

@@ -28,9 +28,8 @@ SWEEP_SECONDS: Final = 1.0
 HELD_SECONDS: Final = 0.01
 """How soon a request is offered again for which the queue had no room, and what is done about one that waits there."""
 
-
 AT_ONCE: Final = 16
-"""Answers that are sent before the next connection is looked at."""
+"""How many answers are sent before other connections are read."""
 
 
 class Waiting:
@@ -199,7 +198,7 @@ class Processor:
             connection.awaited = selectors.EVENT_READ
 
     def _take_answered(self) -> None:
-        for _ in range(min(len(self._answered), AT_ONCE)):  # more may come for ever: others want to be read, too
+        for _ in range(min(len(self._answered), AT_ONCE)):  # answers may arrive without end
             connection, chunks = self._answered.popleft()
             if chunks is None:
                 self._close(connection)

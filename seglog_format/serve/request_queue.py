@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 PIPELINED_TURN: Final = 8
-"""Each job of this number is one of a client that pipelines, where there is any."""
+"""One job in this many comes from a client that pipelines, if any waits."""
 
 
 class RequestQueue:
@@ -27,8 +27,8 @@ class RequestQueue:
     Others are woken by `wake_another` and `hurry`. Each request passes here, so there is no lock around it all: steps
     stand in such an order that a job is seen by whoever puts it in, or by whoever is about to fall asleep.
 
-    A client whose next request waits already comes behind those that wait for an answer before they ask again, but for
-    every eighth job: else a hundred clients that pipeline requests make everybody wait for a hundred answers.
+    Requests of clients that pipeline, whose next request is here already, are taken after all others, except for every
+    eighth job. Otherwise a hundred such clients make every other client wait for a hundred answers.
 
     Threads that offer at the same moment may take the last place together: there can be as many jobs too many as there
     are such threads.
@@ -54,7 +54,7 @@ class RequestQueue:
 
         Args:
             job: to be taken.
-            is_pipelined: the client has sent its next request already, and can wait.
+            is_pipelined: the client has already sent its next request.
         """
         if len(self) >= self._length:
             return False
@@ -108,7 +108,7 @@ class RequestQueue:
         self._pipelined.clear()
 
     def end(self, threads: int) -> None:
-        """Have so many threads end, each behind the jobs offered before; jobs of clients that pipeline may be left."""
+        """End so many threads, each after the jobs offered before; those of clients that pipeline may be dropped."""
         for _ in range(threads):
             self._jobs.append(None)
             self.wake_another()

@@ -90,6 +90,11 @@ def test_disabling_takes_out_just_that_rule(requirement: str, gone: str) -> None
     assert all(other in text for other in others)
 
 
+def test_the_root_does_not_come_before_a_broken_copy(pytestconfig: pytest.Config) -> None:
+    """Pytest puts `pythonpath` before PYTHONPATH, where trace-kill and the planted faults put their broken copy."""
+    assert REPOSITORY not in [(REPOSITORY / path).resolve() for path in pytestconfig.getini("pythonpath")]
+
+
 def test_a_fault_has_to_fit_exactly_once() -> None:
     fault = enforcement.Fault("SEG-XXX-001", "a.py", "y", find="x < 1", replace="x < 2", listed_in="faults/a.toml")
     assert fault.apply("y = x < 1") == "y = x < 2"

@@ -22,15 +22,16 @@ from recipes import MIB
 from templates import BATCH_MS, HEADER, NO_PRODUCER, Entries, Template
 from texts import batch, messages, random_rows, text_rows, times_of, wrapper
 
-from seglog_format import Location, walk
+from seglog_format import walk
 from seglog_format.codec.decode import decode_frame
+from seglog_format.errors import Location
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from recipes import Recipe
 
-    from seglog_format import Message, Record
+    from seglog_format.types import Message, Record
 
 HERE: Final = Path(__file__).resolve().parent
 BUILD: Final = HERE.parent / "build" / "bench"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers.made_logs import MadeLog, checkpoint, data_batch
 
-from seglog_format import UsageError, open_log_directory
+from seglog_format import open_log_directory
+from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers.support import vector
 
-from seglog_format import UsageError, build_batch, build_end_marker, decode_batch, encode_batch, new_record
+from seglog_format import build_batch, build_end_marker, decode_batch, encode_batch, new_record
 from seglog_format.codec.build import build_message_entry, with_offset, with_timestamps
 from seglog_format.codec.control_batch import build_control_batch, control_record
 from seglog_format.codec.control_record import decode_control_record
-from seglog_format.errors import Location
+from seglog_format.errors import Location, UsageError
 from seglog_format.model import CompressionCodec, ControlRecordType, TimestampType
 
 if TYPE_CHECKING:

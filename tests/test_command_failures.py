@@ -14,8 +14,9 @@ import pytest
 from helpers.made_partitions import EPOCHS, checkpoint, entry, make
 from helpers.support import FIXTURES, bundled
 
-from seglog_format import WriteError, open_partition
+from seglog_format import open_partition
 from seglog_format.cli.main import run
+from seglog_format.errors import WriteError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

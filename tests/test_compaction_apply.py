@@ -40,7 +40,7 @@ ABORT = 0
 
 pytestmark = [
     pytest.mark.usefixtures("no_fsync"),
-    pytest.mark.filterwarnings("ignore::seglog_format.MissingOffsetsWarning"),  # the segments made here do not join
+    pytest.mark.filterwarnings("ignore::seglog_format.errors.MissingOffsetsWarning"),  # segments here do not join
 ]
 
 

@@ -24,17 +24,18 @@ from helpers.made_logs import (
 from helpers.messages import message
 from helpers.support import authentic, authentic_expected, authentic_names
 
-from seglog_format import LogSegment, plan_for_directory, plan_recovery
+from seglog_format import plan_for_directory, plan_recovery
 from seglog_format.log.listing import list_partition
 from seglog_format.recovery.plan import plan_for_partition
 from seglog_format.recovery.segment_scan import scan_segment
+from seglog_format.types import LogSegment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format import RecoveryPlan
     from seglog_format.recovery.plan import PartitionRecovery
     from seglog_format.recovery.segment_scan import SegmentScan
+    from seglog_format.types import RecoveryPlan
 
 CRASHES = [name for name in authentic_names() if "/crash-" in name]
 

@@ -10,15 +10,15 @@ import pytest
 from helpers.made_partitions import checkpoint, entry, make, numbered
 from helpers.support import bundled
 
-import seglog_format
 from seglog_format import open_log_directory, open_partition
 from seglog_format.cli.main import run
+from seglog_format.errors import MissingOffsetsWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from seglog_format import Gap, Partition
+    from seglog_format.types import Gap, Partition
 
     Reading = Callable[..., list[int]]
 
@@ -78,7 +78,7 @@ def test_records_go_on_behind_a_gap_and_warn(tmp_path: Path) -> None:
     assert offsets == [*range(15), *range(20, 25)]
     assert [each.category.__name__ for each in caught] == ["MissingOffsetsWarning"]
     (warning,) = caught
-    assert issubclass(warning.category, seglog_format.MissingOffsetsWarning)
+    assert issubclass(warning.category, MissingOffsetsWarning)
     assert "5 offsets are missing, 15 to 19 (between segments)" in str(warning.message)
     assert warning.filename == __file__
 
@@ -89,7 +89,7 @@ def test_a_scan_warns_where_it_is_read(threads: int, tmp_path: Path) -> None:
     with open_partition(directory) as partition, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert partition.scan(("offset",), threads=threads).read_all().num_rows == 20
-    assert [(each.category, each.filename) for each in caught] == [(seglog_format.MissingOffsetsWarning, __file__)]
+    assert [(each.category, each.filename) for each in caught] == [(MissingOffsetsWarning, __file__)]
 
 
 @pytest.mark.req("SEG-LKP-019")

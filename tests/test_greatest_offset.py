@@ -10,9 +10,10 @@ from helpers.lookup_checks import until_error
 from helpers.made_logs import data_batch
 from helpers.messages import message, wrapper
 
-from seglog_format import CorruptRecordError, open_partition
+from seglog_format import open_partition
 from seglog_format.checks import verify
 from seglog_format.checks.finding import Severity
+from seglog_format.errors import CorruptRecordError
 from seglog_format.log.entry_table import OffsetRange
 from seglog_format.recovery.salvage_scan import salvage_scan
 

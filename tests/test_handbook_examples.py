@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from agreement import differences
 from helpers.support import handbook, handbook_expected, handbook_lookups
 
-from seglog_format import OffsetOutOfRangeError, Partition, open_partition, verify
+from seglog_format import open_partition, verify
+from seglog_format.errors import OffsetOutOfRangeError
 from seglog_format.requirements import Severity
+
+if TYPE_CHECKING:
+    from seglog_format.types import Partition
 
 EXAMPLES = ["segments", "listing"]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from helpers.full_scan import Log
 
-    from seglog_format import Partition
+    from seglog_format.types import Partition
 
 MANY = 1300
 """So many offsets of a case are read at; only the cases with batches of thousands of records have more."""

@@ -103,7 +103,7 @@ def index_files(draw: st.DrawFn, made: MadeLog) -> dict[str, bytes]:
 
 @settings(deadline=None, max_examples=60)
 @given(st.data())
-@pytest.mark.filterwarnings("ignore::seglog_format.MissingOffsetsWarning")
+@pytest.mark.filterwarnings("ignore::seglog_format.errors.MissingOffsetsWarning")
 @pytest.mark.req("SEG-LKP-002", "SEG-LKP-003", "SEG-LKP-008", "SEG-LKP-011", "SEG-LKP-012", "SEG-IDX-009")
 def test_any_log_under_any_index(data: st.DataObject) -> None:
     made = data.draw(made_logs())

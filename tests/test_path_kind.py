@@ -11,15 +11,9 @@ import pytest
 from helpers.support import bundled
 from test_cli import Seglog
 
-from seglog_format import (
-    LogWriter,
-    UsageError,
-    open_log_directory,
-    open_partition,
-    recover_partition,
-    verify,
-)
+from seglog_format import LogWriter, open_log_directory, open_partition, recover_partition, verify
 from seglog_format.cli.main import run
+from seglog_format.errors import UsageError
 from seglog_format.log.path_kind import PathKind, path_kind
 from seglog_format.recovery.plan import plan_for_partition
 

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import subprocess
 import sys
 import tomllib
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import pytest
 from helpers.support import REPOSITORY
 
 import seglog_format
+from seglog_format import errors, types
 from seglog_format.cli.version import VERSION
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 IMPORTED = (
     "import json, sys; before = set(sys.modules); import {}; print(json.dumps(sorted(set(sys.modules) - before)))"
@@ -27,24 +33,41 @@ def imported_by(module: str) -> set[str]:
     return set(json.loads(run.stdout))
 
 
-@pytest.mark.parametrize("name", seglog_format.__all__)
-def test_name_is_there_and_documented(name: str) -> None:
-    value = getattr(seglog_format, name)
-    assert inspect.getdoc(value)
+MODULES = (seglog_format, types)
+PUBLIC = [(module, name) for module in MODULES for name in module.__all__]
+PAGES = {seglog_format: "python.md", types: "python-types.md"}
 
 
-def test_the_list_is_sorted_complete_and_shown_by_dir() -> None:
-    assert seglog_format.__all__ == sorted(seglog_format.__all__)
-    assert set(seglog_format.__all__) <= set(dir(seglog_format))
+@pytest.mark.parametrize(("module", "name"), PUBLIC)
+def test_name_is_there_and_documented(module: ModuleType, name: str) -> None:
+    assert inspect.getdoc(getattr(module, name))
 
 
-def test_a_name_that_is_not_there() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'decode_everything'"):
-        _ = seglog_format.decode_everything
+@pytest.mark.parametrize("module", MODULES)
+def test_the_list_is_sorted_complete_and_shown_by_dir(module: ModuleType) -> None:
+    assert module.__all__ == sorted(module.__all__)
+    assert set(module.__all__) <= set(dir(module))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_name_that_is_not_there(module: ModuleType) -> None:
+    with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'decode_everything'"):
+        _ = module.decode_everything
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_reference_page_shows_each_name_once(module: ModuleType) -> None:
+    page = (REPOSITORY / "docs" / "reference" / PAGES[module]).read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^::: (.+)$", page, re.MULTILINE)) == [f"{module.__name__}.{n}" for n in module.__all__]
+
+
+def test_no_name_is_public_twice() -> None:
+    names = [name for _, name in PUBLIC] + [name for name, kind in vars(errors).items() if inspect.isclass(kind)]
+    assert len(names) == len(set(names))
 
 
 def public_functions() -> list[tuple[str, object]]:
-    values = [(name, getattr(seglog_format, name)) for name in seglog_format.__all__]
+    values = [(name, getattr(module, name)) for module, name in PUBLIC]
     methods = [
         (f"{name}.{attribute}", value)
         for name, kind in values
@@ -64,7 +87,7 @@ def test_importing_the_package_imports_nothing_else() -> None:
     assert roots - set(sys.stdlib_module_names) == {"seglog_format"}
 
 
-@pytest.mark.parametrize("module", ["model", "names", "requirements", "errors"])
+@pytest.mark.parametrize("module", ["model", "names", "requirements", "errors", "types"])
 def test_the_lowest_layer_imports_no_third_party_package(module: str) -> None:
     roots = {name.partition(".")[0] for name in imported_by(f"seglog_format.{module}")}
     assert roots - set(sys.stdlib_module_names) == {"seglog_format"}

@@ -25,18 +25,10 @@ from helpers.made_logs import (
 )
 from helpers.support import authentic, authentic_expected
 
-from seglog_format import (
-    AbortedTxn,
-    CorruptRecordError,
-    FormatError,
-    OffsetOutOfRangeError,
-    Partition,
-    TimestampOffset,
-    UsageError,
-    open_log_directory,
-    open_partition,
-)
+from seglog_format import open_log_directory, open_partition
+from seglog_format.errors import CorruptRecordError, FormatError, OffsetOutOfRangeError, UsageError
 from seglog_format.log.listing import list_partition
+from seglog_format.types import AbortedTxn, Partition, TimestampOffset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

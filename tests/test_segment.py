@@ -11,10 +11,12 @@ from helpers.made_logs import MadeLog, data_batch, offset_index, plain_message, 
 from helpers.messages import message
 from helpers.support import vector
 
-from seglog_format import CorruptRecordError, FormatError, LogSegment, UsageError, open_partition
+from seglog_format import open_partition
+from seglog_format.errors import CorruptRecordError, FormatError, UsageError
 from seglog_format.log.listing import SegmentFiles
 from seglog_format.log.open_segments import OpenSegments
 from seglog_format.model import TailKind
+from seglog_format.types import LogSegment
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,7 +24,8 @@ from helpers.made_logs import (
 )
 from helpers.support import authentic, authentic_expected
 
-from seglog_format import CorruptRecordError, open_partition
+from seglog_format import open_partition
+from seglog_format.errors import CorruptRecordError
 from seglog_format.model import AbortedTxn
 
 if TYPE_CHECKING:

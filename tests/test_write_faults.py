@@ -14,8 +14,9 @@ from helpers.appends import Clock, produced
 from proofs.power.fault import Fault
 from proofs.power.mirrored_files import MirroredFiles
 from proofs.power.simulated_files import SimulatedFiles
-from seglog_format import LogConfig, LogWriter, PartitionWriter, UsageError, WriteError, verify
+from seglog_format import LogConfig, LogWriter, PartitionWriter, verify
 from seglog_format.codec.build import with_offset
+from seglog_format.errors import UsageError, WriteError
 from seglog_format.recovery.apply import recover_partition
 from seglog_format.recovery.truncation import truncate_to
 from seglog_format.requirements import Severity

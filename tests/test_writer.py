@@ -19,11 +19,11 @@ import pytest
 from helpers.appends import Clock, base_offsets, contents, open_writer, produced, snapshot
 from helpers.support import bundled, bundled_cases, bundled_description
 
-from seglog_format import LogConfig, LogWriter, PartitionWriter, UsageError, WriteError, open_partition, verify
+from seglog_format import LogConfig, LogWriter, PartitionWriter, open_partition, verify
 from seglog_format.codec.build import new_record, with_offset, with_timestamps
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
-from seglog_format.errors import Location
+from seglog_format.errors import Location, UsageError, WriteError
 from seglog_format.log.broker_lock import is_locked
 from seglog_format.model import INT64_MAX, TimestampType
 from seglog_format.state.directory_lock import DirectoryLock

@@ -16,9 +16,10 @@ from helpers.appends import example, open_writer, produced
 from helpers.batches import patched
 from helpers.hostile_names import below
 
-from seglog_format import LogWriter, PartitionWriter, RecordHeader, new_record, open_partition, verify
+from seglog_format import LogWriter, PartitionWriter, new_record, open_partition, verify
 from seglog_format.errors import UsageError
 from seglog_format.state.directory_lock import DirectoryLock
+from seglog_format.types import RecordHeader
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -48,7 +48,8 @@ ABOUT = {
     "requirements": "every rule: level, whom it binds, since when, and the code, tests and fixtures behind it",
     "errors": "what is raised, and when",
     "command-line": "every command and option of `seglog`",
-    "python": "the public names of the package",
+    "python": "the functions of the package, and the enums and settings that they take",
+    "python-types": "the types of what they return",
     "machine-readable": "layouts as JSON, and Kaitai Struct declarations, for readers in any language",
     "speed": "how quick appending is, in terms of Kafka's own classes",
 }

@@ -8,13 +8,14 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from seglog_format import SeglogError, open_partition
+from seglog_format import open_partition
+from seglog_format.errors import SeglogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from seglog_format import Record
+    from seglog_format.types import Record
 
 Content: TypeAlias = tuple[int | None, bytes | None, bytes | None]
 

@@ -14,10 +14,11 @@ from helpers.scans import expected, scanned, segment_directory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seglog_format import FormatError, open_partition
+from seglog_format import open_partition
 from seglog_format.checks import verify_log
 from seglog_format.columnar.clear import Clearing
 from seglog_format.columnar.index_volume import ColumnarVolume
+from seglog_format.errors import FormatError
 from seglog_format.log import reading, volume
 from seglog_format.recovery.segment_scan import scan_segment
 

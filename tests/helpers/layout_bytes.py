@@ -131,8 +131,9 @@ def read_snapshot() -> bool:
 
 
 def write_batch() -> bool:
-    from seglog_format import RecordBatch, encode_batch
+    from seglog_format import encode_batch
     from seglog_format.model import RecordBatchHeader
+    from seglog_format.types import RecordBatch
 
     return encode_batch(RecordBatch(0, RecordBatchHeader(*HEADER_FIELDS), ())) == HEADER
 

@@ -10,13 +10,13 @@ import pytest
 
 from helpers.full_scan import Log, expected_logs
 from helpers.support import authentic, authentic_expected, authentic_names
-from seglog_format import FormatError, OffsetOutOfRangeError
+from seglog_format.errors import FormatError, OffsetOutOfRangeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from seglog_format import Partition
+    from seglog_format.types import Partition
 
 
 T = TypeVar("T")

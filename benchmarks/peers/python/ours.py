@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seglog_format import Message, Partition, Record
+    from seglog_format.types import Message, Partition, Record
 
 COLUMNS: Final = ("offset", "timestamp", "key", "value", "headers")
 BATCH_ROWS: Final = 1 << 16

@@ -1,0 +1,34 @@
+"""Names of a module that load the module which defines them when they are first used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class LazyNames:
+    """The names that a module offers without defining them.
+
+    Args:
+        owner: name of the module that offers them.
+        homes: by the name of the defining module below the package, what it defines.
+    """
+
+    def __init__(self, owner: str, homes: Mapping[str, Iterable[str]]) -> None:
+        self._owner = owner
+        self._homes = {name: home for home, names in homes.items() for name in names}
+
+    def load(self, name: str) -> object:
+        """Import the module that defines a name.
+
+        Raises:
+            AttributeError: the owner offers no such name.
+        """
+        home = self._homes.get(name)
+        if home is None:
+            msg = f"module {self._owner!r} has no attribute {name!r}"
+            raise AttributeError(msg)
+        return getattr(import_module(f"seglog_format.{home}"), name)

@@ -21,12 +21,10 @@ from typing import TYPE_CHECKING, Any, Final
 from harness import Peer, Times, java_version, machine, measure
 from seglog_conformance.toolchains import complaints
 
+from proofs.kafka import oracle as kafka_oracle
 from seglog_format import LogConfig, PartitionWriter, build_batch, encode_batch, new_record
 from seglog_format.cli.version import VERSION
 from seglog_format.codec.build import with_offset
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
-import kafka_oracle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -25,15 +25,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from harness import java_version, machine
 
+from proofs.kafka.broker import free_ports
+from proofs.serve.broker import RELEASE, broker_with
 from seglog_format import LogConfig, PartitionWriter, build_batch, encode_batch, new_record
 from seglog_format.cli.main import run
 from seglog_format.cli.version import VERSION
 from seglog_format.codec.build import with_offset
 from seglog_format.serve import slices
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
-from kafka_broker import free_ports
-from serve_broker import RELEASE, broker_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

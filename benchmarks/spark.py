@@ -1,4 +1,4 @@
-"""``make bench-spark``: our data source for Spark against its Kafka connector, in one session on the same records.
+"""``make bench NAME=spark``: our data source for Spark against its Kafka connector, in one session on the same records.
 
 A real broker gets the records, uncompressed and with zstd. The connector reads them through the broker, everybody else
 from a copy of its directories. All take turns; a ratio is that of the medians, and the best rounds are told beside it.
@@ -24,16 +24,15 @@ from typing import TYPE_CHECKING, Any, Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 PEERS: Final = ROOT / "build" / "spark-peers"
 """Where pandas and aiokafka are, which nothing here needs but the loop that they are for."""
-sys.path.insert(0, str(ROOT / "tools"))
 sys.path.append(str(PEERS))
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "benchmarks"), str(PEERS)])
 
-from file_pages import evict, resident  # noqa: E402 - paths come first
 from harness import java_version, machine  # noqa: E402
-from spark_kafka import Clients, connector, connector_session, new_broker, sink  # noqa: E402
 from spark_peers import Ceiling, by_hand, prepare_ceiling  # noqa: E402
-from spark_tool import Sections  # noqa: E402
 
+from proofs.spark.connector import Clients, connector, connector_session, new_broker, sink  # noqa: E402
+from proofs.spark.file_pages import evict, resident  # noqa: E402 - paths come first
+from proofs.spark.session import Sections  # noqa: E402
 from seglog_format import LogConfig, PartitionWriter, build_batch, encode_batch, new_record  # noqa: E402
 from seglog_format.cli.version import VERSION  # noqa: E402
 from seglog_format.codec.build import sealed, with_offset  # noqa: E402
@@ -42,8 +41,9 @@ from seglog_format.spark import projection  # noqa: E402
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kafka_broker import Broker
     from pyspark.sql import DataFrame, SparkSession
+
+    from proofs.kafka.broker import Broker
 
     Case = Callable[[], object]
 
@@ -350,7 +350,7 @@ def main() -> int:
     options = parser.parse_args()
     report = Report(options.report, resume=options.resume)
     report.known |= {
-        "command": f"make bench-spark (--scale {options.scale:g} --rounds {options.rounds})",
+        "command": f"make bench NAME=spark (--scale {options.scale:g} --rounds {options.rounds})",
         "note": options.note,
         "seglog_format": VERSION,
         "connector": "spark-sql-kafka-0-10_2.13 4.2.0",

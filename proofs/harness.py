@@ -1,12 +1,14 @@
 """What every proof has in common: its command line, its report, its exit status.
 
 A proof is a module of this package with three things: ``DESCRIPTION``, one sentence; ``add_arguments(parser)``, its own
-options with their defaults, which are those of the full run; and ``prove(options)``, which runs it.
+options with their defaults, which are those of the full run; and ``prove(options)``, which runs it. The programs in
+`PROGRAMS` bring a command line and a report of their own, and run by the same command.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import platform
 import shlex
@@ -16,13 +18,36 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from runpy import run_module
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 PACKAGE = Path(__file__).resolve().parent
+ROOT = PACKAGE.parent
 NO_PROOFS = frozenset({"__init__", "__main__", "harness"})
+PROGRAMS: Final = {
+    "authentic": "proofs.kafka.authentic",
+    "bounds": "proofs.fuzz.bounds",
+    "columnar": "proofs.fuzz.columnar_diff",
+    "conform": "authoring.matrix",
+    "fuzz": "proofs.fuzz.fuzz",
+    "hostile": "proofs.fuzz.hostile",
+    "kafka-reads": "proofs.kafka.kafka_reads",
+    "kills": "proofs.power.kill_writer",
+    "mutants": "proofs.mutants.mutants",
+    "serve-fuzz": "proofs.serve.serve_fuzz",
+    "serve-kills": "proofs.serve.serve_kills",
+    "spark-damage": "proofs.spark.spark_damage",
+    "spark-equal": "proofs.spark.spark_equal",
+    "spark-kills": "proofs.spark.spark_kills",
+    "spark-reference": "proofs.spark.spark_reference",
+    "spark-retries": "proofs.spark.spark_retries",
+    "spark-scale": "proofs.spark.spark_scale",
+    "trace-kill": "proofs.mutants.trace_kill",
+}
+"""Modules with a command line of their own, by the name of the proof, which is that of its report."""
 MOST_FAILURES = 50
 """So many failures are kept in a report; all of them are counted."""
 
@@ -56,15 +81,28 @@ class Proof(Protocol):
 
 def names() -> list[str]:
     """List the proofs, as they are called on the command line."""
-    return sorted(path.stem.replace("_", "-") for path in PACKAGE.glob("*.py") if _is_proof(path))
+    return sorted([*PROGRAMS, *(path.stem.replace("_", "-") for path in PACKAGE.glob("*.py") if _is_proof(path))])
 
 
 def _is_proof(path: Path) -> bool:
     return path.stem not in NO_PROOFS and "\ndef prove(" in path.read_text(encoding="utf-8")
 
 
+def description(name: str) -> str:
+    """Describe a proof in one sentence, without importing it where it is a program."""
+    if name not in PROGRAMS:
+        return load(name).DESCRIPTION
+    text = (_source(PROGRAMS[name])).read_text(encoding="utf-8")
+    return (ast.get_docstring(ast.parse(text)) or "").split("\n\n")[0].replace("\n", " ")
+
+
+def _source(module: str) -> Path:
+    top = ROOT / "conformance" if module.startswith("authoring.") else ROOT
+    return top.joinpath(*module.split(".")).with_suffix(".py")
+
+
 def load(name: str) -> Proof:
-    """Import a proof by its name.
+    """Import a proof that is no program by its name.
 
     Raises:
         SystemExit: there is none of that name.
@@ -85,9 +123,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given or given[0] in {"-h", "--help"}:
         print("usage: python -m proofs NAME [OPTION ...]\n")
         for name in names():
-            print(f"  {name:16} {load(name).DESCRIPTION}")
+            print(f"  {name:16} {description(name)}")
         return 0
     name, *rest = given
+    if name in PROGRAMS:
+        sys.argv = [f"python -m proofs {name}", *rest]
+        run_module(PROGRAMS[name], run_name="__main__", alter_sys=False)
+        return 0
     proof = load(name)
     options = _parser(name, proof).parse_args(rest)
     started = time.perf_counter()

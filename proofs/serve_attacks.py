@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from proofs.harness import Outcome
 from proofs.serve.attacks import READING, WRITING, Battle
-from proofs.serve.target import MEGA, ROOT, HonestClient, Target, make_logs, stored, verify_status
+from proofs.serve.serve_fuzz import Sender
+from proofs.serve.target import MEGA, HonestClient, Target, make_logs, stored, verify_status
 from proofs.serve.wire import TOPIC, Connection, commit
-
-sys.path.insert(0, str(ROOT / "tools"))
-from serve_fuzz import Sender
 
 if TYPE_CHECKING:
     import argparse

@@ -1,4 +1,4 @@
-"""The fixed layouts, in stored order. Made by ``python tools/make_layouts.py`` from the declarations."""
+"""The fixed layouts, in stored order. Made by ``python -m tools.make_layouts`` from the declarations."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.support import need
-from kafka_oracle import RELEASES, TOOL_CHAIN, Oracle, OracleError
+
+from proofs.kafka.oracle import RELEASES, TOOL_CHAIN, Oracle, OracleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from agreement import compared, differences
 from helpers.support import authentic, authentic_expected, authentic_names, bundled, bundled_expected
+
+from proofs.kafka.agreement import compared, differences
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Names and replacements as brokers take them: what Kafka's loader (3.9.0, 4.1.1) made of the same files.
 
-`tools/kafka_loads.py` asks it anew, over many more directories.
+`proofs/kafka/loads.py` asks it anew, over many more directories.
 """
 
 from __future__ import annotations

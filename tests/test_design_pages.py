@@ -11,8 +11,7 @@ from helpers.support import REPOSITORY
 
 pytest.importorskip("pyarrow")
 
-import design_pages
-import why_figures
+from tools.docs import design_pages, why_figures
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import demo_data
-import pictures
 import pytest
-import transcripts
 from helpers.support import REPOSITORY
+
+from tools import demo_data
+from tools.docs import pictures, transcripts
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,6 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import explorer_page
 import pytest
 from helpers import node_tools
 from helpers.damage import Case, damaged_cases
@@ -29,6 +28,7 @@ from seglog_format.inspection.side_files import slots_block, snapshot_block
 from seglog_format.lines.sources import SourceKind
 from seglog_format.log.partition import open_partition
 from seglog_format.requirements import Severity, requirements
+from tools.docs import explorer_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

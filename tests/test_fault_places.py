@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import fault_places
 import pytest
-import rehome_faults
+
+from proofs.mutants import fault_places
+from tools import rehome_faults
 
 SOURCE = """
 LIMIT: int = 5

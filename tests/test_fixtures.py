@@ -30,7 +30,7 @@ KINDS = ["plain", "one", "empty", "root", "segs-fine", "compact"]
 
 
 def test_manifest_agrees_and_sizes_are_within_limits() -> None:
-    command = [sys.executable, str(REPOSITORY / "tools" / "fixtures.py"), "check"]
+    command = [sys.executable, "-m", "tools.fixtures", "check"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout) == (0, "fixtures/ agrees with its manifest\n")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from agreement import differences
 from helpers.support import handbook, handbook_expected, handbook_lookups
 
+from proofs.kafka.agreement import differences
 from seglog_format import open_partition, verify
 from seglog_format.errors import OffsetOutOfRangeError
 from seglog_format.requirements import Severity

@@ -1,6 +1,6 @@
 """Hostile bytes, names and text: an answer, a finding or a `FormatError`, within two seconds and 64 MiB.
 
-`tools/hostile.py` changes small inputs everywhere; its full run is in `reports/hostile.json`. Here it runs on a
+`proofs/fuzz/hostile.py` changes small inputs everywhere; its full run is in `reports/hostile.json`. Here it runs on a
 seeded twentieth, and what it watches for is tried on readers that do fail.
 """
 
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-import hostile
-import hostile_readers
+from proofs.fuzz import hostile, hostile_readers
 
 INPUTS = hostile_readers.inputs()
 SEED = 11

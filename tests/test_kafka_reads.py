@@ -1,4 +1,4 @@
-"""Kafka's own code judges ours: a short run of ``tools/kafka_reads.py``; the full one is in ``reports/``.
+"""Kafka's own code judges ours: a short run of ``proofs/kafka/kafka_reads.py``; the full one is in ``reports/``.
 
 Where Java and Maven are, the first run builds the project in ``tests/java``; without them the tests are skipped.
 """
@@ -8,17 +8,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import kafka_loads
-import kafka_reads
 from helpers.support import REPOSITORY
-from kafka_result import Result
-from random_damage import DAMAGES, damaged
-from random_logs import random_log
 
+from proofs.fuzz.random_damage import DAMAGES, damaged
+from proofs.fuzz.random_logs import random_log
+from proofs.kafka import kafka_reads
+from proofs.kafka import loads as kafka_loads
+from proofs.kafka.result import Result
 from seglog_format.codec.framing import walk
 
 if TYPE_CHECKING:
-    from kafka_oracle import Oracle
+    from proofs.kafka.oracle import Oracle
 
 WITH_ODD_FILES = (2, 18, 35, 45, 69, 73, 76, 101, 125, 138)
 """Seeds of wrecks with a replacement that did not end, or a file by a name that no broker gives."""

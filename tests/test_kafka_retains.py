@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers.appends import produced
-from kafka_oracle import RELEASES, Oracle
 
+from proofs.kafka.oracle import RELEASES, Oracle
 from seglog_format.cleaning.deletion import retain_partition
 from seglog_format.log.partition import open_partition
 from seglog_format.state.config import LogConfig

@@ -8,7 +8,6 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
-import make_layouts
 import pytest
 from helpers import layout_bytes
 from helpers.support import REPOSITORY
@@ -16,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog_format.packing import FixedLayout
+from tools import make_layouts
 
 LAYOUTS = make_layouts.declared_codes()
 
@@ -37,7 +37,7 @@ SWAPS = {
 
 def test_layouts_are_those_of_the_declarations() -> None:
     assert make_layouts.TARGET.read_text(encoding="utf-8") == make_layouts.module_text(LAYOUTS), (
-        "run python tools/make_layouts.py"
+        "run python -m tools.make_layouts"
     )
 
 
@@ -55,7 +55,7 @@ def test_every_swap_of_two_neighbours_is_noticed() -> None:
         text=True,
         check=True,
         cwd=REPOSITORY,
-        env={"PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'tools'}"},
+        env={"PYTHONPATH": str(REPOSITORY)},
     )
     noticed = {line.rstrip().removesuffix(" reading writing"): line for line in ran.stdout.splitlines()}
     assert sorted(noticed) == sorted(SWAPS), ran.stdout

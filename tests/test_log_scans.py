@@ -6,9 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from random_damage import damaged
-from random_logs import random_log
 
+from proofs.fuzz.random_damage import damaged
+from proofs.fuzz.random_logs import random_log
 from seglog_format.log.listing import list_partition
 from seglog_format.log.transactions import Transactions
 from seglog_format.names import FileKind, segment_file_name

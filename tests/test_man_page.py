@@ -8,11 +8,11 @@ import shutil
 import subprocess
 
 import click
-import man_page
 import pytest
 from helpers.support import REPOSITORY
 
 from seglog_format.cli.main import seglog
+from tools.docs import man_page
 
 
 def shown() -> str:

@@ -10,9 +10,6 @@ import struct
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-import message_coverage
-import message_definitions
-import message_fixtures
 import pytest
 from click.testing import CliRunner
 from helpers.support import AUTHENTIC, FIXTURES, authentic, need
@@ -27,6 +24,8 @@ from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.schema import derived
 from seglog_format.schema.coordinator_records import COORDINATOR_TOPICS
 from seglog_format.schema.metadata_records import FRAMED_TOPICS, METADATA_RECORDS
+from tools import message_definitions, message_fixtures
+from tools.docs import message_coverage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -368,7 +367,7 @@ def jars(releases: tuple[str, ...]) -> Path:
     if all((place / name).is_file() for name in names):
         return place
     if len(releases) > 1 or not os.environ.get("CI"):
-        pytest.skip("the jars are not here; python tools/message_definitions.py fetches them")
+        pytest.skip("the jars are not here; python -m tools.message_definitions fetches them")
     need("Kafka's definitions", ["java", "mvn"])
     return message_definitions.fetch(releases)
 

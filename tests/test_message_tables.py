@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import message_tables
-
 from seglog_format.schema.coordinator_records import COORDINATOR_TOPICS
 from seglog_format.schema.metadata_records import FRAMED_TOPICS
+from tools.docs import message_tables
 
 
 def sections(module: str) -> dict[str, str]:

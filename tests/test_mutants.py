@@ -1,4 +1,4 @@
-"""A sample of the mutants that `tools/mutants.py` tries in great numbers, and the rules that make them."""
+"""A sample of the mutants that `proofs/mutants/mutants.py` tries in great numbers, and the rules that make them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import mutants
 import pytest
-from enforcement import REPOSITORY
-from mutation import worker
-from mutation.candidates import OUT_OF_SIGHT, Mutant, equivalents
-from mutation.operators import Mutation, mutations
+
+from proofs.mutants import mutants, worker
+from proofs.mutants.candidates import OUT_OF_SIGHT, Mutant, equivalents
+from proofs.mutants.enforcement import REPOSITORY
+from proofs.mutants.operators import Mutation, mutations
 
 if TYPE_CHECKING:
     from seglog_conformance.cases import Case

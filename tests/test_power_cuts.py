@@ -6,13 +6,13 @@ import random
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import kill_writer
 import pytest
 from helpers.appends import Clock, produced
 
 from proofs import power_cuts
+from proofs.power import kill_writer
 from proofs.power.mirrored_files import MirroredFiles
 from proofs.power.promise import Appended, BrokenPromiseError, Compacted, Promise
 from proofs.power.simulated_files import PowerCut, SimulatedFiles
@@ -20,7 +20,9 @@ from seglog_format.state.config import LogConfig
 from seglog_format.storage.environment import Environment
 from seglog_format.writing.writer import PartitionWriter
 
-TOOLS = Path(kill_writer.__file__).parent
+if TYPE_CHECKING:
+    from pathlib import Path
+
 HISTORIES = 5
 
 
@@ -164,7 +166,7 @@ def test_a_segment_is_on_the_disk_before_the_next_one_is_written(tmp_path: Path)
 
 def test_killed_writers_keep_their_word(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
-    command = [sys.executable, str(TOOLS / "kill_writer.py"), "--runs", "3", "--seed", "9", "--report", str(report)]
+    command = [sys.executable, "-m", kill_writer.__name__, "--runs", "3", "--seed", "9", "--report", str(report)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert kill_writer.CLAIM in done.stdout

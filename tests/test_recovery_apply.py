@@ -28,9 +28,9 @@ from helpers.made_partitions import (
 )
 from helpers.messages import message, wrapper
 from helpers.support import authentic, authentic_expected, authentic_names
-from random_damage import damaged
-from random_logs import random_log
 
+from proofs.fuzz.random_damage import damaged
+from proofs.fuzz.random_logs import random_log
 from proofs.power.mirrored_files import MirroredFiles
 from proofs.power.simulated_files import PowerCut, SimulatedFiles
 from seglog_format.checks import verify

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import serve_kills
 from helpers.support import bundled
 from kio.schema.errors import ErrorCode
 
+from proofs.serve import serve_kills
 from proofs.serve.client import API_VERSIONS, METADATA, PRODUCE, Client, Served, serving
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.checksum import crc32c

@@ -9,9 +9,9 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-import serve_fuzz
 from helpers.support import bundled
 
+from proofs.serve import serve_fuzz
 from proofs.serve.client import API_VERSIONS, FETCH, Client, Served, serving
 
 if TYPE_CHECKING:

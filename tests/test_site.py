@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import pytest
-import source_pages
 from helpers import node_tools
 from helpers.node_support import need_browser, serving
 from helpers.support import REPOSITORY
 
 from seglog_format.requirements import requirements
+from tools.docs import source_pages
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,21 +8,21 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from authoring import control, plain
+from authoring.every import all_families
+from authoring.make_cases import CASES, files
 from helpers.support import vector
-from make_cases import CASES, files
 from seglog_conformance.cases import case_problems, load_cases
 from seglog_conformance.compare import judge
 from seglog_conformance.reference.testee import FEATURES, Reference
 from seglog_conformance.verdicts import Verdict
-from suite_cases import control, plain
-from suite_cases.every import all_families
 
 from seglog_format.requirements import requirements
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from suite_cases.batches import Batch
+    from authoring.batches import Batch
 
 RANKS = {"may": 0, "should": 1, "must": 2}
 

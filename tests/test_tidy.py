@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-import tidy
 from helpers.support import REPOSITORY
+
+from tools import tidy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

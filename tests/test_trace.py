@@ -6,13 +6,13 @@ import dataclasses
 import subprocess
 import sys
 
-import enforcement
 import pytest
-import requirement_trace as trace
 from helpers.support import REPOSITORY
-from marked_tests import marked_tests
 
+from proofs.mutants import enforcement
+from proofs.mutants.marked_tests import marked_tests
 from seglog_format.requirements import Requirement
+from tools import requirement_trace as trace
 
 SOURCE = """
 @checks("SEG-XXX-001")
@@ -34,7 +34,7 @@ def entry(*, level: str = "MUST", check: str = "auto", text: str = "A rule.") ->
 
 
 def test_the_trace_is_whole() -> None:
-    command = [sys.executable, str(REPOSITORY / "tools" / "trace.py"), "--check", "--quiet"]
+    command = [sys.executable, "-m", "tools.trace", "--check", "--quiet"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stderr) == (0, "")
 

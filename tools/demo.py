@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import demo_data
+from tools import demo_data
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TARGET = Path("demo")
@@ -90,7 +90,7 @@ TOUR = (
     ),
     Step(
         "Too much for one machine? The same directories in Spark: on two cores here, unchanged on a cluster.",
-        "python tools/spark_demo.py",
+        "python -m tools.spark_demo",
         lines=60,
         stage="spark",
     ),

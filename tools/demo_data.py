@@ -9,7 +9,7 @@ import hashlib
 import shutil
 from pathlib import Path
 
-from unpacking import unpack_archive
+from proofs.unpacking import unpack_archive
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 FIXTURES = REPOSITORY / "fixtures"

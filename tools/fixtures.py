@@ -17,8 +17,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import handbook_fixtures
-import message_fixtures
+from tools import handbook_fixtures, message_fixtures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -37,7 +37,7 @@ DECLARATIONS: dict[str, Struct] = {
     "PRODUCER_STATE_ENTRY": ProducerStateEntry,
 }
 
-HEAD = '''"""The fixed layouts, in stored order. Made by ``python tools/make_layouts.py`` from the declarations."""
+HEAD = '''"""The fixed layouts, in stored order. Made by ``python -m tools.make_layouts`` from the declarations."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def main() -> int:
         return 0
     if TARGET.read_text(encoding="utf-8") == text:
         return 0
-    print(f"{TARGET.name} is out of date: run python tools/make_layouts.py")
+    print(f"{TARGET.name} is out of date: run python -m tools.make_layouts")
     return 1
 
 

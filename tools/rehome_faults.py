@@ -11,8 +11,8 @@ import sys
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-from enforcement import FAULTS, relative, source_files
-from fault_places import homes, place_in
+from proofs.mutants.enforcement import FAULTS, relative, source_files
+from proofs.mutants.fault_places import homes, place_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

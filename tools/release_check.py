@@ -17,7 +17,7 @@ import venv
 from pathlib import Path
 from typing import Final
 
-from unpacking import unpack_archive
+from proofs.unpacking import unpack_archive
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 DIST: Final = REPOSITORY / "dist"

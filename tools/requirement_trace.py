@@ -1,6 +1,6 @@
 """Join every requirement of spec/ with what points at it: schema fields, code, tests, fixtures, faults, documents.
 
-``python tools/trace.py`` prints the table, ``--json`` the same as data. With ``--check`` it fails when an id is
+``python -m tools.trace`` prints the table, ``--json`` the same as data. With ``--check`` it fails when an id is
 unknown or defined twice, when a MUST has no test on bytes, when a rule that is said to be checked has no enforcing
 code, when a rule of behaviour has no fault that breaks it, or when a damaged fixture breaks another rule than the one
 it names.
@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from enforcement import ENFORCING, IDENTIFIER, REPOSITORY, Fault, faults, relative, sites
-from marked_tests import marked_tests
-
+from proofs.mutants.enforcement import ENFORCING, IDENTIFIER, REPOSITORY, Fault, faults, relative, sites
+from proofs.mutants.marked_tests import marked_tests
 from seglog_format.errors import UsageError
 from seglog_format.requirements import Requirement, requirements
 

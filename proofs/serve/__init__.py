@@ -1,1 +1,1 @@
-"""Attacks on ``seglog serve``: what is sent, a server to send it to, and an honest client that notices."""
+"""Proofs of ``seglog serve``: attacks, random messages, kills, and an honest client that notices."""

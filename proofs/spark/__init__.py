@@ -1,1 +1,1 @@
-"""What the proofs of the data source for Spark share."""
+"""Proofs of the data source for Spark."""

@@ -6,16 +6,19 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("numba")
 
-import bounds
-from fuzz import CHECKED
+from typing import TYPE_CHECKING
 
-TOOLS = Path(bounds.__file__).parent
+from proofs.fuzz import bounds
+from proofs.fuzz.fuzz import CHECKED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 ODD_READS = """
 import sys
 import numpy as np
@@ -59,9 +62,9 @@ def test_checks_see_whatever_is_read_or_written() -> None:
 
 
 def test_hostile_bytes_lead_no_kernel_out_of_range(tmp_path: Path) -> None:
-    """A sample; `make bounds` runs all."""
+    """A sample; `make proof NAME=bounds` runs all."""
     report = tmp_path / "bounds.json"
-    command = [sys.executable, str(TOOLS / "bounds.py"), "--sample", "0.01", "--seed", "3", "--report", str(report)]
+    command = [sys.executable, "-m", bounds.__name__, "--sample", "0.01", "--seed", "3", "--report", str(report)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(report.read_text(encoding="utf-8"))

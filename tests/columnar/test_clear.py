@@ -18,9 +18,9 @@ from helpers.messages import message, wrapper
 from helpers.support import authentic, authentic_names, states, vectors
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_logs import random_log
 from test_hostile_scan import FULL, INPUTS, changes, with_right_checksum
 
+from proofs.fuzz.random_logs import random_log
 from seglog_format.checks import verify, verify_log
 from seglog_format.checks.log_file import LogVerification
 from seglog_format.columnar import clear

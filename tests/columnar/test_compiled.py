@@ -12,9 +12,9 @@ import pytest
 
 pytest.importorskip("numba")
 
-from delivered_rows import COLUMNS
 from helpers.scans import segment_directory
 
+from proofs.fuzz.delivered_rows import COLUMNS
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.columnar import compiled, warm

@@ -12,8 +12,8 @@ pytest.importorskip("numba")
 import pyarrow as pa
 from helpers.scans import assert_equal_reading, segment_directory
 from helpers.support import authentic, authentic_names
-from random_logs import random_log
 
+from proofs.fuzz.random_logs import random_log
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.columnar import copied_columns, copied_run

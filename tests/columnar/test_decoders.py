@@ -12,12 +12,12 @@ import pytest
 pytest.importorskip("numba")
 
 import zstandard
-from fuzz_codecs import by_reference, expanded, libraries
-from fuzz_judging import LIMIT, SMALL_LIMIT
 from helpers.scans import segment_directory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proofs.fuzz.codec_targets import by_reference, expanded, libraries
+from proofs.fuzz.judging import LIMIT, SMALL_LIMIT
 from seglog_format import open_partition
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.compress import compress

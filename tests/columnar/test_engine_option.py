@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("numba")
 
 from helpers.support import authentic
-from random_logs import random_log
 
+from proofs.fuzz.random_logs import random_log
 from seglog_format.cli import engine
 from seglog_format.cli.main import run
 from seglog_format.cli.places import segment_files_at

@@ -11,8 +11,8 @@ pytest.importorskip("numba")
 
 from helpers.scans import segment_directory
 from helpers.support import authentic, authentic_names
-from random_logs import random_log
 
+from proofs.fuzz.random_logs import random_log
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.columnar import decoders, run

@@ -14,10 +14,11 @@ import pytest
 
 pytest.importorskip("numba")
 
-from fuzz_codecs import ROOM, SLACK, by_reference, expanded, hold_content
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_blocks import (
+
+from proofs.fuzz.codec_targets import ROOM, SLACK, by_reference, expanded, hold_content
+from proofs.fuzz.made_blocks import (
     DISTANCES,
     FAR,
     LITERAL,
@@ -32,11 +33,10 @@ from made_blocks import (
     random_snappy,
     snappy_block,
 )
-
 from seglog_format.model import CompressionCodec
 
 if TYPE_CHECKING:
-    from made_blocks import Element, Step
+    from proofs.fuzz.made_blocks import Element, Step
 
 LZ4, SNAPPY = CompressionCodec.LZ4, CompressionCodec.SNAPPY
 

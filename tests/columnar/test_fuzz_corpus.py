@@ -8,13 +8,12 @@ import pytest
 
 pytest.importorskip("numba")
 
-import fuzz
-import fuzz_codecs
-import fuzz_seeds
-import fuzz_targets
-from fuzz_judging import ARENA, LOG, DifferenceError
-from fuzz_targets import SEALED, TARGETS, Targets, sealed
-
+from proofs.fuzz import codec_targets as fuzz_codecs
+from proofs.fuzz import fuzz
+from proofs.fuzz import seeds as fuzz_seeds
+from proofs.fuzz import targets as fuzz_targets
+from proofs.fuzz.judging import ARENA, LOG, DifferenceError
+from proofs.fuzz.targets import SEALED, TARGETS, Targets, sealed
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import walk
 

@@ -15,9 +15,9 @@ pytest.importorskip("numba")
 from helpers.batches import patched
 from helpers.scans import reference_only, segment_directory
 from helpers.support import authentic, authentic_names
-from random_logs import random_log
 from test_hostile_scan import FULL, INPUTS, changes
 
+from proofs.fuzz.random_logs import random_log
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.columnar import object_layout, objects, record_run

@@ -15,11 +15,11 @@ import pytest
 pytest.importorskip("numba")
 
 import pyarrow as pa
-from delivered_rows import COLUMNS
 from helpers.scans import assert_equal_reading, count_judged, expected, scanned, segment_directory
 from helpers.support import authentic, authentic_names
-from random_logs import random_log
 
+from proofs.fuzz.delivered_rows import COLUMNS
+from proofs.fuzz.random_logs import random_log
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.errors import OffsetOutOfRangeError, UsageError

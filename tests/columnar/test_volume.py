@@ -12,11 +12,11 @@ from helpers.batches import batch, patched, record
 from helpers.support import authentic, authentic_names
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kafka_recovery import producers_in
-from random_logs import random_log
 from test_clear import SMALL
 from test_hostile_scan import FULL, changes, with_right_checksum
 
+from proofs.fuzz.random_logs import random_log
+from proofs.kafka.recovery import producers_in
 from seglog_format.codec.framing import walk
 from seglog_format.columnar import index_log
 from seglog_format.columnar.index_volume import ColumnarVolume

@@ -9,11 +9,11 @@ import pytest
 
 pytest.importorskip("numba")
 
-from delivered_rows import COLUMNS, row_of, rows_of
 from helpers.scans import count_judged, expected, outcome, scanned, segment_directory
 from helpers.support import authentic, authentic_names
-from random_logs import random_log
 
+from proofs.fuzz.delivered_rows import COLUMNS, row_of, rows_of
+from proofs.fuzz.random_logs import random_log
 from seglog_format.columnar import windows
 from seglog_format.columnar.batch_table import batch_table
 from seglog_format.columnar.ranges import position_of

@@ -225,10 +225,9 @@ def use_layouts(text: str) -> None:
 
 def swap_declared(name: str, first: str, second: str) -> None:
     """Swap two neighbouring fields of a declaration, and of those that begin with it."""
-    import make_layouts
-
     from seglog_format.schema.message_set import MESSAGES
     from seglog_format.schema.producer_snapshot import ProducerSnapshot
+    from tools import make_layouts
 
     longer = {"MESSAGE_V0_HEADER": MESSAGES[0], "MESSAGE_V1_HEADER": MESSAGES[1]}
     longer["PRODUCER_SNAPSHOT_HEADER"] = ProducerSnapshot

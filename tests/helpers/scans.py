@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from delivered_rows import COLUMNS, Row, reference_only, row_of, rows_of
-
+from proofs.fuzz.delivered_rows import COLUMNS, Row, reference_only, row_of, rows_of
 from seglog_format.columnar import run
 from seglog_format.errors import FormatError
 from seglog_format.log.partition import Partition, open_partition

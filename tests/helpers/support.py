@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from seglog_conformance.toolchains import complaints
-from unpacking import unpack_archive
+
+from proofs.unpacking import unpack_archive
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

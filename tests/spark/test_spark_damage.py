@@ -1,4 +1,4 @@
-"""A sample of ``tools/spark_damage.py``, without Spark; the full run through Spark is in ``reports/``."""
+"""A sample of ``proofs/spark/spark_damage.py``, without Spark; the full run through Spark is in ``reports/``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import pytest
 
 pytest.importorskip("numba")
 
-from spark_damage import make
-
 from proofs.spark.readers import read
+from proofs.spark.spark_damage import make
 from seglog_format.spark.executing import ReadError
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import spark_demo
+
+from tools import spark_demo
 
 
 @pytest.fixture

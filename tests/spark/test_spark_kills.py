@@ -1,4 +1,4 @@
-"""A sample of ``tools/spark_kills.py``: a stream is killed while its log grows; the full run is in ``reports/``."""
+"""A sample of ``proofs/spark/spark_kills.py``: a stream is killed while its log grows; `reports/` has the full run."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("numba")
 
-import spark_kills
-from spark_kills_roles import Place
+from proofs.spark import spark_kills
+from proofs.spark.kills_roles import Place
 
 pytestmark = pytest.mark.xdist_group("spark")
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 from helpers.scans import segment_directory
 from helpers.spark_partitions import START_MS, partition
 from helpers.support import authentic
-from random_logs import random_log
 
+from proofs.fuzz.random_logs import random_log
 from proofs.spark.readers import ALL, REFERENCE, pieces, read, reference_rows, rows, rows_by_directory, struct_type
 from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.encode import encode_batch

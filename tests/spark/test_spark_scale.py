@@ -1,4 +1,4 @@
-"""A sample of ``tools/spark_scale.py``; the full run is in ``reports/``."""
+"""A sample of ``proofs/spark/spark_scale.py``; the full run is in ``reports/``."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import pytest
 
 pytest.importorskip("numba")
 
-import spark_scale
-from file_pages import evict, resident
-from spark_scale_page import line, pages
-
+from proofs.spark import spark_scale
+from proofs.spark.file_pages import evict, resident
 from seglog_format import verify
+from tools.docs.spark_scale_page import line, pages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

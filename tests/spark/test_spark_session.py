@@ -180,7 +180,7 @@ def test_what_spark_imports_in_every_program_is_light_and_never_fails() -> None:
 
 
 def test_the_page_is_what_happens(spark: SparkSession, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import demo_data
+    from tools import demo_data
 
     page = (REPOSITORY / "docs" / "how-to" / "query-with-spark.md").read_text(encoding="utf-8")
     demo_data.unpack(place / "demo")
@@ -193,14 +193,14 @@ def test_the_page_is_what_happens(spark: SparkSession, place: Path, monkeypatch:
 
 
 def test_the_tutorial_is_what_happens(spark: SparkSession, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import demo_data
-    import spark_pages
+    from tools import demo_data
+    from tools.docs import spark_pages
 
     page = spark_pages.TUTORIAL.read_text(encoding="utf-8")
     assert spark is not None
     demo_data.unpack(place / "demo")
     monkeypatch.chdir(place)
-    assert spark_pages.refreshed(page, in_time) == page, "python tools/spark_pages.py writes it anew"
+    assert spark_pages.refreshed(page, in_time) == page, "python -m tools.docs.spark_pages writes it anew"
     assert (place / spark_pages.DRAWN).read_bytes() == spark_pages.CHART.read_bytes()
 
 

@@ -1,0 +1,310 @@
+"""Family 41: what a broker takes on produce."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from authoring.batches import (
+    BASE_OFFSET,
+    CONTROL,
+    COUNT,
+    LAST_OFFSET_DELTA,
+    LOG_APPEND_TIME,
+    TRANSACTIONAL,
+    Batch,
+    Rec,
+    with_field,
+)
+from authoring.casefile import Family, Json, Terms, must, should
+from authoring.control import control_key, empty, marker_value
+from authoring.damage import COMPRESSORS
+from authoring.primitives import flipped
+from authoring.producers import producers
+from authoring.written import appended
+
+NOW: Final = 1_700_000_000_000
+HOUR: Final = 3_600_000
+INT32_MAX: Final = 2**31 - 1
+
+
+def sent(*recs: Rec, **fields: object) -> Batch:
+    """A batch as a producer sends it."""
+    return Batch(recs=recs or (Rec(), Rec()), leader_epoch=-1, base_timestamp=NOW, **fields)  # type: ignore[arg-type]
+
+
+def appends() -> Family:
+    """Family 41."""
+    flags = {
+        "APPEND_POLICY": {
+            "effect": "What a leader lets in stays for all time: later brokers, cleaners and clients have to live with it.",
+            "links": [],
+        },
+        "LENIENT_LEADER": {
+            "effect": "Brokers let this pass: they write nothing, put it right, or do not look. A leader may be stricter.",
+            "links": [],
+        },
+        "CLOCKS": {
+            "effect": "A time in the far future keeps its segment for ever and rolls the log at once.",
+            "links": [],
+        },
+    }
+    family = Family(41, "append-policy", "What a broker takes on produce", "facts 2.3, 5.1 and 7", flags=flags)
+
+    def ask(name: str, result: str, why: str, terms: Terms, content: bytes, **config: str) -> None:
+        request = {
+            "data": content.hex(),
+            "policy": "append",
+            "now": str(NOW),
+            "config": {key.replace("_", "."): value for key, value in config.items()},
+        }
+        accepted, refused = {"accept": True}, {"reject": {"class": "policy"}}
+        branches = {"allowed": [{"branch": "refused", **refused}, {"branch": "accepted", **accepted}]}
+        expect: Json = {"valid": accepted, "invalid": refused, "acceptable": branches}[result]
+        family.add(name, "validate", result, why, terms, request=request, expect=expect)
+
+    def takes(name: str, why: str, terms: Terms, content: bytes, **config: str) -> None:
+        ask(name, "valid", why, terms, content, **config)
+
+    def refuses(name: str, why: str, terms: Terms, content: bytes, **config: str) -> None:
+        ask(name, "invalid", why, terms, content, **config)
+
+    def may_refuse(name: str, why: str, rule: str, content: bytes) -> None:
+        ask(name, "acceptable", why, should(rule, flags=("LENIENT_LEADER",)), content)
+        ask(f"{name}-strict", "invalid", why, must(rule, flags=("APPEND_POLICY",), needs=("strictAppend",)), content)
+
+    single = must("SEG-APP-004", flags=("APPEND_POLICY",))
+    plain = sent()
+    takes("plain", "A batch as every producer sends it.", single, plain.encoded())
+    takes("one-record", "One record.", single, sent(Rec()).encoded())
+    for codec, compress in COMPRESSORS.items():
+        takes(
+            f"codec-{codec}",
+            "Compressed by the producer.",
+            single,
+            replace(plain, codec=codec, compress=compress).encoded(),
+        )
+    takes(
+        "idempotent",
+        "With producer id, epoch and sequence.",
+        single,
+        replace(plain, producer_id=9, producer_epoch=0, base_sequence=0).encoded(),
+    )
+    takes(
+        "transactional",
+        "In a transaction.",
+        single,
+        replace(plain, attributes=TRANSACTIONAL, producer_id=9, producer_epoch=0, base_sequence=5).encoded(),
+    )
+    takes(
+        "leader-epoch",
+        "The epoch that the producer wrote is not looked at.",
+        single,
+        replace(plain, leader_epoch=77).encoded(),
+    )
+    takes(
+        "unknown-bits",
+        "Attribute bits without a meaning are let in.",
+        single,
+        replace(plain, attributes=0x100).encoded(),
+    )
+    takes("headers", "With headers.", single, sent(Rec(headers=((b"a", None),))).encoded())
+    takes(
+        "wrong-maximum-timestamp",
+        "The leader puts the maximum timestamp right.",
+        must("SEG-APP-010", flags=("APPEND_POLICY",)),
+        replace(plain, max_timestamp=NOW + 5).encoded(),
+    )
+    refuses(
+        "base-offset-5",
+        "A new batch begins at offset 0; the leader gives the offsets.",
+        single,
+        with_field(plain.encoded(), BASE_OFFSET, 5),
+    )
+    refuses("gap", "A record is missing: the offsets would not be dense.", single, sent(Rec(), Rec(delta=2)).encoded())
+    refuses(
+        "last-delta-too-large",
+        "The last offset delta says more than there is.",
+        single,
+        with_field(plain.encoded(), LAST_OFFSET_DELTA, 5),
+    )
+    refuses("last-delta-too-small", "It says less.", single, with_field(plain.encoded(), LAST_OFFSET_DELTA, 0))
+    may_refuse(
+        "deltas-twice",
+        "Two records with one delta.",
+        "SEG-APP-004",
+        sent(Rec(delta=0), Rec(delta=0), last_delta=1).encoded(),
+    )
+    may_refuse("deltas-back", "Deltas that go back.", "SEG-APP-004", sent(Rec(delta=1), Rec(delta=0)).encoded())
+    refuses("empty", "No record at all.", single, empty(0, 0, leader_epoch=-1).encoded())
+    refuses(
+        "count-too-large",
+        "A count that does not fit.",
+        must("SEG-BAT-008", "SEG-APP-004", flags=("APPEND_POLICY",)),
+        with_field(plain.encoded(), COUNT, 3),
+    )
+    refuses("two-batches", "Two batches at once.", single, plain.encoded() + replace(plain, base=2).encoded())
+    refuses(
+        "control",
+        "A control batch from a producer.",
+        single,
+        Batch(
+            recs=(Rec(key=control_key(1), value=marker_value(0)),),
+            attributes=CONTROL | TRANSACTIONAL,
+            producer_id=9,
+            producer_epoch=0,
+            base_timestamp=NOW,
+        ).encoded(),
+    )
+    refuses(
+        "no-sequence",
+        "A producer id without a sequence.",
+        must("SEG-APP-007", "SEG-APP-004", flags=("APPEND_POLICY",)),
+        replace(plain, producer_id=9, producer_epoch=0).encoded(),
+    )
+    damaged = must("SEG-BAT-003", flags=("APPEND_POLICY",))
+    refuses("wrong-crc", "A wrong checksum.", damaged, flipped(plain.encoded(), 65))
+    may_refuse("nothing", "Nothing at all.", "SEG-APP-005", b"")
+    may_refuse("only-a-part", "Part of a batch.", "SEG-APP-005", plain.encoded()[:-1])
+    takes(
+        "part-behind",
+        "Bytes behind the batch are trimmed, not written.",
+        must("SEG-APP-005", flags=("APPEND_POLICY",)),
+        plain.encoded() + b"\0\0\0",
+    )
+    refuses(
+        "unknown-codec",
+        "A codec that does not exist.",
+        must("SEG-COD-001", flags=("APPEND_POLICY",)),
+        replace(plain, attributes=5).encoded(),
+    )
+    refuses(
+        "bad-gzip",
+        "Data that does not decompress.",
+        must("SEG-COD-002", flags=("APPEND_POLICY",)),
+        replace(plain, codec="gzip", stored=b"no gzip at all").encoded(),
+    )
+    refuses(
+        "bad-record",
+        "A record that cannot be read.",
+        must("SEG-REC-006", flags=("APPEND_POLICY",)),
+        replace(plain, stored=b"\x10\0\0\0\1\x7f").encoded(),
+    )
+    may_refuse(
+        "log-append-time",
+        "It is for the broker to set LogAppendTime.",
+        "SEG-APP-011",
+        replace(plain, attributes=LOG_APPEND_TIME).encoded(),
+    )
+    _sizes(takes, refuses, plain)
+    _clocks(takes, refuses)
+    _keys(takes, refuses)
+    return family
+
+
+def _read(family: Family) -> None:
+    """What a reader takes that asks for whole entries and nothing else."""
+
+    def read(name: str, why: str, content: bytes, rule: str = "") -> None:
+        level = must if rule == "SEG-BAT-003" else should
+        terms = level(rule or "SEG-LOG-004", flags=("APPEND_POLICY",), needs=("policy:read",))
+        result, expect = ("invalid", {"reject": {"class": "length"}}) if rule else ("valid", {"accept": True})
+        request = {"data": content.hex(), "policy": "read"}
+        family.add(f"read-{name}", "validate", result, why, terms, request=request, expect=expect)
+
+    one, two = sent().encoded(), sent(Rec()).encoded()
+    read("nothing", "No entry is none too few.", b"")
+    read("one", "One entry.", one)
+    read("two", "Two entries, the second at any offset.", one + two)
+    for count in (1, 11, 12, 16, 17, 18, 60, 61, len(one) - 1):
+        read(f"first-{count}-bytes", "Part of an entry.", one[:count], "SEG-LOG-004")
+        read(f"and-{count}-bytes", "An entry, and part of another.", two + one[:count], "SEG-LOG-004")
+    for count in (1, 11, 17):
+        read(f"and-{count}-zeros", "An entry, and zeros behind it.", one + bytes(count), "SEG-LOG-004")
+    read("wrong-crc", "A wrong checksum.", flipped(one, 65), "SEG-BAT-003")
+
+
+def _sizes(takes: object, refuses: object, plain: Batch) -> None:
+    assert callable(takes)
+    assert callable(refuses)
+    terms = must("SEG-APP-006", flags=("APPEND_POLICY",))
+    size = len(plain.encoded())
+    takes(
+        "max-message-bytes",
+        "Exactly as large as allowed, prefix included.",
+        terms,
+        plain.encoded(),
+        max_message_bytes=str(size),
+    )
+    refuses(
+        "max-message-bytes-one-less",
+        "One byte more than allowed.",
+        terms,
+        plain.encoded(),
+        max_message_bytes=str(size - 1),
+    )
+    refuses("max-message-bytes-0", "Nothing is allowed.", terms, plain.encoded(), max_message_bytes="0")
+
+
+def _keys(takes: object, refuses: object) -> None:
+    assert callable(takes)
+    assert callable(refuses)
+    keys = must("SEG-APP-012", flags=("APPEND_POLICY",))
+    refuses(
+        "compacted-null-key",
+        "A compacted topic asks for keys.",
+        keys,
+        sent(Rec(), Rec(key=None)).encoded(),
+        cleanup_policy="compact",
+    )
+    takes("compacted-empty-key", "An empty key is a key.", keys, sent(Rec(key=b"")).encoded(), cleanup_policy="compact")
+    takes("null-key", "Other topics do not.", keys, sent(Rec(key=None)).encoded(), cleanup_policy="delete")
+    refuses(
+        "compacted-and-deleted-null-key",
+        "With both policies a key is needed, too.",
+        keys,
+        sent(Rec(key=None)).encoded(),
+        cleanup_policy="compact,delete",
+    )
+    takes(
+        "compacted-tombstone",
+        "A tombstone has a key and no value.",
+        keys,
+        sent(Rec(value=None)).encoded(),
+        cleanup_policy="compact",
+    )
+
+
+def _clocks(takes: object, refuses: object) -> None:
+    assert callable(takes)
+    assert callable(refuses)
+    terms = must("SEG-APP-011", flags=("CLOCKS",))
+
+    def at(timestamp: int) -> bytes:
+        return Batch(recs=(Rec(),), leader_epoch=-1, base_timestamp=timestamp).encoded()
+
+    limits = {"message_timestamp_after_max_ms": str(HOUR), "message_timestamp_before_max_ms": str(2 * HOUR)}
+    takes("time-ahead", "As far ahead as allowed.", terms, at(NOW + HOUR), **limits)
+    refuses("time-too-far-ahead", "A millisecond further.", terms, at(NOW + HOUR + 1), **limits)
+    takes("time-behind", "As far behind as allowed.", terms, at(NOW - 2 * HOUR), **limits)
+    refuses("time-too-far-behind", "A millisecond further.", terms, at(NOW - 2 * HOUR - 1), **limits)
+    takes("no-time", "No time at all is always fine.", terms, at(-1), **limits)
+    takes(
+        "stamped-topic",
+        "Where the broker sets the time, the producer's does not matter.",
+        terms,
+        at(NOW + 99 * HOUR),
+        message_timestamp_type="LogAppendTime",
+        **limits,
+    )
+    mixed = Batch(recs=(Rec(), Rec(time=HOUR + 1)), leader_epoch=-1, base_timestamp=NOW).encoded()
+    refuses("second-record-too-far-ahead", "The second record of the batch is too far ahead.", terms, mixed, **limits)
+
+
+def families() -> list[Family]:
+    """All of this module."""
+    family = appends()
+    _read(family)
+    appended(family)
+    producers(family)
+    return [family]

@@ -1,0 +1,388 @@
+"""Logs that nobody has open, and a pass of compaction: scenes that Kafka's cleaner plays, too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from authoring.batches import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, TRANSACTIONAL, Batch, Rec
+from authoring.casefile import must, should
+from authoring.codecs import gzip, xerial
+from authoring.control import LEADER_CHANGE, control_record, empty, marker
+from authoring.messages import Msg, Wrapper
+from authoring.scenes import NOW, SMALL, Scene, hexed, keyed
+from authoring.segments import aborted, bytes_of, name_of, offset_index, row, time_index
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from authoring.casefile import Terms, Unit
+
+INT32_MAX: Final = 2**31 - 1
+EMPTY_SNAPSHOT: Final = bytes.fromhex("000148674bc700000000")
+SETTINGS: Final = {**SMALL, "cleanup.policy": "compact", "delete.retention.ms": "5000"}
+
+
+@dataclass(frozen=True)
+class Log:
+    """Segments of a log, each a row of entries, and when they were written."""
+
+    segments: Sequence[tuple[int, Sequence[Unit]]]
+    modified: Sequence[int] = ()
+    more: tuple[tuple[str, bytes], ...] = ()
+
+    def files(self) -> dict[str, bytes]:
+        """Every segment with its indexes."""
+        found = dict(self.more)
+        for base, units in self.segments:
+            found[name_of(base)] = bytes_of(units)
+            found[name_of(base, ".index")] = offset_index(units, 100, base)
+            found[name_of(base, ".timeindex")] = time_index(units, 100, base)
+        return found
+
+    def times(self) -> dict[str, str]:
+        """When each log was written."""
+        times = self.modified or [NOW + 1000 * at for at in range(len(self.segments))]
+        return {name_of(base): str(at) for (base, _), at in zip(self.segments, times, strict=True)}
+
+
+def part(base: int, key: str, sequence: int = 0) -> Batch:
+    """A batch of a transaction."""
+    producer = {"producer_id": 9, "producer_epoch": 2, "base_sequence": sequence}
+    return replace(keyed(base, key, **producer), attributes=TRANSACTIONAL)
+
+
+def ended(kind: str, base: int, producer_epoch: int = 2) -> Batch:
+    """Its end."""
+    return marker(kind, base, at=NOW, producer_epoch=producer_epoch)
+
+
+ABC: Final = (0, [keyed(0, "a", "b", "c"), keyed(3, "a", "d")])
+LATER: Final = (10, [keyed(10, "b", "e"), keyed(12, "e", "a")])
+LAST: Final = keyed(1000, "z", start=NOW)
+
+
+def scene(
+    name: str,
+    why: str,
+    terms: Terms,
+    *segments: tuple[int, Sequence[Unit]],
+    now: int = NOW + 100_000,
+    modified: Sequence[int] = (),
+    more: tuple[tuple[str, bytes], ...] = (),
+    config: dict[str, str] | None = None,
+    active: tuple[int, Sequence[Unit]] = (1000, (LAST,)),
+    over: tuple[tuple[str, bytes | None], ...] = (),
+    **options: str | int,
+) -> Scene:
+    """A pass over some segments and an active one."""
+    log = Log([*segments, active], modified, more)
+    request = {
+        "files": hexed(log.files()),
+        "config": {**SETTINGS, **(config or {})},
+        "now": str(now),
+        "options": {"modified": log.times(), **options},
+    }
+    return Scene(f"compact-{name}", "compact", why, terms, request, over)
+
+
+def compact_scenes() -> Iterator[Scene]:
+    """Logs that nobody has open, and a pass of compaction."""
+    yield from _records()
+    yield from _tombstones()
+    yield from _messages()
+    yield from _transactions()
+    yield from _producers()
+    yield from _reach()
+    yield from _groups()
+
+
+def _records() -> Iterator[Scene]:
+    """Which records stay, and what becomes of their batches."""
+    which = must("SEG-CMP-008", "SEG-CMP-018", "SEG-CMP-019")
+    yield scene("newest", "Of each key the newest record stays.", which, ABC, LATER)
+    yield scene("active-does-not-count", "What the active segment holds counts for nothing.", must("SEG-CMP-002", "SEG-CMP-008"), ABC, LATER, active=(1000, [keyed(1000, "a", "b", "c")]))  # fmt: skip
+    yield scene("same-key-in-a-batch", "Also within a batch.", which, (0, [keyed(0, "a", "a", "b", "a")]))
+    yield scene(
+        "no-key", "A record without a key goes.", must("SEG-CMP-009"), (0, [keyed(0, "a", "-", "b"), keyed(3, "-")])
+    )
+    yield scene("untouched", "A batch that keeps all is copied as it is, unknown bits and all.", must("SEG-CMP-017"), (0, [replace(keyed(0, "a", "b"), attributes=0x80), keyed(2, "c")]))  # fmt: skip
+    yield scene(
+        "bits-are-cleared",
+        "Bits without a meaning are cleared where a batch is written anew.",
+        must("SEG-CMP-018"),
+        (0, [replace(keyed(0, "a", "b"), attributes=0x180), keyed(2, "a")]),
+    )
+    yield scene(
+        "log-append-time",
+        "The time of the broker stays.",
+        must("SEG-CMP-019"),
+        (0, [replace(keyed(0, "a", "b", "c"), attributes=LOG_APPEND_TIME, max_timestamp=NOW + 77), keyed(3, "c")]),
+    )
+    yield scene("times", "Times follow from what stays.", must("SEG-CMP-019"), (0, [keyed(0, "a", "b", "c"), keyed(3, "a", start=NOW + 50), keyed(4, "c", start=NOW - 50)]))  # fmt: skip
+    headers = Batch(recs=(Rec(key=b"a", headers=((b"h", b"1"), (b"h", None))), Rec(key=b"b")), base_timestamp=NOW)
+    yield scene("headers", "Headers stay with their record.", which, (0, [headers, keyed(2, "b")]))
+
+
+def _tombstones() -> Iterator[Scene]:
+    """Tombstones, and what they wait for."""
+    tombs = must("SEG-CMP-010", "SEG-CMP-011", since="3.1")
+    yield scene("tombstone-waits", "A tombstone gets a horizon.", tombs, (0, [keyed(0, "a"), keyed(1, "a-", "b")]))
+    yield scene(
+        "tombstone-replaced",
+        "A newer record takes the place of a tombstone.",
+        tombs,
+        (0, [keyed(0, "a-", "b"), keyed(2, "a")]),
+    )
+    for name, horizon in (("passed", NOW + 99_999), ("reached", NOW + 100_000), ("ahead", NOW + 100_001)):
+        waiting = Batch(
+            attributes=DELETE_HORIZON,
+            base_timestamp=horizon,
+            max_timestamp=NOW + 1,
+            recs=(Rec(key=b"a", value=None, time=NOW - horizon), Rec(key=b"b", time=NOW + 1 - horizon)),
+        )
+        yield scene(
+            f"horizon-{name}", "A tombstone goes when the clock has reached the horizon.", tombs, (0, [waiting])
+        )
+        yield scene(
+            f"horizon-{name}-partly",
+            "Others of its batch do not move the horizon.",
+            tombs,
+            (0, [waiting, keyed(2, "b")]),
+        )
+
+
+def _messages() -> Iterator[Scene]:
+    """Messages of magic 0 and 1."""
+    old = must("SEG-CMP-020", since="4.0")
+    plain = [
+        Msg(offset=at, magic=1, timestamp=NOW + at, key=key, value=b"v%d" % at)
+        for at, key in enumerate((b"a", b"b", b"a"))
+    ]
+    yield scene("messages", "What is left of old messages becomes batches.", old, (0, [*plain, keyed(3, "c")]))
+    zeros = [Msg(offset=at, magic=0, key=key, value=b"v%d" % at) for at, key in enumerate((b"a", b"b", b"a"))]
+    yield scene("messages-without-time", "Those of magic 0 have no time.", old, (0, [*zeros, keyed(3, "c")]))
+    yield scene("messages-tombstones", "Old tombstones stay while nothing is clean.", must("SEG-CMP-012"), (0, [Msg(offset=0, magic=1, timestamp=NOW, key=b"a", value=None), keyed(1, "b")]))  # fmt: skip
+    tomb = [Msg(offset=10, magic=1, timestamp=NOW, key=b"x", value=None), keyed(11, "b")]
+    for name, at in (("older", 4999), ("exactly", 5000), ("younger", 5001)):
+        yield scene(
+            f"old-tombstone-{name}",
+            "How long before the clean part its segment was written decides.",
+            must("SEG-CMP-012"),
+            (0, [keyed(0, "a")]),
+            (10, tomb),
+            (20, [keyed(20, "q")]),
+            (30, [keyed(30, "r")]),
+            modified=[NOW, NOW + at, NOW + 10_000, NOW + 20_000, NOW + 30_000],
+            cleanerOffset="30",
+        )
+    inner = [Msg(offset=at, timestamp=NOW + at, key=key, value=b"v") for at, key in enumerate((b"a", b"b", b"c", b"a"))]
+    for codec, compress in (("gzip", gzip), ("snappy", xerial)):
+        wrapper = Wrapper(inner=tuple(inner), codec=codec, compress=compress, offset=3)
+        yield scene(
+            f"wrapper-{codec}",
+            "What is left of a wrapper becomes a batch of its codec, to the last record that stays.",
+            old,
+            (0, [wrapper, keyed(4, "a", "q")]),
+            batches=True,
+        )
+        yield scene(
+            f"batch-{codec}",
+            "A batch keeps its codec.",
+            must("SEG-CMP-018"),
+            (0, [replace(keyed(0, "a", "b", "c"), codec=codec, compress=compress), keyed(3, "a")]),
+            batches=True,
+        )
+
+
+def _transactions() -> Iterator[Scene]:
+    """Transactions and their ends."""
+    control = must("SEG-CMP-013", "SEG-CMP-014", since="3.1")
+    listed = ((name_of(0, ".txnindex"), aborted(9, 0, 4, 4)),)
+    undone = [part(0, "a"), keyed(1, "a"), part(2, "b", 1), keyed(3, "b"), ended("ABORT", 4)]
+    done = [part(0, "a"), keyed(1, "c"), ended("COMMIT", 2), keyed(3, "a")]
+    yield scene("aborted", "Aborted records go, and make no other obsolete.", control, (0, undone), more=listed)
+    yield scene("aborted-newer", "An aborted record is no newer one.", control, (0, [keyed(0, "a"), part(1, "a"), ended("ABORT", 2)]), more=((name_of(0, ".txnindex"), aborted(9, 1, 2, 2)),))  # fmt: skip
+    yield scene("committed", "Committed ones are records like others.", control, (0, done))
+    yield scene(
+        "marker-alone",
+        "A marker whose batches are gone gets a horizon.",
+        control,
+        (0, [keyed(0, "a"), ended("COMMIT", 1), keyed(2, "b")]),
+    )
+    for name, horizon in (("reached", NOW + 100_000), ("ahead", NOW + 100_001)):
+        kept = ended("COMMIT", 1)
+        waiting = replace(
+            kept,
+            attributes=CONTROL | TRANSACTIONAL | DELETE_HORIZON,
+            base_timestamp=horizon,
+            max_timestamp=NOW,
+            recs=tuple(replace(rec, time=NOW - horizon) for rec in kept.recs),
+        )
+        yield scene(
+            f"marker-horizon-{name}",
+            "And goes when that is reached.",
+            control,
+            (0, [keyed(0, "a"), waiting, keyed(2, "b")]),
+        )
+    yield scene(
+        "marker-in-another-segment",
+        "A marker lists its transaction where it stands, as it was listed before.",
+        must("SEG-CMP-021"),
+        (0, [part(0, "a"), keyed(1, "q")]),
+        (10, [keyed(10, "c"), ended("ABORT", 11), keyed(12, "d")]),
+        more=((name_of(10, ".txnindex"), aborted(9, 0, 11, 11)),),
+        config={"segment.bytes": "150"},
+    )
+    yield scene(
+        "open-transaction",
+        "From the segment of an open transaction on everything stays.",
+        must("SEG-CMP-003"),
+        (0, [keyed(0, "a", "b")]),
+        (10, [keyed(10, "a"), part(11, "x")]),
+        (20, [keyed(20, "b")]),
+    )
+    yield scene(
+        "marker-of-a-longer-transaction",
+        "A transaction is listed as it was, although its first batches are gone.",
+        must("SEG-CMP-021"),
+        (0, [keyed(0, "a"), part(2, "b", 1), keyed(3, "q"), ended("ABORT", 4)]),
+        over=((name_of(0, ".txnindex"), aborted(9, 1, 4, 4)),),
+    )
+    change = Batch(base=1, recs=(control_record(2, LEADER_CHANGE),), attributes=CONTROL, base_timestamp=NOW)
+    yield scene(
+        "other-control-records",
+        "Control records that end no transaction stay.",
+        must("SEG-CMP-014"),
+        (0, [keyed(0, "a"), change, keyed(2, "a")]),
+    )
+
+
+def _producers() -> Iterator[Scene]:
+    """What a producer rests on."""
+    rests = must("SEG-CMP-015")
+    idem = {"producer_id": 9, "producer_epoch": 0}
+    yield scene("producer-last-batch", "The last batch of a producer stays, empty.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "a", base_sequence=1, **idem), keyed(2, "a")]))  # fmt: skip
+    yield scene("producer-older-batch", "One before it goes.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "b", base_sequence=1, **idem), keyed(2, "a")]))  # fmt: skip
+    yield scene("producer-forgotten", "A producer that was not heard of for a day holds nothing.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "a")]), now=NOW + 86_400_000 + 100_000)  # fmt: skip
+    yield scene("producer-on-the-edge", "A day ago to the millisecond.", rests, (0, [keyed(0, "a", base_sequence=0, **idem), keyed(1, "a")]), now=NOW + 86_400_000)  # fmt: skip
+    bumped = [part(0, "a"), ended("COMMIT", 1), ended("COMMIT", 2, producer_epoch=3), keyed(3, "a")]
+    yield scene(
+        "producer-marker",
+        "A producer with only markers in its epoch keeps them.",
+        rests,
+        (0, bumped),
+        config={"delete.retention.ms": "0"},
+    )
+
+
+def _reach() -> Iterator[Scene]:
+    """How far a pass goes."""
+    ends = must("SEG-CMP-016", since="4.0")
+    yield scene("end-kept", "The last batch stays, empty.", ends, (0, [keyed(0, "a"), keyed(1, "-")]))
+    yield scene("end-of-a-segment", "Only that of the dirty part.", ends, (0, [keyed(0, "a"), keyed(1, "-")]), LATER)
+    few = must("SEG-CMP-007")
+    for keys in (2, 3, 4):
+        yield scene(
+            f"keys-{keys}",
+            "Only so many keys can be remembered.",
+            few,
+            ABC,
+            LATER,
+            (20, [keyed(20, "f", "a")]),
+            mostKeys=keys,
+        )
+    start = must("SEG-CMP-001")
+    for name, offset in (
+        ("0", 0),
+        ("inside", 4),
+        ("second", 10),
+        ("gap", 7),
+        ("active", 1000),
+        ("end", 1001),
+        ("above", 2000),
+    ):
+        yield scene(
+            f"cleaner-offset-{name}",
+            "The dirty part begins at the cleaner offset.",
+            start,
+            ABC,
+            LATER,
+            cleanerOffset=str(offset),
+        )
+    lag = must("SEG-CMP-004")
+    for name, ms in (("young", 100_000 + 1), ("exactly", 100_000), ("old", 99_997)):
+        yield scene(f"lag-{name}", "Young records stay.", lag, ABC, LATER, config={"min.compaction.lag.ms": str(ms)})
+    yield scene(
+        "high-watermark",
+        "From the high watermark on everything stays.",
+        must("SEG-CMP-003"),
+        ABC,
+        LATER,
+        highWatermark="10",
+    )
+    yield scene(
+        "high-watermark-inside", "From the segment that holds it.", must("SEG-CMP-003"), ABC, LATER, highWatermark="11"
+    )
+
+
+def _groups() -> Iterator[Scene]:
+    """Which segments become one."""
+    group = must("SEG-CMP-006", "SEG-CMP-022", "SEG-CMP-024")
+    three = [(base, [keyed(base, f"k{base}")]) for base in (0, 10, 20)]
+    one = len(bytes_of(three[0][1]))
+    snapshots = tuple((name_of(base, ".snapshot"), EMPTY_SNAPSHOT) for base in (10, 20, 1000))
+    for name, size in (("two", 2 * one), ("one", 2 * one - 1), ("three", 3 * one)):
+        yield scene(
+            f"group-{name}",
+            "Neighbours become one while they fit.",
+            group,
+            *three,
+            config={"segment.bytes": str(size)},
+            more=snapshots,
+        )
+    indexed = [(base, row(4, 1, base=base, start=NOW + base)) for base in (0, 10, 20)]
+    for name, size in (("fits", 64), ("too-small", 40)):
+        yield scene(
+            f"group-index-{name}",
+            "And while their indexes do.",
+            group,
+            *indexed,
+            config={"segment.index.bytes": str(size)},
+        )
+    yield scene(
+        "group-empty",
+        "An empty segment joins its neighbours.",
+        group,
+        (0, [keyed(0, "a")]),
+        (10, []),
+        (20, [keyed(20, "b")]),
+        more=snapshots,
+    )
+    top = 5 + INT32_MAX
+    still = [(base, row(4, 1, base=base, start=NOW, step=0)) for base in (0, 10, 20)]
+    for name, size in (("fits", 48), ("too-small", 47)):
+        why = "Each of them: without new timestamps there is hardly an index by time."
+        config = {"segment.index.bytes": str(size), "index.interval.bytes": "0"}
+        yield scene(f"group-still-{name}", why, group, *still, config=config)
+    yield scene(
+        "group-span",
+        "Offsets of one segment span no more than an index can tell.",
+        group,
+        *((base, [keyed(base, "k")]) for base in (0, top - 5, top + 10)),
+        active=(top + 20, [keyed(top + 20, "z")]),
+    )
+    yield scene(
+        "empty-batches",
+        "Empty batches of nobody go.",
+        should("SEG-CMP-015"),
+        (0, [keyed(0, "a"), empty(1, 3), keyed(5, "b")]),
+    )
+    yield scene(
+        "all-gone",
+        "Nothing is left of a segment.",
+        group,
+        (0, [keyed(0, "a"), keyed(1, "b")]),
+        (10, [keyed(10, "a", "b")]),
+        config={"segment.bytes": "150"},
+    )

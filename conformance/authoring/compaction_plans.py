@@ -1,0 +1,236 @@
+"""Part of family 45: which segments compaction rewrites, and when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from authoring.casefile import must, should
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from authoring.casefile import Family, Json, Terms
+
+THREE: Final = [[0, 10, 20]]
+"""All but the active segment become one."""
+
+
+def compaction_plans(family: Family) -> None:
+    """Which segments compaction rewrites, and whether it is time."""
+    plan = partial(_plan, family)
+    _extent(plan)
+    _time(plan)
+    _groups(plan)
+
+
+def _plan(
+    family: Family,
+    name: str, why: str, terms: Terms, groups: Sequence[Sequence[int]], *, due: bool | None = None, config: dict[str, str] | None = None, listing: Sequence[Json] | None = None, expect: Json | None = None, **more: str) -> None:  # fmt: skip
+    rows = listing or [segment(base) for base in (0, 10, 20, 30)]
+    request = {"what": "compact", "listing": list(rows), "config": config or {}, "now": "100000", **more}
+    told_groups = [[str(base) for base in group] for group in groups]
+    answer: Json = {
+        "decision": "clean" if groups else "keep",
+        "segments": [base for group in told_groups for base in group],
+        "groups": told_groups,
+        **(expect or {}),
+    }
+    if due is not None:
+        answer["isDue"] = due
+    terms = replace(terms, needs=("decide:compact",), flags=("KEPT_FILES",))
+    family.add(f"plan-{name}", "decide", "valid", why, terms, request=request, expect=answer)
+
+
+def segment(base: int, **more: int) -> Json:
+    """A row of a listing: ten offsets and 100 bytes, written a little after the one before."""
+    known = {
+        "baseOffset": base,
+        "nextOffset": base + 10,
+        "size": 100,
+        "firstTimestamp": 1000 + base,
+        "largestTimestamp": 1000 + base,
+    }
+    return {key: str(value) for key, value in {**known, **more}.items()}
+
+
+def _extent(plan: Callable[..., None]) -> None:
+    plan(
+        "all",
+        "All but the active segment.",
+        must("SEG-CMP-001", "SEG-CMP-002"),
+        THREE,
+        expect={"firstDirtyOffset": "0", "firstUncleanableOffset": "30", "endOffset": "30"},
+    )
+    begin = must("SEG-CMP-001")
+    plan(
+        "clean-part",
+        "The clean part is rewritten, too.",
+        begin,
+        THREE,
+        cleanerOffset="10",
+        expect={"firstDirtyOffset": "10"},
+    )
+    plan("nothing-dirty", "Nothing is dirty.", begin, [], cleanerOffset="30")
+    plan(
+        "offset-below",
+        "A cleaner offset below the start of the log.",
+        begin,
+        THREE,
+        cleanerOffset="3",
+        logStartOffset="5",
+        expect={"firstDirtyOffset": "5"},
+    )
+    plan(
+        "offset-at-the-start",
+        "One at the start.",
+        begin,
+        THREE,
+        cleanerOffset="5",
+        logStartOffset="5",
+        expect={"firstDirtyOffset": "5"},
+    )
+    plan("offset-at-the-end", "One at the end.", begin, [], cleanerOffset="40", expect={"firstDirtyOffset": "40"})
+    plan("offset-above", "One above the end.", begin, THREE, cleanerOffset="41", expect={"firstDirtyOffset": "0"})
+    stable = must("SEG-CMP-003")
+    plan(
+        "stable",
+        "The segment of the last stable offset stays.",
+        stable,
+        [[0, 10]],
+        lastStableOffset="25",
+        expect={"firstUncleanableOffset": "20"},
+    )
+    plan(
+        "stable-at-a-base",
+        "It begins there.",
+        stable,
+        [[0, 10]],
+        lastStableOffset="20",
+        expect={"firstUncleanableOffset": "20"},
+    )
+    plan(
+        "stable-before-a-base",
+        "It ends there.",
+        stable,
+        [[0]],
+        lastStableOffset="19",
+        expect={"firstUncleanableOffset": "10"},
+    )
+    lag = must("SEG-CMP-004")
+    plan(
+        "lag",
+        "A young segment stays, and all after it.",
+        lag,
+        [[0]],
+        config={"min.compaction.lag.ms": str(100_000 - 1009)},
+    )
+    plan("lag-exactly", "As old as asked for.", lag, [[0, 10]], config={"min.compaction.lag.ms": str(100_000 - 1010)})
+    plan(
+        "lag-without-time",
+        "Without timestamps the file's time counts.",
+        lag,
+        [[0]],
+        config={"min.compaction.lag.ms": "10000"},
+        listing=[segment(0), segment(10, largestTimestamp=-1, modified=95_000), segment(20), segment(30)],
+    )
+    plan(
+        "lag-of-the-clean",
+        "Segments that are clean are not asked.",
+        lag,
+        [],
+        cleanerOffset="20",
+        config={"min.compaction.lag.ms": "99000"},
+    )
+
+
+def _time(plan: Callable[..., None]) -> None:
+    due = should("SEG-CMP-005")
+    ratio = "min.cleanable.dirty.ratio"
+    plan("due", "More than half is dirty.", due, THREE, due=True, cleanerOffset="10")
+    plan(
+        "due-not",
+        "Exactly as much as asked for is not more.",
+        due,
+        THREE,
+        due=False,
+        cleanerOffset="10",
+        config={ratio: "0.6666666666666666"},
+    )
+    plan("due-less", "A little less is enough.", due, THREE, due=True, cleanerOffset="10", config={ratio: "0.66"})
+    plan(
+        "due-late",
+        "Something is dirty for too long.",
+        due,
+        THREE,
+        due=True,
+        cleanerOffset="20",
+        config={ratio: "0.9", "max.compaction.lag.ms": str(100_000 - 1021)},
+    )
+    plan(
+        "due-late-exactly",
+        "Exactly so long.",
+        due,
+        THREE,
+        due=False,
+        cleanerOffset="20",
+        config={ratio: "0.9", "max.compaction.lag.ms": str(100_000 - 1020)},
+    )
+    plan(
+        "due-nothing",
+        "Nothing is dirty, however old.",
+        due,
+        [],
+        due=False,
+        cleanerOffset="30",
+        config={"max.compaction.lag.ms": "1"},
+    )
+
+
+def _groups(plan: Callable[..., None]) -> None:
+    group = must("SEG-CMP-006")
+    size = "segment.bytes"
+    plan("group-size", "They become one as far as they fit.", group, [[0, 10], [20]], config={size: "200"})
+    plan("group-size-less", "A byte too many.", group, [[0], [10], [20]], config={size: "199"})
+    for name, index in (("offset-index", "offsetIndexSize"), ("time-index", "timeIndexSize")):
+        rows = [segment(base, **{index: 24}) for base in (0, 10, 20, 30)]
+        plan(
+            f"group-{name}",
+            "Their index fits.",
+            group,
+            [[0, 10], [20]],
+            config={"segment.index.bytes": "48"},
+            listing=rows,
+        )
+        plan(
+            f"group-{name}-less",
+            "It does not.",
+            group,
+            [[0], [10], [20]],
+            config={"segment.index.bytes": "47"},
+            listing=rows,
+        )
+    top = 2**31 - 1
+    for name, base, groups in (("fits", top + 1, [[0, 10]]), ("too-far", top + 2, [[0], [10]])):
+        far = [segment(0), segment(10), segment(base), segment(base + 10)]
+        plan(
+            f"group-span-{name}",
+            "The last offset is taken to be before the next segment.",
+            group,
+            [*groups, [base]] if name == "too-far" else [[0, 10], [base]],
+            listing=far,
+        )
+    hollow = [segment(0), segment(10, size=0, nextOffset=10), segment(top + 50), segment(top + 60)]
+    plan("group-empty", "An empty one joins whatever its offsets are.", group, [[0, 10], [top + 50]], listing=hollow)
+    keys = must("SEG-CMP-007")
+    plan(
+        "keys",
+        "The keys up to there are all that are remembered.",
+        keys,
+        [[0, 10]],
+        endOffset="12",
+        expect={"endOffset": "12"},
+    )
+    plan("keys-at-a-base", "Up to a base offset.", keys, [[0]], endOffset="10", expect={"endOffset": "10"})
+    plan("keys-enough", "More than there are.", keys, THREE, endOffset="99", expect={"endOffset": "30"})

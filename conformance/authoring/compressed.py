@@ -1,0 +1,1121 @@
+"""Families 10 to 16: compressed batches, as all encoders write them."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from authoring import codecs
+from authoring.batches import Batch, Rec
+from authoring.casefile import Family, Json, Terms, lay, may, must, should
+from authoring.codecs import (
+    LZ4_BLOCK_CHECKSUM,
+    LZ4_CONTENT_CHECKSUM,
+    LZ4_CONTENT_SIZE,
+    LZ4_END,
+    LZ4_INDEPENDENT,
+    LZ4_PLAIN,
+    LZ4_VERSION,
+    XERIAL,
+    ZSTD_MAGIC,
+    deflate_stored,
+    deflated,
+    gzip,
+    gzip_header,
+    lz4_frame,
+    lz4_frame_v0,
+    lz4_header,
+    lz4_packed,
+    lz4_stored,
+    snappy_block,
+    xerial,
+    xxh32,
+    zstd,
+    zstd_block,
+    zstd_raw,
+)
+from authoring.damage import COMPRESSORS, GOOD
+from authoring.messages import Msg, Wrapper
+from authoring.plain import R1, R2, R3
+from authoring.primitives import crc32
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+V_09: Final = bytes.fromhex(
+    "1f8b08000000000000ffe363606060644a64e063e06262ca66641062606361ca66292b63000001d257be1a000000"
+)
+V_12: Final = bytes.fromhex("28b52ffd0058d000000e000000010261000e000a02026b010012000604026b04767600010000")
+VECTOR: Final = {"base": 10, "leader_epoch": -1, "recs": (R1, R2, R3)}
+LONG: Final = tuple(Rec(key=b"key-%d" % at, value=b"value %d " % at * 20, time=at) for at in range(40))
+WIDE: Final = (Rec(value=bytes(at % 251 for at in range(70_000))),)
+TEXT: Final = tuple(Rec(value=b"the same words again and again, " * 8) for _ in range(3))
+
+
+def packed(
+    codec: str, compress: Callable[[bytes], bytes], recs: tuple[Rec, ...] = (R1, R2, R3), base: int = 10
+) -> Batch:
+    """A compressed batch."""
+    return Batch(base=base, codec=codec, compress=compress, recs=recs)
+
+
+def halves(content: bytes, count: int = 2) -> list[bytes]:
+    """Some bytes in parts, cut where no record ends."""
+    size = len(content) // count + 1
+    return [content[at : at + size] for at in range(0, len(content), size)]
+
+
+def gzips() -> Family:
+    """Family 10."""
+    family = Family(
+        10,
+        "gzip",
+        "gzip: stored blocks, optional fields, members",
+        "facts 3",
+        flags={
+            "GZIP_MEMBERS": {
+                "effect": "Encoders may write several members, and many libraries stop after the first: all records behind it are lost without a word.",
+                "links": [],
+            },
+            "GZIP_FIELDS": {
+                "effect": "A header may carry a name, a comment, extra bytes and a checksum; a reader that expects ten bytes inflates the name.",
+                "links": [],
+            },
+        },
+    )
+    since = {"since": "0.11"}
+    family.valid(
+        "by-a-broker",
+        "Three records as a broker's own library compresses them.",
+        must("SEG-COD-002", source="vector V-09", smoke=True),
+        Batch(codec="gzip", stored=V_09, **VECTOR),
+    )
+    for level in (1, 6, 9):
+        family.valid(
+            f"level-{level}",
+            "The level is the encoder's business.",
+            must("SEG-COD-002", **since),
+            packed("gzip", lambda data, level=level: gzip(data, body=deflated(data, level)), LONG),
+        )
+    family.valid(
+        "stored",
+        "Deflate data that is stored and not compressed.",
+        must("SEG-COD-002"),
+        packed("gzip", lambda data: gzip(data, body=deflate_stored(data))),
+    )
+    family.valid(
+        "two-stored-blocks", "Two deflate blocks in a member.", must("SEG-COD-002"), packed("gzip", _two_blocks)
+    )
+    family.valid(
+        "seventy-thousand-bytes", "More than any buffer holds at once.", must("SEG-COD-002"), packed("gzip", gzip, WIDE)
+    )
+    fields = {
+        "name": (codecs.GZIP_NAME, b"data.log\0"),
+        "empty-name": (codecs.GZIP_NAME, b"\0"),
+        "comment": (codecs.GZIP_COMMENT, b"no comment\0"),
+        "extra": (codecs.GZIP_EXTRA, b"\x05\x00extra"),
+        "empty-extra": (codecs.GZIP_EXTRA, b"\0\0"),
+        "name-and-comment": (codecs.GZIP_NAME | codecs.GZIP_COMMENT, b"n\0c\0"),
+        "text-flag": (1, b""),
+    }
+    for name, (flags, optional) in fields.items():
+        header = gzip_header(flags, optional)
+        family.valid(
+            name,
+            "An optional field of the header has to be skipped.",
+            must("SEG-COD-002", flags=("GZIP_FIELDS",)),
+            packed("gzip", lambda data, header=header: gzip(data, header=header)),
+        )
+    every = gzip_header(
+        codecs.GZIP_EXTRA | codecs.GZIP_NAME | codecs.GZIP_COMMENT | codecs.GZIP_HEADER_CRC,
+        b"\x02\x00xx" + b"name\0" + b"comment\0",
+    )
+    every += struct.pack("<H", crc32(every) & 0xFFFF)
+    family.valid(
+        "all-fields",
+        "All optional fields with a header checksum.",
+        must("SEG-COD-002", flags=("GZIP_FIELDS",)),
+        packed("gzip", lambda data: gzip(data, header=every)),
+    )
+    for name, header in (
+        ("time", "1f8b0800784f5a5f00ff"),
+        ("unix", "1f8b0800000000000003"),
+        ("best", "1f8b08000000000002ff"),
+        ("old-java", "1f8b0800000000000000"),
+    ):
+        family.valid(
+            f"header-{name}",
+            "Time, system and hint in the header mean nothing.",
+            must("SEG-COD-002"),
+            packed("gzip", lambda data, header=header: gzip(data, header=bytes.fromhex(header))),
+        )
+    _gzip_edges(family, every)
+    members = must("SEG-COD-017", flags=("GZIP_MEMBERS",))
+    for count in (2, 3, 7):
+        family.valid(
+            f"members-{count}",
+            "Several members, cut inside a record.",
+            members,
+            packed("gzip", lambda data, count=count: b"".join(map(gzip, halves(data, count)))),
+        )
+    family.valid(
+        "empty-member-first", "The first member is empty.", members, packed("gzip", lambda data: gzip(b"") + gzip(data))
+    )
+    family.valid(
+        "empty-member-last", "The last member is empty.", members, packed("gzip", lambda data: gzip(data) + gzip(b""))
+    )
+    family.valid(
+        "members-with-names",
+        "Each member has fields of its own.",
+        must("SEG-COD-017", flags=("GZIP_MEMBERS", "GZIP_FIELDS")),
+        packed(
+            "gzip",
+            lambda data: b"".join(gzip(half, header=gzip_header(codecs.GZIP_NAME, b"part\0")) for half in halves(data)),
+        ),
+    )
+    family.valid(
+        "members-of-a-long-batch",
+        "Members behind many kilobytes.",
+        members,
+        packed("gzip", lambda data: b"".join(map(gzip, halves(data, 4))), WIDE),
+    )
+    for name, junk in (("one-byte", b"j"), ("zeros", bytes(16)), ("text", b"junk behind the last member")):
+        family.valid(
+            f"junk-{name}",
+            "What follows the last member and is none is passed over.",
+            should("SEG-COD-018"),
+            packed("gzip", lambda data, junk=junk: gzip(data) + junk),
+        )
+    return family
+
+
+def _gzip_edges(family: Family, every: bytes) -> None:
+    """Header checksums that are wrong, and deflate data that stays empty for long."""
+    terms = must("SEG-COD-002", flags=("GZIP_FIELDS",))
+    for name, header in (
+        ("wrong-header-checksum", every[:-2] + bytes([every[-2] ^ 1, every[-1]])),
+        ("wrong-header-checksum-second-byte", every[:-1] + bytes([every[-1] ^ 0x80])),
+        ("header-differs-from-its-checksum", every[:4] + b"\1" + every[5:]),
+    ):
+        why = "The header has a checksum, and it is wrong."
+        refused(family, name, why, terms, "gzip", lambda data, header=header: gzip(data, header=header))
+    hollow = b"\0\0\0\xff\xff"
+    for count in (1, 13107, 13108, 30000):
+        family.valid(
+            f"empty-blocks-{count}",
+            "Deflate blocks with nothing in them, as flushing leaves them, and then the data.",
+            must("SEG-COD-002"),
+            packed("gzip", lambda data, count=count: gzip(data, body=hollow * count + deflate_stored(data))),
+        )
+    family.valid(
+        "empty-block-last",
+        "The last deflate block has nothing in it.",
+        must("SEG-COD-002"),
+        packed("gzip", lambda data: gzip(data, body=b"\0" + deflate_stored(data)[1:] + b"\1" + hollow[1:])),
+    )
+
+
+def _two_blocks(data: bytes) -> bytes:
+    first, second = halves(data)
+    return gzip(data, body=b"\0" + deflate_stored(first)[1:] + deflate_stored(second))
+
+
+def xerials() -> Family:
+    """Family 11."""
+    family = Family(
+        11,
+        "snappy-xerial",
+        "snappy in xerial blocks",
+        "facts 3",
+        flags={
+            "XERIAL": {
+                "effect": "Kafka frames snappy in its own way. Who knows only raw snappy, or only the first block, loses what follows.",
+                "links": ["https://issues.apache.org/jira/browse/KAFKA-5236"],
+            }
+        },
+    )
+    terms = must("SEG-COD-003", flags=("XERIAL",))
+    family.valid(
+        "by-a-broker",
+        "Three records in one block, as a broker writes them.",
+        must("SEG-COD-003", source="vector V-10", flags=("XERIAL",), smoke=True),
+        Batch(
+            codec="snappy",
+            stored=XERIAL + bytes.fromhex("0000001c1a640e000000010261000e000a02026b010012000604026b04767600"),
+            **VECTOR,
+        ),
+    )
+    for size in (1, 7, 8, 25):
+        family.valid(
+            f"blocks-of-{size}",
+            "Many small blocks, cut inside records and lengths.",
+            terms,
+            packed("snappy", lambda data, size=size: xerial(data, size)),
+        )
+    for size in (1024, 32768, 65536, 200_000):
+        family.valid(
+            f"blocks-of-{size}-long",
+            "Old producers cut at 1,024 bytes, newer ones at 32,768; any size may come.",
+            terms,
+            packed("snappy", lambda data, size=size: xerial(data, size), WIDE),
+        )
+    family.valid(
+        "compressible",
+        "Blocks with copies, not only literals.",
+        terms,
+        packed("snappy", lambda data: xerial(data, 100), TEXT),
+    )
+    family.valid(
+        "empty-block",
+        "A block that holds nothing.",
+        terms,
+        packed("snappy", lambda data: xerial(data[:9]) + b"\0\0\0\1\0" + xerial(data[9:], header=b"")),
+    )
+    for name, rest in (("5", b"\0\0\0\5"), ("greatest", b"\x7f\xff\xff\xff"), ("minus-1", b"\xff" * 4)):
+        refused(
+            family,
+            f"length-{name}-and-nothing",
+            "A length at the very end, and no block behind it.",
+            terms,
+            "snappy",
+            lambda data, rest=rest: xerial(data) + rest,
+        )
+    again = should("SEG-COD-005", flags=("XERIAL",))
+    family.valid(
+        "header-again",
+        "A second stream behind the first: a header where a length is due.",
+        again,
+        packed("snappy", lambda data: b"".join(map(xerial, halves(data)))),
+    )
+    family.valid(
+        "three-headers",
+        "Three streams of several blocks each.",
+        again,
+        packed("snappy", lambda data: b"".join(xerial(half, 5) for half in halves(data, 3))),
+    )
+    for version, least in ((2, 1), (1, 2), (9, 9)):
+        header = XERIAL[:8] + struct.pack(">ii", version, least)
+        family.valid(
+            f"version-{version}-{least}",
+            "The version numbers are not looked at.",
+            should("SEG-COD-005"),
+            packed("snappy", lambda data, header=header: xerial(data, header=header)),
+        )
+    for count in (1, 2, 3):
+        family.valid(
+            f"trailing-{count}",
+            "Too few bytes for another length are passed over.",
+            should("SEG-COD-019"),
+            packed("snappy", lambda data, count=count: xerial(data) + bytes(count)),
+        )
+    return family
+
+
+def bare_snappy() -> Family:
+    """Family 12."""
+    family = Family(
+        12,
+        "snappy-bare",
+        "snappy without a frame",
+        "facts 3",
+        flags={
+            "BARE_SNAPPY": {
+                "effect": "Clients in other languages send one raw block. A reader that insists on the xerial header refuses batches that brokers took.",
+                "links": [],
+            }
+        },
+    )
+    terms = must("SEG-COD-004", flags=("BARE_SNAPPY",))
+    family.valid("three-records", "One raw block.", terms, packed("snappy", snappy_block))
+    family.valid("long", "A raw block of seventy thousand bytes.", terms, packed("snappy", snappy_block, WIDE))
+    family.valid("compressible", "Copies of all lengths.", terms, packed("snappy", snappy_block, TEXT))
+    family.valid(
+        "smallest",
+        "Less than sixteen bytes: shorter than a xerial header.",
+        terms,
+        packed("snappy", snappy_block, (Rec(key=None, value=b""),)),
+    )
+    family.valid(
+        "seventeen",
+        "About as long as a xerial header.",
+        terms,
+        packed("snappy", snappy_block, (Rec(key=None, value=b"12345678"),)),
+    )
+    family.valid(
+        "literal-of-two-length-bytes",
+        "A literal whose length takes two bytes, which encoders seldom write.",
+        terms,
+        packed("snappy", lambda data: bytes([len(data), 61 << 2]) + struct.pack("<H", len(data) - 1) + data),
+    )
+    family.valid(
+        "two-literals",
+        "Two literals one behind the other.",
+        terms,
+        packed("snappy", lambda data: bytes([len(data), 4 << 2]) + data[:5] + bytes([len(data) - 6 << 2]) + data[5:]),
+    )
+    return family
+
+
+def lz4s() -> Family:
+    """Family 13."""
+    family = Family(
+        13,
+        "lz4",
+        "lz4: sizes, checksums, blocks, frames",
+        "facts 3",
+        flags={
+            "LZ4_OPTIONS": {
+                "effect": "Frames may carry a content size and checksums of blocks and content. Fixed offsets into the header read them as blocks.",
+                "links": [],
+            },
+            "LZ4_FRAMES": {
+                "effect": "Brokers and Java clients stop at the first end mark. Another decoder may go on to the next frame; a writer must not rely on it.",
+                "links": [],
+            },
+            "LZ4_LINKED": {
+                "effect": "Brokers and Java clients refuse linked blocks. A decoder that reads them is kinder than those, and its users send what others cannot read.",
+                "links": [],
+            },
+            "LZ4_CHECKSUM": {
+                "effect": "Brokers up to 4.1 pass over the checksum of the content; other decoders compare it.",
+                "links": ["https://issues.apache.org/jira/browse/KAFKA-20528"],
+            },
+        },
+    )
+    terms = must("SEG-COD-006", "SEG-COD-009")
+    options = {"flags": ("LZ4_OPTIONS",)}
+    family.valid(
+        "by-a-broker",
+        "Three records in a stored block, as a broker writes them.",
+        must("SEG-COD-006", source="vector V-11", smoke=True),
+        Batch(
+            codec="lz4",
+            stored=bytes.fromhex("04224d186040821a0000800e000000010261000e000a02026b010012000604026b0476760000000000"),
+            **VECTOR,
+        ),
+    )
+    family.valid("packed", "A block that is compressed.", terms, packed("lz4", lz4_frame, TEXT))
+    family.valid(
+        "stored-and-packed",
+        "Stored and compressed blocks in one frame.",
+        terms,
+        packed(
+            "lz4",
+            lambda data: (
+                lz4_header() + lz4_stored(data[:100]) + lz4_packed(data[100:400]) + lz4_stored(data[400:]) + LZ4_END
+            ),
+            TEXT,
+        ),
+    )
+    family.valid("several-full-blocks", "More than a block of 64 KiB.", terms, packed("lz4", lz4_frame, WIDE))
+    family.valid(
+        "many-blocks",
+        "Blocks of five bytes, cut inside records.",
+        terms,
+        packed(
+            "lz4",
+            lambda data: (
+                lz4_header() + b"".join(lz4_stored(data[at : at + 5]) for at in range(0, len(data), 5)) + LZ4_END
+            ),
+        ),
+    )
+    for code, size in ((5, 256), (6, 1024), (7, 4096)):
+        family.valid(
+            f"blocks-up-to-{size}-kib",
+            "Frames may ask for greater blocks.",
+            terms,
+            packed("lz4", lambda data, code=code: lz4_header(block=code << 4) + lz4_packed(data) + LZ4_END, WIDE),
+        )
+    family.valid(
+        "content-size",
+        "The frame says how much it holds.",
+        must("SEG-COD-013", **options),
+        packed(
+            "lz4",
+            lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_SIZE, size=len(data)) + lz4_packed(data) + LZ4_END,
+            TEXT,
+        ),
+    )
+    family.valid(
+        "block-checksums",
+        "Each block has a checksum.",
+        must("SEG-COD-012", **options),
+        packed(
+            "lz4",
+            lambda data: (
+                lz4_header(LZ4_PLAIN | LZ4_BLOCK_CHECKSUM)
+                + lz4_packed(data[:60], checksum=True)
+                + lz4_stored(data[60:], checksum=True)
+                + LZ4_END
+            ),
+            TEXT,
+        ),
+    )
+    family.valid(
+        "content-checksum",
+        "The content has a checksum, and it is right.",
+        must("SEG-COD-013", **options),
+        packed(
+            "lz4",
+            lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_CHECKSUM) + lz4_packed(data) + LZ4_END + xxh32(data),
+            TEXT,
+        ),
+    )
+    everything = LZ4_PLAIN | LZ4_CONTENT_CHECKSUM | LZ4_BLOCK_CHECKSUM | LZ4_CONTENT_SIZE
+    family.valid(
+        "all-options",
+        "Content size and both checksums.",
+        must("SEG-COD-012", "SEG-COD-013", **options),
+        packed(
+            "lz4",
+            lambda data: (
+                lz4_header(everything, size=len(data)) + lz4_packed(data, checksum=True) + LZ4_END + xxh32(data)
+            ),
+            TEXT,
+        ),
+    )
+    family.valid(
+        "end-mark-with-top-bit",
+        "A size of 0 is the end, also where its top bit says stored.",
+        should("SEG-COD-024"),
+        packed("lz4", lambda data: lz4_header() + lz4_stored(data) + struct.pack("<I", 1 << 31)),
+    )
+    for name, junk in (("junk", b"junk"), ("zeros", bytes(8))):
+        family.valid(
+            f"{name}-behind",
+            "Bytes behind the end mark are passed over.",
+            should("SEG-COD-011"),
+            packed("lz4", lambda data, junk=junk: lz4_frame(data) + junk),
+        )
+    _lz4_choices(family)
+    _lz4_damage(family)
+    return family
+
+
+def _choice(family: Family, name: str, why: str, terms: Terms, batch: Batch, kinder: str = "delivered") -> None:
+    """Bytes that brokers refuse and a kinder decoder may deliver."""
+    log, answers = lay([GOOD, batch, batch.follower()])
+    family.either(
+        name,
+        why,
+        replace(terms, needs=("magic:2", f"codec:{batch.codec}")),
+        log,
+        [
+            {"branch": "refused", "reject": {"class": "compression"}, "batches": answers[:1]},
+            {"branch": kinder, "batches": answers, "consumed": len(log), "tail": None},
+        ],
+    )
+
+
+def _lz4_choices(family: Family) -> None:
+    _choice(
+        family,
+        "linked-blocks",
+        "The blocks may refer to those before them, as the lz4 tool writes by default.",
+        should("SEG-COD-006", flags=("LZ4_LINKED",)),
+        packed("lz4", lambda data: lz4_header(LZ4_VERSION) + lz4_packed(data) + LZ4_END, TEXT),
+    )
+    _choice(
+        family,
+        "two-frames",
+        "The records go on in a second frame.",
+        should("SEG-COD-011", flags=("LZ4_FRAMES",)),
+        packed("lz4", lambda data: b"".join(map(lz4_frame, halves(data)))),
+    )
+    _choice(
+        family,
+        "wrong-content-checksum",
+        "The checksum of the content is wrong; brokers do not look.",
+        should("SEG-COD-013", flags=("LZ4_CHECKSUM",)),
+        packed(
+            "lz4",
+            lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_CHECKSUM) + lz4_packed(data) + LZ4_END + b"\1\2\3\4",
+            TEXT,
+        ),
+    )
+    _choice(
+        family,
+        "wrong-content-size",
+        "The content size is wrong; brokers do not look.",
+        should("SEG-COD-013", flags=("LZ4_CHECKSUM",)),
+        packed(
+            "lz4",
+            lambda data: lz4_header(LZ4_PLAIN | LZ4_CONTENT_SIZE, size=len(data) + 1) + lz4_packed(data) + LZ4_END,
+            TEXT,
+        ),
+    )
+
+
+def refused(
+    family: Family,
+    name: str,
+    why: str,
+    terms: Terms,
+    codec: str,
+    compress: Callable[[bytes], bytes],
+    recs: tuple[Rec, ...] = (R1, R2, R3),
+    options: Json | None = None,
+) -> None:
+    """A batch whose compressed data has to be refused."""
+    needs = {*terms.needs, "magic:2", f"codec:{codec}"} - {"codec:none"}
+    family.invalid(
+        name,
+        why,
+        replace(terms, needs=tuple(needs)),
+        "compression",
+        GOOD,
+        packed(codec, compress, recs).encoded(),
+        options=options,
+    )
+
+
+def _lz4_damage(family: Family) -> None:
+    header = should("SEG-COD-006")
+    flags = {"version-0": LZ4_INDEPENDENT, "version-2": 0x80 | LZ4_INDEPENDENT, "reserved-bit-1": LZ4_PLAIN | 2}
+    for name, value in flags.items():
+        refused(
+            family,
+            name,
+            "A frame of another version, or with a reserved bit.",
+            header,
+            "lz4",
+            lambda data, value=value: lz4_header(value) + lz4_packed(data) + LZ4_END,
+        )
+    for block in (0x00, 0x30, 0xC0):
+        refused(
+            family,
+            f"block-descriptor-{block:02x}",
+            "A block size that does not exist.",
+            header,
+            "lz4",
+            lambda data, block=block: lz4_header(block=block) + lz4_packed(data) + LZ4_END,
+        )
+    refused(
+        family,
+        "wrong-magic",
+        "Not the magic number of a frame.",
+        header,
+        "lz4",
+        lambda data: b"\x05" + lz4_frame(data)[1:],
+    )
+    refused(
+        family,
+        "legacy-frame",
+        "The legacy frame of the lz4 tool.",
+        header,
+        "lz4",
+        lambda data: bytes.fromhex("02214c18") + lz4_packed(data),
+    )
+    refused(
+        family,
+        "skippable-frame-first",
+        "A skippable frame in front.",
+        header,
+        "lz4",
+        lambda data: bytes.fromhex("502a4d1804000000") + b"skip" + lz4_frame(data),
+    )
+    refused(
+        family,
+        "wrong-block-checksum",
+        "The checksum of a block is wrong.",
+        should("SEG-COD-012"),
+        "lz4",
+        lambda data: lz4_header(LZ4_PLAIN | LZ4_BLOCK_CHECKSUM) + lz4_stored(data) + b"\1\2\3\4" + LZ4_END,
+    )
+    big = (Rec(value=bytes(range(256)) * 300),)
+    refused(
+        family,
+        "stored-block-too-large",
+        "A stored block greater than the frame allows.",
+        should("SEG-COD-009"),
+        "lz4",
+        lambda data: lz4_header() + lz4_stored(data) + LZ4_END,
+        big,
+    )
+    refused(
+        family,
+        "packed-block-too-large",
+        "A block that grows beyond what the frame allows.",
+        should("SEG-COD-009"),
+        "lz4",
+        lambda data: lz4_header() + lz4_packed(data) + LZ4_END,
+        big,
+    )
+    refused(
+        family,
+        "no-end-mark",
+        "The frame ends without its end mark: cut between two blocks.",
+        should("SEG-COD-010"),
+        "lz4",
+        lambda data: lz4_header() + lz4_packed(data),
+    )
+    refused(
+        family,
+        "block-past-the-end",
+        "A block is longer than what is left.",
+        should("SEG-COD-009"),
+        "lz4",
+        lambda data: lz4_header() + struct.pack("<I", len(data) + 1 | 1 << 31) + data,
+    )
+
+
+def lz4_headers() -> Family:
+    """Family 14."""
+    family = Family(
+        14,
+        "lz4-header-checksum",
+        "The header checksum of lz4 in magic 0",
+        "facts 3",
+        flags={
+            "LZ4_HC": {
+                "effect": "Magic 0 has a wrong header checksum in every frame ever written. A reader that checks it cannot read old topics; one that writes it "
+                "into magic 1 or 2 is refused by everybody.",
+                "links": ["https://issues.apache.org/jira/browse/KAFKA-3160"],
+            }
+        },
+    )
+    inner0 = (
+        Msg(magic=0, offset=10, key=None, value=b"a"),
+        Msg(magic=0, offset=11, value=None),
+        Msg(magic=0, offset=12, value=b"vv"),
+    )
+    old = {"flags": ("LZ4_HC",), "since": "0.8.2"}
+    v_03 = bytes.fromhex(
+        "04224d1860401a4600000012000100f2050a0000000f51df3a320000ffffffff00000001611a0020000b1b0041908204f6100023016b2000000200900c0000001189e880140d009000016b00000002767600000000"
+    )
+    family.valid(
+        "magic-0-by-a-broker",
+        "A wrapper as brokers write it.",
+        must("SEG-COD-008", source="vector V-03", **old),
+        Wrapper(magic=0, inner=inner0, codec="lz4", compress=lambda _: v_03),
+    )
+    for name, mark in (("right", b"\x82"), ("zero", b"\0"), ("any", b"\x5a")):
+        family.valid(
+            f"magic-0-{name}",
+            "In magic 0 nobody looks at the header checksum.",
+            must("SEG-COD-008", **old),
+            Wrapper(
+                magic=0,
+                inner=inner0,
+                codec="lz4",
+                compress=lambda data, mark=mark: lz4_header()[:6] + mark + lz4_frame(data)[7:],
+            ),
+        )
+    family.valid(
+        "magic-0-broken-variant",
+        "The broken checksum over a frame of our own.",
+        must("SEG-COD-008", **old),
+        Wrapper(magic=0, inner=inner0, codec="lz4", compress=lz4_frame_v0),
+    )
+    inner1 = (
+        Msg(offset=0, key=None, value=b"a"),
+        Msg(offset=1, value=None, timestamp=1005),
+        Msg(offset=2, value=b"vv", timestamp=1003),
+    )
+    v_04 = bytes.fromhex(
+        "04224d186040824e0000001600010063178a65e96d011000b303e8ffffffff00000001611200001a005017ad111ced09000002002003ed1f00136b2800000200950200000019dc8f4bab2300c0eb000000016b00000002767600000000"
+    )
+    new = {"flags": ("LZ4_HC",), "since": "0.10"}
+    family.valid(
+        "magic-1-by-a-broker",
+        "A wrapper of magic 1 with the right checksum.",
+        must("SEG-COD-007", source="vector V-04", **new),
+        Wrapper(offset=12, inner=inner1, offsets=(10, 11, 12), codec="lz4", compress=lambda _: v_04),
+    )
+    wrong = Wrapper(offset=12, inner=inner1, codec="lz4", compress=lz4_frame_v0).encoded()
+    family.invalid(
+        "magic-1-broken-variant",
+        "The broken checksum in magic 1 is an error.",
+        must("SEG-COD-007", needs=("magic:1", "codec:lz4"), **new),
+        "compression",
+        Msg(offset=3),
+        wrong,
+        more=Msg(offset=90),
+    )
+    for name, compress in (
+        ("broken-variant", lz4_frame_v0),
+        ("zero", lambda data: lz4_header()[:6] + b"\0" + lz4_frame(data)[7:]),
+    ):
+        refused(
+            family,
+            f"magic-2-{name}",
+            "A wrong header checksum in a record batch.",
+            must("SEG-COD-007", flags=("LZ4_HC",)),
+            "lz4",
+            compress,
+        )
+    refused(
+        family,
+        "magic-2-with-content-size",
+        "The checksum has to count the content size.",
+        must("SEG-COD-007", flags=("LZ4_HC",)),
+        "lz4",
+        lambda data: (
+            lz4_header(LZ4_PLAIN | LZ4_CONTENT_SIZE, size=len(data))[:14]
+            + lz4_header(LZ4_PLAIN | LZ4_CONTENT_SIZE)[6:]
+            + lz4_packed(data)
+            + LZ4_END
+        ),
+    )
+    return family
+
+
+def zstds() -> Family:
+    """Family 15."""
+    family = Family(
+        15,
+        "zstd",
+        "zstd: no content size, frames",
+        "facts 3",
+        flags={
+            "ZSTD_STREAM": {
+                "effect": "Kafka streams: no content size in the frame. A decoder that allocates by that size finds none, or takes 0 for it.",
+                "links": [],
+            },
+            "ZSTD_SKIPPABLE": {
+                "effect": "The library behind the Java client takes the end of the data for the end of the frame; others refuse it.",
+                "links": [],
+            },
+            "ZSTD_FRAMES": {
+                "effect": "A one-shot decoder may stop after the first frame, and the records behind it are lost.",
+                "links": [],
+            },
+        },
+    )
+    terms = must("SEG-COD-014", flags=("ZSTD_STREAM",), since="2.1")
+    plain = must("SEG-COD-014", since="2.1")
+    family.valid(
+        "by-a-broker",
+        "Three records as a broker writes them: no size, an empty last block.",
+        must("SEG-COD-014", flags=("ZSTD_STREAM",), since="2.1", source="vector V-12", smoke=True),
+        Batch(codec="zstd", stored=V_12, **VECTOR),
+    )
+    family.valid("streamed", "A frame without a content size.", terms, packed("zstd", zstd, LONG))
+    family.valid("streamed-long", "Seventy thousand bytes without a content size.", terms, packed("zstd", zstd, WIDE))
+    family.valid(
+        "content-size",
+        "A frame with its content size.",
+        plain,
+        packed("zstd", lambda data: zstd(data, size=True), LONG),
+    )
+    family.valid(
+        "content-size-long",
+        "The content size takes four bytes.",
+        plain,
+        packed("zstd", lambda data: zstd(data, size=True), WIDE),
+    )
+    family.valid(
+        "checksum", "A frame with a checksum.", plain, packed("zstd", lambda data: zstd(data, checksum=True), LONG)
+    )
+    for level in (1, 19):
+        family.valid(
+            f"level-{level}",
+            "The level is the encoder's business.",
+            plain,
+            packed("zstd", lambda data, level=level: zstd(data, level=level), LONG),
+        )
+    family.valid("raw-block", "A block that is not compressed.", plain, packed("zstd", zstd_raw))
+    family.valid(
+        "three-raw-blocks",
+        "Blocks cut inside records.",
+        plain,
+        packed(
+            "zstd",
+            lambda data: (
+                ZSTD_MAGIC
+                + b"\0\x58"
+                + zstd_block(data[:7], last=False)
+                + zstd_block(data[7:20], last=False)
+                + zstd_block(data[20:])
+            ),
+        ),
+    )
+    family.valid(
+        "single-segment",
+        "No window, but a content size of one byte.",
+        plain,
+        packed("zstd", lambda data: ZSTD_MAGIC + b"\x20" + bytes([len(data)]) + zstd_block(data)),
+    )
+    rle = Rec(key=None, value=b"\0" * 200)
+    family.valid(
+        "repeated-byte",
+        "A block that is one byte many times.",
+        plain,
+        packed(
+            "zstd",
+            lambda data: (
+                ZSTD_MAGIC
+                + b"\0\x58"
+                + zstd_block(data[:-201], last=False)
+                + ((201 << 3) | 3).to_bytes(3, "little")
+                + b"\0"
+            ),
+            (rle,),
+        ),
+    )
+    frames = must("SEG-COD-015", flags=("ZSTD_FRAMES",), since="2.1")
+    for count in (2, 5):
+        family.valid(
+            f"frames-{count}",
+            "Several frames, cut inside a record.",
+            frames,
+            packed("zstd", lambda data, count=count: b"".join(map(zstd, halves(data, count)))),
+        )
+    family.valid(
+        "frames-with-sizes",
+        "Each frame has its size.",
+        frames,
+        packed("zstd", lambda data: b"".join(zstd(half, size=True) for half in halves(data, 3)), LONG),
+    )
+    family.valid(
+        "frames-of-both-kinds",
+        "One with a size, one without.",
+        frames,
+        packed("zstd", lambda data: zstd(halves(data)[0], size=True) + zstd(halves(data)[1]), LONG),
+    )
+    family.valid(
+        "empty-frame-first",
+        "An empty frame, then the records.",
+        frames,
+        packed("zstd", lambda data: zstd_raw(b"") + zstd(data)),
+    )
+    family.valid(
+        "empty-frame-last",
+        "An empty frame at the end.",
+        frames,
+        packed("zstd", lambda data: zstd(data) + zstd_raw(b"")),
+    )
+    skippable = bytes.fromhex("502a4d1804000000") + b"skip"
+    skip = should("SEG-COD-023", flags=("ZSTD_FRAMES",), since="2.1")
+    family.valid(
+        "skippable-first",
+        "A skippable frame in front holds nothing.",
+        skip,
+        packed("zstd", lambda data: skippable + zstd(data)),
+    )
+    family.valid(
+        "skippable-between",
+        "A skippable frame between two.",
+        skip,
+        packed("zstd", lambda data: zstd(halves(data)[0]) + skippable + zstd(halves(data)[1])),
+    )
+    family.valid(
+        "skippable-last",
+        "A skippable frame of another number at the end.",
+        skip,
+        packed("zstd", lambda data: zstd(data) + b"\x5f" + skippable[1:]),
+    )
+    _zstd_damage(family, plain)
+    return family
+
+
+def _zstd_damage(family: Family, terms: Terms) -> None:
+    refused(
+        family,
+        "wrong-checksum",
+        "The checksum of the frame is wrong.",
+        terms,
+        "zstd",
+        lambda data: zstd(data, checksum=True)[:-1] + b"\x99",
+        LONG,
+    )
+    refused(
+        family,
+        "wrong-content-size",
+        "The frame holds less than it says.",
+        terms,
+        "zstd",
+        lambda data: ZSTD_MAGIC + b"\x20" + bytes([len(data) + 1]) + zstd_block(data),
+    )
+    refused(
+        family,
+        "no-last-block",
+        "No block is marked as the last.",
+        terms,
+        "zstd",
+        lambda data: ZSTD_MAGIC + b"\0\x58" + zstd_block(data, last=False),
+    )
+    refused(
+        family,
+        "junk-behind",
+        "Bytes behind the last frame that are none.",
+        should("SEG-COD-014", since="2.1"),
+        "zstd",
+        lambda data: zstd(data) + b"junk",
+    )
+    refused(
+        family,
+        "reserved-block-type",
+        "A block of a type that does not exist.",
+        terms,
+        "zstd",
+        lambda data: ZSTD_MAGIC + b"\0\x58" + ((len(data) << 3) | 7).to_bytes(3, "little") + data,
+    )
+    refused(
+        family,
+        "reserved-bit",
+        "A reserved bit of the frame header.",
+        terms,
+        "zstd",
+        lambda data: ZSTD_MAGIC + b"\x08\x58" + zstd_block(data),
+    )
+    refused(
+        family,
+        "dictionary",
+        "A frame that asks for a dictionary.",
+        must("SEG-COD-021", since="2.1"),
+        "zstd",
+        lambda data: ZSTD_MAGIC + b"\x01\x58\x07" + zstd_block(data),
+    )
+    refused(
+        family,
+        "window-256-mib",
+        "A window that makes a decoder set aside 256 MiB for three records.",
+        should("SEG-COD-022", since="2.1"),
+        "zstd",
+        lambda data: ZSTD_MAGIC + b"\0\x90" + zstd_block(data),
+    )
+    refused(
+        family,
+        "window-of-terabytes",
+        "The greatest window there is.",
+        should("SEG-COD-022", since="2.1"),
+        "zstd",
+        lambda data: ZSTD_MAGIC + b"\0\xff" + zstd_block(data),
+    )
+    refused(
+        family,
+        "content-size-of-2-62",
+        "A content size that no machine has.",
+        should("SEG-COD-014", since="2.1"),
+        "zstd",
+        lambda data: ZSTD_MAGIC + b"\xe0" + struct.pack("<Q", 2**62) + zstd_block(data),
+    )
+    _choice(
+        family,
+        "skippable-cut",
+        "A skippable frame at the end that says more than is there, behind whole records.",
+        should("SEG-COD-023", flags=("ZSTD_SKIPPABLE",), since="2.1"),
+        packed("zstd", lambda data: zstd(data) + bytes.fromhex("502a4d18ff000000") + b"skip"),
+    )
+    strict = should("SEG-COD-023", flags=("ZSTD_SKIPPABLE",), since="2.1", needs=("strictFrames",))
+    for name, start in (
+        ("content", "502a4d18ff000000"),
+        ("content-by-one", "502a4d1805000000"),
+        ("size", "502a4d18ff"),
+    ):
+        bad = bytes.fromhex(start) + (b"" if name == "size" else b"skip")
+        refused(
+            family,
+            f"skippable-cut-in-its-{name}",
+            "A strict decoder holds a skippable frame to its size.",
+            strict,
+            "zstd",
+            lambda data, bad=bad: zstd(data) + bad,
+        )
+    refused(
+        family,
+        "content-size-beyond-the-limit",
+        "The frame says more than the limit, and holds less: it is refused before anything is decoded.",
+        may("SEG-COD-016", since="2.1", needs=("limit",)),
+        "zstd",
+        lambda data: ZSTD_MAGIC + b"\x60" + (60000 - 256).to_bytes(2, "little") + zstd(data)[6:],
+        LONG,
+        {"limit": 20000},
+    )
+
+
+def mixed() -> Family:
+    """Family 16."""
+    family = Family(
+        16,
+        "mixed-magic",
+        "Several batches, magic and codec changing inside",
+        "facts 2.1",
+        flags={
+            "MIXED_MAGIC": {
+                "effect": "The format of a topic could be changed while it lived. Who looks at the magic of the first entry only reads the rest as that.",
+                "links": [],
+            }
+        },
+    )
+    terms = must("SEG-LOG-011", flags=("MIXED_MAGIC",))
+
+    def entry(magic: int, offset: int) -> Msg | Batch:
+        return Batch(base=offset, recs=(R1, R2)) if magic == 2 else Msg(magic=magic, offset=offset)  # noqa: PLR2004 - a magic
+
+    for order in ((0, 1, 2), (2, 1, 0), (0, 2, 1), (1, 2, 1, 2), (2, 0, 2, 0)):
+        log = [entry(magic, 10 * at) for at, magic in enumerate(order)]
+        family.valid("magic-" + "-".join(map(str, order)), "Each entry is read by its own magic.", terms, *log)
+    inner = (Msg(offset=0), Msg(offset=1))
+    wrapper = Wrapper(offset=3, inner=inner, offsets=(2, 3), compress=gzip)
+    old = Wrapper(magic=0, inner=(Msg(magic=0, offset=0), Msg(magic=0, offset=1)), compress=gzip)
+    family.valid(
+        "wrappers-then-batches",
+        "Wrappers of both magics, then a compressed batch.",
+        terms,
+        old,
+        wrapper,
+        packed("gzip", gzip, base=4),
+    )
+    family.valid(
+        "batches-then-wrappers",
+        "A batch, then wrappers, as after a downgrade.",
+        terms,
+        packed("gzip", gzip, base=0),
+        replace(wrapper, offset=6, offsets=(5, 6)),
+        Msg(offset=7),
+    )
+    every = [packed(codec, compress, base=3 * at) for at, (codec, compress) in enumerate(COMPRESSORS.items())]
+    family.valid(
+        "every-codec",
+        "Each producer chooses its own codec.",
+        must("SEG-COD-001", "SEG-LOG-001"),
+        Batch(base=0, recs=(R1,)),
+        *[replace(one, base=one.base + 1) for one in every],
+    )
+    family.valid(
+        "compressed-and-plain",
+        "Plain batches between compressed ones.",
+        must("SEG-COD-001"),
+        packed("zstd", zstd, base=0),
+        Batch(base=3),
+        packed("lz4", lz4_frame, base=4),
+        Batch(base=7),
+    )
+    family.valid(
+        "reading-goes-on-after-a-long-one",
+        "A long compressed batch between short ones.",
+        must("SEG-LOG-001"),
+        Batch(base=0),
+        packed("gzip", gzip, WIDE, base=1),
+        packed("snappy", xerial, base=2),
+    )
+    for codec, compress in COMPRESSORS.items():
+        single = packed(codec, compress, (Rec(key=None, value=None),), base=0)
+        family.valid(
+            f"{codec}-one-record", "A single record that only grows by compression.", must("SEG-COD-001"), single
+        )
+        gone = replace(
+            packed(codec, compress, base=0), recs=(replace(R2, delta=4), replace(R3, delta=9)), last_delta=12
+        )
+        family.valid(
+            f"{codec}-compacted",
+            "A compressed batch that lost records and was compressed again.",
+            must("SEG-REC-012", "SEG-BAT-016"),
+            gone,
+        )
+        headers = (Rec(headers=((b"a", None), (b"", b"x"))), Rec(key=None))
+        family.valid(
+            f"{codec}-headers",
+            "Headers inside compressed data.",
+            must("SEG-REC-010"),
+            packed(codec, compress, headers, base=0),
+        )
+    return family
+
+
+def families() -> list[Family]:
+    """All of this module."""
+    return [gzips(), xerials(), bare_snappy(), lz4s(), lz4_headers(), zstds(), mixed()]

@@ -1,0 +1,643 @@
+"""Families 26 to 29 and 37: checksums, lengths, magic, counts, and how a log ends."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from typing import Final
+
+from authoring.batches import (
+    BASE_OFFSET,
+    COUNT,
+    CRC,
+    FIELDS,
+    LAST_OFFSET_DELTA,
+    LEADER_EPOCH,
+    LENGTH,
+    MAGIC,
+    Batch,
+    Rec,
+    with_field,
+)
+from authoring.casefile import LAST, Family, Json, lay, may, must, should
+from authoring.codecs import gzip, lz4_frame, xerial, zstd
+from authoring.messages import Msg, Wrapper
+from authoring.plain import THREE
+from authoring.primitives import crc32, crc32c, flipped, replaced
+
+INT32_MAX: Final = 2**31 - 1
+GOOD: Final = Batch(base=3)
+WHOLE: Final = THREE.encoded()
+CRC_NEEDS: Final = ("crc", "magic:2")
+COMPRESSORS: Final = {"gzip": gzip, "snappy": xerial, "lz4": lz4_frame, "zstd": zstd}
+
+
+def checksums() -> Family:
+    """Family 26."""
+    family = Family(
+        26,
+        "crc",
+        "Checksums",
+        "facts 2.2 and 2.3",
+        flags={
+            "CRC": {
+                "effect": "The checksum is all there is against damage on disk and on the way. A client that does not look delivers changed records as good ones.",
+                "links": [],
+            },
+            "OUTSIDE_CRC": {
+                "effect": "Leaders write offset and epoch into sealed batches. A reader that checksums them refuses every batch of every broker.",
+                "links": [],
+            },
+            "INNER_CRC": {
+                "effect": "Brokers look at the checksums inside a wrapper only when it is produced. Some readers refuse such a message, some deliver it "
+                "and say that it is damaged; delivering it without a word is wrong.",
+                "links": [],
+            },
+        },
+    )
+    terms = must("SEG-BAT-003", needs=CRC_NEEDS, flags=("CRC",))
+    why = "A changed {}: the checksum covers it, and a reader that misses this delivers changed data."
+    for name, (position, code) in FIELDS.items():
+        if position >= FIELDS["attributes"][0]:
+            for place in sorted({0, struct.calcsize(code) - 1}):
+                bad = flipped(WHOLE, position + place, 1 if name == "attributes" and place else 0)
+                family.invalid(f"flip-{name}-byte-{place}", why.format(name.replace("-", " ")), terms, "crc", GOOD, bad)
+    for place in range(4):
+        family.invalid(
+            f"flip-crc-byte-{place}",
+            "The checksum itself is damaged.",
+            terms,
+            "crc",
+            GOOD,
+            flipped(WHOLE, CRC[0] + place, 7),
+        )
+    for place, part in ((61, "record-length"), (67, "value"), (72, "key-of-the-second"), (len(WHOLE) - 1, "last-byte")):
+        family.invalid(
+            f"flip-{part}",
+            "One bit of the records: what looks like a fine record is not what was sent.",
+            terms,
+            "crc",
+            GOOD,
+            flipped(WHOLE, place, 0),
+        )
+    others = {
+        "zero": 0,
+        "all-ones": 2**32 - 1,
+        "crc-32": crc32(WHOLE[21:]),
+        "from-magic-on": crc32c(WHOLE[16:]),
+        "whole-batch": crc32c(WHOLE),
+        "records-only": crc32c(WHOLE[61:]),
+        "not-inverted": crc32c(WHOLE[21:]) ^ (2**32 - 1),
+        "other-byte-order": int.from_bytes(crc32c(WHOLE[21:]).to_bytes(4, "big"), "little"),
+    }
+    for name, value in others.items():
+        family.invalid(
+            f"wrong-{name}",
+            "A checksum of another kind, or over other bytes, as a writer by the wrong description makes it.",
+            terms,
+            "crc",
+            GOOD,
+            with_field(WHOLE, CRC, value, seal=False),
+        )
+    family.invalid(
+        "first-batch",
+        "The first batch is damaged; nothing before it can be delivered.",
+        terms,
+        "crc",
+        flipped(WHOLE, 70),
+    )
+    family.invalid(
+        "last-batch",
+        "The last batch is damaged, and nothing follows.",
+        terms,
+        "crc",
+        GOOD,
+        flipped(WHOLE, 70),
+        more=False,
+    )
+    family.invalid(
+        "third-batch",
+        "Two good ones, a damaged one, a good one: the two may be delivered.",
+        terms,
+        "crc",
+        GOOD,
+        Batch(base=4),
+        flipped(WHOLE, 70),
+    )
+    for codec, compress in COMPRESSORS.items():
+        packed = Batch(base=10, codec=codec, compress=compress, recs=(Rec(value=b"abc" * 50), Rec())).encoded()
+        family.invalid(
+            f"compressed-{codec}",
+            "Compressed bytes are covered as they are stored; damage shows before anything is decompressed.",
+            must("SEG-BAT-003", needs=(*CRC_NEEDS, f"codec:{codec}"), flags=("CRC",)),
+            "crc",
+            GOOD,
+            flipped(packed, len(packed) - 3),
+        )
+    _outside(family)
+    _legacy(family)
+    _inside(family)
+    return family
+
+
+def _outside(family: Family) -> None:
+    terms = must("SEG-BAT-010", flags=("OUTSIDE_CRC",))
+    for name, field, number in (("base-offset", BASE_OFFSET, 500), ("leader-epoch", LEADER_EPOCH, 77)):
+        sealed_elsewhere = with_field(THREE.encoded(), field, number, seal=False)
+        other = Batch(**{**vars(THREE), "base" if name == "base-offset" else "leader_epoch": number})
+        assert other.encoded() == sealed_elsewhere
+        family.valid(
+            f"other-{name}",
+            f"A leader wrote another {name.replace('-', ' ')} into the batch, as it does with each; the checksum stays right.",
+            terms,
+            other,
+        )
+
+
+def _legacy(family: Family) -> None:
+    for magic, rule_since in ((0, "0.8"), (1, "0.10")):
+        needs = ("crc", f"magic:{magic}")
+        terms = must("SEG-MSG-004", needs=needs, flags=("CRC",), since=rule_since)
+        good, last = Msg(magic=magic, offset=3), Msg(magic=magic, offset=9)
+        whole = Msg(magic=magic, offset=4).encoded()
+        for place, name in ((12, "crc"), (17, "attributes"), (len(whole) - 1, "value"), (len(whole) - 6, "key")):
+            family.invalid(
+                f"magic-{magic}-flip-{name}",
+                "One bit of a message.",
+                terms,
+                "crc",
+                good,
+                flipped(whole, place, 4),
+                more=last,
+            )
+        family.invalid(
+            f"magic-{magic}-crc-32c",
+            "The checksum of record batches over a message: the wrong polynomial.",
+            terms,
+            "crc",
+            good,
+            replaced(whole, 12, "I", crc32c(whole[16:])),
+            more=last,
+        )
+        family.invalid(
+            f"magic-{magic}-whole-entry",
+            "A checksum over offset and size, too.",
+            terms,
+            "crc",
+            good,
+            replaced(whole, 12, "I", crc32(whole[:12] + whole[16:])),
+            more=last,
+        )
+    family.invalid(
+        "magic-1-flip-timestamp",
+        "One bit of the time.",
+        must("SEG-MSG-004", needs=("crc", "magic:1"), flags=("CRC",), since="0.10"),
+        "crc",
+        Msg(offset=3),
+        flipped(Msg(offset=4).encoded(), 20),
+        more=Msg(offset=9),
+    )
+
+
+def _inside(family: Family) -> None:
+    """Checksums of messages in a wrapper."""
+    for magic, rule_since in ((0, "0.8"), (1, "0.10")):
+        inner = tuple(Msg(magic=magic, offset=4 + at if magic == 0 else at) for at in range(2))
+
+        def damaged(content: bytes) -> bytes:
+            return gzip(flipped(content, 12, 3))
+
+        wrapper = Wrapper(magic=magic, offset=5, inner=inner, offsets=(4, 5), compress=damaged)
+        last = Msg(magic=magic, offset=9)
+        data, answers = lay([wrapper, last])
+        record = answers[0]["records"][0]
+        record |= {"crc": record["crc"] ^ 8 << 24, "isValid": False}
+        family.either(
+            f"magic-{magic}-inside-a-wrapper",
+            "The wrapper is whole, a message inside is not.",
+            should("SEG-MSG-016", needs=(f"magic:{magic}", "codec:gzip"), flags=("INNER_CRC",), since=rule_since),
+            data,
+            [
+                {"branch": "marked", "batches": answers, "consumed": len(data), "tail": None},
+                {"branch": "refused", "reject": {"class": "crc"}, "batches": []},
+            ],
+        )
+
+
+def lengths() -> Family:
+    """Family 27."""
+    family = Family(
+        27,
+        "batch-length",
+        "Batch lengths",
+        "facts 2.1 and 7",
+        flags={
+            "BATCH_LENGTH": {
+                "effect": "A length that leads backwards or nowhere makes a careless reader loop, read the same batch twice, or allocate gigabytes.",
+                "links": [],
+            }
+        },
+    )
+    framing = must("SEG-LOG-003", needs=("magic:2",), flags=("BATCH_LENGTH",))
+    for number in (-(2**31), -100, -13, -12, -1, 1, 2, 13):
+        family.invalid(
+            f"length-{number}",
+            "An entry cannot be smaller than its own fixed fields; nothing after it can be found.",
+            framing,
+            "length",
+            GOOD,
+            replaced(WHOLE, *LENGTH, number),
+        )
+    family.invalid(
+        "length-0",
+        "A size of 0 with data behind it is damage, not the end of a log.",
+        framing,
+        "length",
+        GOOD,
+        replaced(WHOLE, *LENGTH, 0),
+    )
+    small = must("SEG-BAT-002", needs=("magic:2",), flags=("BATCH_LENGTH",))
+    for number in (14, 15, 21, 40, 48):
+        family.invalid(
+            f"length-{number}",
+            "Less than the header of a batch: the next entry would begin inside it.",
+            small,
+            "length",
+            GOOD,
+            replaced(WHOLE, *LENGTH, number),
+        )
+    checked = must("SEG-BAT-003", needs=CRC_NEEDS, flags=("BATCH_LENGTH",))
+    for number, name in (
+        (len(WHOLE) - 13, "one-less"),
+        (len(WHOLE) - 11, "one-more"),
+        (49, "header-only"),
+        (len(WHOLE) - 12 + 68, "next-batch-too"),
+    ):
+        family.invalid(
+            f"length-{name}",
+            "The length leads into the middle of something; the checksum shows it.",
+            checked,
+            "crc",
+            GOOD,
+            replaced(WHOLE, *LENGTH, number),
+        )
+    bare = Batch(base=10, stored=b"", recs=(), last_delta=2, count=3).encoded()
+    family.invalid(
+        "records-missing",
+        "A header whose records are gone, under a right checksum.",
+        must("SEG-BAT-008", flags=("BATCH_LENGTH",), needs=("magic:2",)),
+        "count",
+        GOOD,
+        bare,
+    )
+    terms = should("SEG-LOG-004", flags=("BATCH_LENGTH",), needs=("partialTail",))
+    past = replaced(WHOLE, *LENGTH, INT32_MAX)
+    log, answers = lay([GOOD, past])
+    size = len(GOOD.encoded())
+    family.either(
+        "length-2147483647",
+        "The greatest length: with the twelve bytes before it, it overflows 32 bits. No memory may be set aside for it.",
+        should("SEG-LOG-004", flags=("BATCH_LENGTH",), needs=("magic:2", "partialTail")),
+        log,
+        [
+            {"branch": "tail", "batches": answers, "consumed": size, "tail": {"class": "partial", "at": size}},
+            {"branch": "refused", "reject": {"class": "length"}, "batches": answers},
+        ],
+    )
+    for number, name in ((1_000_000, "million"), (200, "200")):
+        damaged = replaced(WHOLE, *LENGTH, number)
+        family.valid(
+            f"length-{name}",
+            "The length leads past the end: an entry cut short, as far as anybody can tell. No memory may be set aside for it.",
+            terms,
+            GOOD,
+            damaged,
+            more=False,
+            tail={"class": "partial", "at": len(GOOD.encoded())},
+        )
+    for magic, since in ((0, "0.8"), (1, "0.10")):
+        whole = Msg(magic=magic, offset=4).encoded()
+        rows = (-1, 0, 1, 13)
+        for number in rows:
+            family.invalid(
+                f"magic-{magic}-size-{number}",
+                "A message needs 14 bytes at least.",
+                must("SEG-LOG-003", needs=(f"magic:{magic}",), flags=("BATCH_LENGTH",), since=since),
+                "length",
+                Msg(magic=magic, offset=3),
+                replaced(whole, 8, "i", number),
+                more=Msg(magic=magic, offset=9),
+            )
+    return family
+
+
+def magics() -> Family:
+    """Family 28."""
+    family = Family(
+        28,
+        "unknown-magic",
+        "Magic 3, 127, negative",
+        "facts 2.1 and 7",
+        flags={
+            "UNKNOWN_MAGIC": {
+                "effect": "A format of the future, or one flipped bit outside the checksum. Read as the nearest known format it gives records that nobody wrote.",
+                "links": [],
+            }
+        },
+    )
+    terms = must("SEG-BAT-004", needs=("magic:2",), flags=("UNKNOWN_MAGIC",))
+    for number in (3, 4, 9, 66, 126, 127, -1, -2, -126, -128):
+        family.invalid(
+            f"magic-{number}",
+            "A magic that does not exist, under a checksum that is right.",
+            terms,
+            "magic",
+            GOOD,
+            replaced(WHOLE, *MAGIC, number),
+        )
+    family.invalid("first-of-all", "The first entry has an unknown magic.", terms, "magic", replaced(WHOLE, *MAGIC, 3))
+    family.invalid("last-of-all", "The last one has.", terms, "magic", GOOD, replaced(WHOLE, *MAGIC, 3), more=False)
+    empty = Batch(base=10, recs=(), base_timestamp=-1, last_delta=4).encoded()
+    family.invalid(
+        "empty-batch",
+        "An entry of unknown magic that would be an empty batch.",
+        terms,
+        "magic",
+        GOOD,
+        replaced(empty, *MAGIC, 3),
+    )
+    for number in (0, 1):
+        family.invalid(
+            f"batch-as-magic-{number}",
+            "A batch whose magic lost a bit is read as a message; its checksum is not that of one.",
+            must("SEG-MSG-004", needs=("crc", "magic:2", f"magic:{number}"), flags=("UNKNOWN_MAGIC",)),
+            "crc",
+            GOOD,
+            replaced(WHOLE, *MAGIC, number),
+        )
+    message = Msg(offset=4, value=b"v" * 40).encoded()
+    family.invalid(
+        "message-as-batch",
+        "A message whose magic gained a bit is read as a batch; its checksum is not that of one.",
+        must("SEG-BAT-003", needs=("crc", "magic:1", "magic:2"), flags=("UNKNOWN_MAGIC",)),
+        "crc",
+        Msg(offset=3),
+        replaced(message, *MAGIC, 2),
+        more=Msg(offset=9),
+    )
+    cut = replaced(WHOLE, *MAGIC, 3)[:40]
+    data, answers = lay([GOOD, cut])
+    size = len(GOOD.encoded())
+    family.either(
+        "cut-short",
+        "An unknown magic in an entry cut short: a tail to some, an unknown format to others.",
+        should("SEG-LOG-004", "SEG-BAT-004", flags=("UNKNOWN_MAGIC",), needs=("magic:2", "partialTail")),
+        data,
+        [
+            {"branch": "tail", "batches": answers, "consumed": size, "tail": {"class": "partial", "at": size}},
+            {"branch": "refused", "reject": {"class": "magic"}, "batches": answers},
+        ],
+    )
+    return family
+
+
+def counts() -> Family:
+    """Family 29."""
+    family = Family(
+        29,
+        "records-count",
+        "Record counts",
+        "facts 2.3 and 7",
+        flags={
+            "RECORDS_COUNT": {
+                "effect": "The count is what a reader allocates and loops by. Wrong, it loses records without a word, or takes gigabytes.",
+                "links": [],
+            }
+        },
+    )
+    terms = must("SEG-BAT-008", needs=("magic:2",), flags=("RECORDS_COUNT",))
+    rows = {
+        "one-less": 2,
+        "two-less": 1,
+        "one-more": 4,
+        "many-more": 1000,
+        "a-million": 1_000_000,
+        "2147483647": INT32_MAX,
+    }
+    hostile = should("SEG-BAT-008", needs=("magic:2",), flags=("RECORDS_COUNT",))
+    for name, number in rows.items():
+        family.invalid(
+            f"count-{name}",
+            "Three records, and a count that says something else, under a right checksum.",
+            hostile if number > len(WHOLE) else terms,
+            "count",
+            GOOD,
+            with_field(WHOLE, COUNT, number),
+        )
+    negative = should("SEG-BAT-007", needs=("magic:2",), flags=("RECORDS_COUNT",))
+    for number in (-1, -2, -3, -(2**31)):
+        family.invalid(
+            f"count-{number}", "A negative count.", negative, "count", GOOD, with_field(WHOLE, COUNT, number)
+        )
+    for codec, compress in COMPRESSORS.items():
+        packed = Batch(base=10, codec=codec, compress=compress, recs=THREE.recs).encoded()
+        needs = ("magic:2", f"codec:{codec}")
+        for name, number in (("one-less", 2), ("one-more", 4), ("2147483647", INT32_MAX)):
+            family.invalid(
+                f"{codec}-count-{name}",
+                "The same with compressed records.",
+                (should if number == INT32_MAX else must)("SEG-BAT-008", needs=needs, flags=("RECORDS_COUNT",)),
+                "count",
+                GOOD,
+                with_field(packed, COUNT, number),
+            )
+        family.invalid(
+            f"{codec}-count-negative",
+            "A negative count over compressed records.",
+            should("SEG-BAT-007", needs=needs, flags=("RECORDS_COUNT",)),
+            "count",
+            GOOD,
+            with_field(packed, COUNT, -1),
+        )
+    junk = Batch(base=10, stored=THREE.section() + b"\0" * 5, recs=THREE.recs).encoded()
+    family.invalid("bytes-behind-the-records", "Five zeros behind the last record.", hostile, "count", GOOD, junk)
+    family.invalid(
+        "bytes-only",
+        "No record, but bytes where one is counted: a length of 0, and no attributes.",
+        replace(hostile, req=("SEG-REC-003", *hostile.req)),
+        "count",
+        GOOD,
+        Batch(base=10, stored=b"\0", recs=(Rec(),)).encoded(),
+    )
+    packed = Batch(
+        base=10, codec="gzip", compress=gzip, stored=gzip(THREE.section() + bytes(9)), recs=THREE.recs
+    ).encoded()
+    family.invalid(
+        "bytes-behind-compressed-records",
+        "Nine zeros behind the last record, inside the compressed data.",
+        should("SEG-BAT-008", needs=("magic:2", "codec:gzip"), flags=("RECORDS_COUNT",)),
+        "count",
+        GOOD,
+        packed,
+    )
+    compacted = Batch(base=10, recs=(Rec(delta=2), Rec(delta=7)), last_delta=9)
+    family.valid(
+        "fewer-than-offsets",
+        "Two records for ten offsets are what compaction leaves; the count need not fit the offsets.",
+        may("SEG-BAT-019"),
+        compacted,
+    )
+    return family
+
+
+def tails() -> Family:
+    """Family 37."""
+    family = Family(
+        37,
+        "tails",
+        "How a log ends: cut, zeros, garbage",
+        "facts 2.1 and 7",
+        flags={
+            "CUT": {
+                "effect": "A fetch answer is cut at its size limit wherever that falls, so nearly every one ends in part of a batch. A reader that fails there "
+                "delivers nothing; one that goes on reads behind the end.",
+                "links": [],
+            },
+            "FILE_OR_MEMORY": {
+                "effect": "A log on disk may end in a few bytes of anything, and in zeros up to its preallocated size; in the answer to a fetch a size of 0 is "
+                "damage. Brokers read the two with different code, and a library may read as either.",
+                "links": [],
+            },
+        },
+    )
+    _cuts(family)
+    for count in (1, 7, 11):
+        _tail(family, f"zeros-{count}", "A few zeros cannot hold a size; they end the log.", bytes(count), "zeros")
+        _tail(
+            family,
+            f"garbage-{count}",
+            "A few bytes of anything cannot hold a size; they end the log.",
+            b"\xa5" * count,
+            "garbage",
+        )
+    for count in (12, 16, 17, 18, 61, 100, 4096):
+        _either_tail(
+            family,
+            f"zeros-{count}",
+            "Zeros behind the last batch, as a crash leaves them in a preallocated file.",
+            bytes(count),
+            "zeros",
+            "SEG-LOG-005",
+        )
+    for count in (12, 16, 17):
+        rest = struct.pack(">qi", 7, -1) + b"\x02" * (count - 12)
+        _either_tail(
+            family,
+            f"garbage-{count}",
+            "Too few bytes for an entry, but with a size that cannot be one.",
+            rest,
+            "garbage",
+            "SEG-LOG-002",
+        )
+    damaged = must("SEG-LOG-003", needs=("magic:2",))
+    family.invalid(
+        "zeros-then-a-batch",
+        "Zeros with data behind them are damage: what follows would be lost without a word.",
+        damaged,
+        "length",
+        GOOD,
+        bytes(64),
+    )
+    family.invalid(
+        "garbage-then-a-batch", "Garbage with a good batch behind it.", damaged, "length", GOOD, b"\xa5" * 40
+    )
+    family.invalid(
+        "garbage-40", "Forty bytes that cannot be an entry.", damaged, "length", GOOD, b"\xa5" * 40, more=False
+    )
+    family.valid(
+        "nothing",
+        "An empty log, or an empty answer, is whole.",
+        must("SEG-LOG-001", needs=("magic:2",)),
+        b"",
+        more=False,
+    )
+    return family
+
+
+def _cuts(family: Family) -> None:
+    second = Batch(base=4, recs=(Rec(), Rec(value=None, time=3)), leader_epoch=1)
+    for count in range(1, len(second.encoded())):
+        _tail(
+            family,
+            f"magic-2-cut-{count}",
+            "The last batch is cut; the ones before are whole and are delivered.",
+            second.encoded()[:count],
+            "partial",
+        )
+    for magic, since in ((0, "0.8"), (1, "0.10")):
+        first, last = Msg(magic=magic, offset=3), Msg(magic=magic, offset=4)
+        for count in range(1, len(last.encoded())):
+            terms = should("SEG-LOG-004", flags=("CUT",), since=since)
+            family.valid(
+                f"magic-{magic}-cut-{count}",
+                "The last message is cut.",
+                terms,
+                first,
+                last.encoded()[:count],
+                more=False,
+                tail={"class": "partial", "at": len(first.encoded())},
+            )
+    for count in (5, 12, 17, 30, 60):
+        family.valid(
+            f"only-a-cut-batch-{count}",
+            "All there is is cut: no record, and no error.",
+            should("SEG-LOG-004", flags=("CUT",), needs=("magic:2",)),
+            GOOD.encoded()[:count],
+            more=False,
+            tail={"class": "partial", "at": 0},
+        )
+    for codec, compress in COMPRESSORS.items():
+        packed = Batch(base=4, codec=codec, compress=compress, recs=THREE.recs).encoded()
+        _tail(
+            family,
+            f"{codec}-cut-in-the-data",
+            "A compressed batch is cut inside its data; nobody may try to decompress it.",
+            packed[:-2],
+            "partial",
+            f"codec:{codec}",
+        )
+
+
+def _tail(family: Family, name: str, why: str, rest: bytes, kind: str, *needs: str) -> None:
+    at = len(GOOD.encoded())
+    family.valid(
+        name,
+        why,
+        should(
+            "SEG-LOG-004" if kind == "partial" else "SEG-LOG-002",
+            flags=("CUT",) if kind == "partial" else (),
+            needs=needs,
+        ),
+        GOOD,
+        rest,
+        more=False,
+        tail={"class": kind, "at": at},
+    )
+
+
+def _either_tail(family: Family, name: str, why: str, rest: bytes, kind: str, rule: str) -> None:
+    data, answers = lay([GOOD, rest])
+    at = len(GOOD.encoded())
+    ends: Json = {"branch": "end", "batches": answers, "consumed": at, "tail": {"class": kind, "at": at}}
+    terms = (may if rule == "SEG-LOG-005" else should)(rule, flags=("FILE_OR_MEMORY",), needs=("magic:2",))
+    family.either(
+        name, why, terms, data, [ends, {"branch": "refused", "reject": {"class": "length"}, "batches": answers}]
+    )
+
+
+def families() -> list[Family]:
+    """All of this module."""
+    return [checksums(), lengths(), magics(), counts(), tails()]
+
+
+__all__ = ["COMPRESSORS", "GOOD", "LAST", "LAST_OFFSET_DELTA", "WHOLE", "families"]

@@ -1,0 +1,233 @@
+"""Family 42: what encoders write."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from authoring.batches import (
+    DELETE_HORIZON,
+    LOG_APPEND_TIME,
+    Batch,
+    Rec,
+)
+from authoring.casefile import Family, Json, Terms, lay, may, must, should
+from authoring.codecs import gzip
+from authoring.control import data, empty, marker
+from authoring.damage import COMPRESSORS
+from authoring.messages import Msg, Wrapper
+from authoring.primitives import DIGEST_OVER
+
+NOW: Final = 1_700_000_000_000
+HOUR: Final = 3_600_000
+INT32_MAX: Final = 2**31 - 1
+
+
+def encodings() -> Family:
+    """Family 42."""
+    flags = {
+        "MINIMAL_VARINT": {"effect": "Longer varints are read by all, and make every batch larger.", "links": []},
+        "MAX_TIMESTAMP": {
+            "effect": "Time lookups and retention go by the maximum timestamp of the header; a wrong one hides records or keeps them.",
+            "links": [],
+        },
+    }
+    family = Family(
+        42,
+        "encoding",
+        "Encoding: sizes, maximum timestamp, sequences, minimal varints",
+        "facts 2.3 and 2.4",
+        flags=flags,
+    )
+
+    def encode(name: str, why: str, terms: Terms, *batches: Batch | Msg | Wrapper, exact: bool = True) -> None:
+        bytes_and_answers = lay(batches)
+        asked = []
+        for answer in bytes_and_answers[1]:
+            kept = {
+                key: value for key, value in answer.items() if key not in {"position", "sizeInBytes", "crc", "isValid"}
+            }
+            records = [
+                {key: value for key, value in record.items() if key not in {"isValid", "crc"}}
+                for record in answer["records"]
+            ]
+            asked.append({**kept, "records": records})
+        answers = [
+            {
+                key: value
+                for key, value in answer.items()
+                if key not in {"position", "sizeInBytes", "crc", "baseTimestamp"}
+            }
+            for answer in bytes_and_answers[1]
+        ]
+        magics = {f"magic:{answer['magic']}" for answer in answers} | {f"codec:{answer['codec']}" for answer in answers}
+        terms = replace(terms, needs=tuple(magics - {"codec:none"}))
+        expect: Json = {"data": bytes_and_answers[0].hex()} if exact else {"batches": answers}
+        family.add(name, "encode", "valid", why, terms, request={"batches": asked}, expect=expect)
+
+    layout = must("SEG-BAT-001", "SEG-BAT-003")
+    r1, r2, r3 = Rec(key=None, value=b"a"), Rec(key=b"k", value=None, time=5), Rec(key=b"k", value=b"vv", time=3)
+    three = Batch(base=10, leader_epoch=-1, recs=(r1, r2, r3))
+    encode(
+        "three-records",
+        "Every byte of an uncompressed batch is fixed.",
+        must("SEG-BAT-001", "SEG-BAT-003", source="vector V-06"),
+        three,
+    )
+    stamped = replace(three, attributes=LOG_APPEND_TIME, max_timestamp=7777)
+    encode(
+        "log-append-time",
+        "Stamped: every record reads as the maximum timestamp.",
+        must("SEG-BAT-011", flags=("MAX_TIMESTAMP",)),
+        stamped,
+        exact=False,
+    )
+    late = Batch(leader_epoch=-1, base_timestamp=1900, recs=(Rec(), Rec(time=-900), Rec(time=-860)))
+    encode(
+        "maximum-is-not-the-last",
+        "The maximum timestamp is that of the first record.",
+        should("SEG-BAT-015", flags=("MAX_TIMESTAMP",)),
+        late,
+    )
+    encode("one-record", "One record.", layout, Batch(leader_epoch=-1))
+    encode(
+        "headers",
+        "Headers with a null value.",
+        must("SEG-REC-010", "SEG-REC-007", source="vector V-08"),
+        Batch(base=10, leader_epoch=-1, recs=(Rec(headers=((b"h", b"x"), (b"n", None))),)),
+    )
+    for name, rec in (
+        ("null-key", Rec(key=None)),
+        ("null-value", Rec(value=None)),
+        ("empty", Rec(key=b"", value=b"")),
+        ("both-null", Rec(key=None, value=None)),
+    ):
+        encode(name, "Null is written as -1, empty as 0.", must("SEG-REC-007"), Batch(leader_epoch=-1, recs=(rec,)))
+    minimal = should("SEG-REC-005", flags=("MINIMAL_VARINT",))
+    for count in (64, 65, 200):
+        encode(
+            f"records-{count}",
+            "Deltas take as few bytes as they need.",
+            minimal,
+            Batch(leader_epoch=-1, recs=tuple(Rec(key=b"%d" % at, time=at) for at in range(count))),
+        )
+    for size in (63, 64, 8191, 8192):
+        encode(
+            f"value-of-{size}-bytes",
+            "Lengths take as few bytes as they need.",
+            minimal,
+            Batch(leader_epoch=-1, recs=(Rec(value=b"v" * size),))
+            if size < DIGEST_OVER
+            else Batch(leader_epoch=-1, recs=tuple(Rec(value=b"v" * (size // 4)) for _ in range(4))),
+        )
+    for delta in (63, 64, -64, -65, 2**31, -(2**40)):
+        encode(
+            f"time-delta-{delta}",
+            "Time deltas have 64 bits.",
+            must("SEG-BAT-012"),
+            Batch(leader_epoch=-1, base_timestamp=NOW, recs=(Rec(), Rec(time=delta))),
+        )
+    encode(
+        "producer",
+        "Producer id, epoch and sequence.",
+        must("SEG-BAT-017", "SEG-BAT-001"),
+        Batch(leader_epoch=-1, producer_id=2**53 + 1, producer_epoch=7, base_sequence=INT32_MAX, recs=(r1, r2)),
+    )
+    encode("transactional", "The bit of a transaction.", layout, replace(data(0, b"a", b"b"), leader_epoch=-1))
+    encode(
+        "no-timestamp", "Without a time.", must("SEG-BAT-012"), Batch(leader_epoch=-1, base_timestamp=-1, recs=(Rec(),))
+    )
+    encode(
+        "compacted",
+        "Offsets with gaps.",
+        must("SEG-REC-012", "SEG-BAT-016"),
+        Batch(base=100, leader_epoch=4, last_delta=3, base_timestamp=1500, recs=(Rec(delta=2),)),
+    )
+    encode(
+        "empty-batch",
+        "A batch without records.",
+        must("SEG-BAT-018", source="vector V-20"),
+        empty(100, 4, leader_epoch=3, producer_id=9, producer_epoch=2, base_sequence=0),
+    )
+    encode(
+        "delete-horizon",
+        "With a delete horizon.",
+        must("SEG-BAT-013", source="vector V-22"),
+        Batch(
+            base=100,
+            leader_epoch=4,
+            last_delta=3,
+            attributes=DELETE_HORIZON,
+            base_timestamp=501_000,
+            max_timestamp=2000,
+            producer_id=9,
+            producer_epoch=0,
+            base_sequence=0,
+            recs=(Rec(key=b"b", value=None, delta=1, time=-499_000), Rec(key=b"c", value=b"3", delta=2, time=-499_500)),
+        ),
+    )
+    encode("commit", "An end marker.", must("SEG-CTL-004", source="vector V-13"), marker("COMMIT", 5))
+    encode(
+        "two-batches",
+        "Two batches.",
+        layout,
+        Batch(leader_epoch=-1, recs=(r1,)),
+        Batch(base=1, leader_epoch=-1, recs=(replace(r2, time=0), r3)),
+    )
+    words = tuple(Rec(value=b"the same words again and again, " * 8, time=at) for at in range(3))
+    for codec, compress in COMPRESSORS.items():
+        encode(
+            f"codec-{codec}",
+            "What was compressed, because it got smaller, can be read again.",
+            must("SEG-COD-001", "SEG-BAT-003"),
+            Batch(base=0, leader_epoch=-1, codec=codec, compress=compress, recs=words),
+            exact=False,
+        )
+    encode(
+        "codec-snappy-blocks",
+        "Framed snappy has blocks of 32 KiB of data: nothing is lost where one ends and the next begins.",
+        must("SEG-COD-001", "SEG-BAT-003"),
+        Batch(base=0, leader_epoch=-1, codec="snappy", compress=COMPRESSORS["snappy"], recs=_long(12)),
+        exact=False,
+    )
+    encode(
+        "codec-snappy-header",
+        "Snappy in the frames that Kafka's own producers write; one raw block can be read as well.",
+        may("SEG-COD-003"),
+        Batch(base=0, leader_epoch=-1, codec="snappy", compress=COMPRESSORS["snappy"], recs=words),
+        exact=False,
+    )
+    family.cases[-1]["expect"]["contains"] = "82534e41505059000000000100000001"
+    encode(
+        "magic-1",
+        "Messages of magic 1.",
+        must("SEG-MSG-002", "SEG-MSG-004", since="0.10"),
+        Msg(offset=10, key=None, value=b"a"),
+        Msg(offset=11, value=None, timestamp=1005),
+    )
+    encode(
+        "magic-0",
+        "Messages of magic 0.",
+        must("SEG-MSG-001", "SEG-MSG-004", since="0.8"),
+        Msg(magic=0, offset=10, key=None, value=b"a", timestamp=-1),
+        Msg(magic=0, offset=11, value=None, timestamp=-1),
+    )
+    inner = tuple(Msg(offset=at, timestamp=1000 + at) for at in range(3))
+    encode(
+        "magic-1-wrapper",
+        "A wrapper of magic 1 has relative offsets inside.",
+        must("SEG-MSG-012", since="0.10"),
+        Wrapper(offset=12, inner=inner, offsets=(10, 11, 12), compress=gzip),
+        exact=False,
+    )
+    return family
+
+
+def _long(count: int) -> tuple[Rec, ...]:
+    """Records of 3000 bytes, no two of which are the same."""
+    return tuple(Rec(key=None, value=(b"%06d " % at) * 428 + b"end.") for at in range(count))
+
+
+def families() -> list[Family]:
+    """All of this module."""
+    return [encodings()]

@@ -1,0 +1,59 @@
+"""All families, in the order of their numbers."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from authoring import (
+    appends,
+    bad_streams,
+    compaction,
+    compressed,
+    control,
+    damage,
+    decisions,
+    encodings,
+    files,
+    indexes,
+    legacy,
+    lookups,
+    plain,
+    reading,
+    records,
+    recovery,
+)
+from authoring.own_topics import own_topics
+from authoring.told import told
+
+if TYPE_CHECKING:
+    from authoring.casefile import Family
+
+MODULES = (
+    appends,
+    bad_streams,
+    compaction,
+    compressed,
+    control,
+    damage,
+    decisions,
+    encodings,
+    files,
+    indexes,
+    legacy,
+    lookups,
+    plain,
+    reading,
+    records,
+    recovery,
+)
+
+
+@cache
+def all_families() -> tuple[Family, ...]:
+    """Every family with its cases."""
+    found = sorted((family for module in MODULES for family in module.families()), key=lambda family: family.number)
+    control_family = next(family for family in found if family.name == "control-records")
+    told(control_family)
+    own_topics(control_family)
+    return tuple(found)

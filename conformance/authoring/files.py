@@ -1,0 +1,718 @@
+"""Family 43: names, checkpoints, metadata, snapshots, and the three indexes as files."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+from authoring.casefile import Family, Json, Terms, may, must, should
+from authoring.primitives import crc32c
+from authoring.segments import aborted, time_entry
+from authoring.verified import verified
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+SNAPSHOT_HEADER_SIZE: Final = 10
+EPOCHS: Final = "leader-epoch-checkpoint"
+METADATA: Final = "partition.metadata"
+PROPERTIES: Final = "meta.properties"
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+UNIQUE: Final = "0123456789abcdef0123456789abcdef"
+TOPIC_ID: Final = "kLrBX-8RTpavUzNNZr7xRg"
+INT64_MAX: Final = 2**63 - 1
+
+FLAGS: Final = {
+    "NAME_DIGITS": {
+        "effect": "Everything about a segment hangs on the number in its name. Read as text, with a fixed width, or in 32 bits, it leads to the wrong file.",
+        "links": [],
+    },
+    "CHECKPOINT_MAP": {
+        "effect": "The order of entries means nothing, and of two for one partition only one can count: a reader may keep a map.",
+        "links": [],
+    },
+    "CHECKPOINT_CUT": {
+        "effect": "A checkpoint that is read although it was cut gives a recovery point or a start offset that was never written.",
+        "links": [],
+    },
+    "LOOSE_VERSION": {
+        "effect": "Brokers look at one byte of the version of a transaction index entry; a later format would be misread.",
+        "links": [],
+    },
+    "SNAPSHOT_STATE": {
+        "effect": "Producer state that is read wrong makes a broker drop good batches as duplicates, or take duplicates for new.",
+        "links": [],
+    },
+}
+
+
+class Parsing:
+    """Adds cases of one kind of file."""
+
+    def __init__(self, family: Family, kind: str, file_name: str = "") -> None:
+        self.family = family
+        self.kind = kind
+        self.file_name = file_name
+
+    def good(
+        self,
+        name: str,
+        why: str,
+        terms: Terms,
+        data: bytes | None,
+        found: Json,
+        *,
+        file_name: str = "",
+        base: int | None = None,
+    ) -> None:
+        """A file that is read."""
+        self._add(name, "valid", why, terms, self._request(data, file_name, base), {"object": found})
+
+    def either(self, name: str, why: str, terms: Terms, data: bytes, found: dict[str, Json]) -> None:
+        """A file that may be read in several ways."""
+        branches = [{"branch": branch, "object": answer} for branch, answer in found.items()]
+        self._add(name, "acceptable", why, terms, self._request(data, "", None), {"allowed": branches})
+
+    def bad(self, name: str, why: str, terms: Terms, data: bytes | None, *, file_name: str = "") -> None:
+        """A file that is refused."""
+        reject = {"name": "name", "checkpoint": "text", "metadata": "text"}.get(self.kind, "index")
+        self._add(name, "invalid", why, terms, self._request(data, file_name, None), {"reject": {"class": reject}})
+
+    def _request(self, data: bytes | None, file_name: str, base: int | None) -> Json:
+        request: Json = {"kind": self.kind, "name": file_name or self.file_name}
+        if data is not None:
+            request["data"] = data.hex()
+        if base is not None:
+            request["baseOffset"] = str(base)
+        return request
+
+    def _add(self, name: str, result: str, why: str, terms: Terms, request: Json, expect: Json) -> None:
+        self.family.add(f"{self.kind}-{name}", "parse", result, why, terms, request=request, expect=expect)
+
+
+def small_files() -> Family:
+    """Family 43."""
+    family = Family(
+        43, "files", "Names, checkpoints, metadata, snapshots, transaction index", "facts 1 and 4", flags=FLAGS
+    )
+    _file_names(Parsing(family, "name"))
+    _directory_names(Parsing(family, "name"))
+    _offset_checkpoints(Parsing(family, "checkpoint", RECOVERY_POINTS))
+    _epochs(Parsing(family, "checkpoint", EPOCHS))
+    _metadata(Parsing(family, "metadata", METADATA))
+    _properties(Parsing(family, "metadata", PROPERTIES))
+    _clean_shutdown(Parsing(family, "metadata", CLEAN_SHUTDOWN))
+    _quorum_state(Parsing(family, "metadata", "quorum-state"))
+    _snapshots(Parsing(family, "snapshot", "00000000000000000005.snapshot"))
+    _offset_indexes(Parsing(family, "index", "00000000000000000100.index"))
+    _time_indexes(Parsing(family, "timeindex", "00000000000000000100.timeindex"))
+    _transaction_indexes(Parsing(family, "txnindex", "00000000000000000000.txnindex"))
+    verified(family)
+    return family
+
+
+def _file_names(names: Parsing) -> None:
+    def of(kind: str, base: int, suffix: str = "") -> Json:
+        return {"kind": kind, "baseOffset": str(base), "suffix": suffix}
+
+    digits = must("SEG-PDR-005", flags=("NAME_DIGITS",), since="0.8")
+    for kind in (".log", ".index", ".timeindex", ".txnindex", ".snapshot"):
+        names.good(
+            f"kind{kind}",
+            "The files of a segment have one number and different endings.",
+            digits,
+            None,
+            of(kind, 368769),
+            file_name=f"{368769:020}{kind}",
+        )
+    for name, base in (("zero", 0), ("above-32-bits", 2**32 + 1), ("above-2-53", 2**53 + 1), ("greatest", INT64_MAX)):
+        names.good(
+            f"offset-{name}",
+            "The number is an offset of 64 bits.",
+            digits,
+            None,
+            of(".log", base),
+            file_name=f"{base:020}.log",
+        )
+    for suffix in (".deleted", ".cleaned", ".swap"):
+        names.good(
+            f"suffix{suffix}",
+            "The suffix says that the file is not, or not yet, part of the log.",
+            must("SEG-PDR-009", flags=("NAME_DIGITS",)),
+            None,
+            of(".log", 5, suffix),
+            file_name=f"{5:020}.log{suffix}",
+        )
+    loose = should("SEG-PDR-018", flags=("NAME_DIGITS",))
+    for text in ("0.log", "77.log", "000000000000000000000007.log", "0000000000368769.log"):
+        names.good(
+            f"digits-{len(text) - 4}",
+            "Another number of digits is odd, and readable.",
+            loose,
+            None,
+            of(".log", int(text[:-4])),
+            file_name=text,
+        )
+    names.good(
+        "arabic-digits",
+        "A broker under another locale wrote other digits.",
+        loose,
+        None,
+        of(".log", 12),
+        file_name="\u0660" * 18 + "\u0661\u0662.log",
+    )
+    far = must("SEG-PDR-007", flags=("NAME_DIGITS",), since="0.8")
+    for text in ("09223372036854775808.log", "99999999999999999999.index", "18446744073709551616.log"):
+        names.bad(f"too-large-{text[:20]}", "A number that is no offset.", far, None, file_name=text)
+    below = should("SEG-PDR-007", flags=("NAME_DIGITS",), since="0.8")
+    names.bad("negative", "A number below 0 is no offset.", below, None, file_name="-0000000000000000005.log")
+    names.good(
+        "metadata-snapshot",
+        "A snapshot of a metadata log: end offset and epoch.",
+        must("SEG-PDR-015", since="3.0", needs=("parse:metadata-snapshot",)),
+        None,
+        {"kind": ".checkpoint", "baseOffset": "57", "suffix": ""},
+        file_name="00000000000000000057-0000000003.checkpoint",
+    )
+    for name, text in (
+        ("short-offset", "87-0000000003.checkpoint"),
+        ("short-epoch", "00000000000000000057-000000003.checkpoint"),
+        ("epoch-above-31-bits", "00000000000000000057-2147483648.checkpoint"),
+        ("random-but-whole", "00000000000000000057-0000000003-1234567.checkpoint"),
+    ):
+        names.bad(
+            f"metadata-snapshot-{name}",
+            "The end offset has 20 digits and the epoch 10; more follows only while it is written.",
+            must("SEG-PDR-015", since="3.0", needs=("parse:metadata-snapshot",)),
+            None,
+            file_name=text,
+        )
+    for text in ("notes.txt", "00000000000000000000.kafka", "00000000000000000000", ".log", "x.log"):
+        names.bad(
+            f"other-{text.strip('.').replace('.', '-') or 'dot'}",
+            "A name that is none of a broker's.",
+            must("SEG-PDR-005" if text.endswith(".log") else "SEG-PDR-001", "SEG-PDR-011"),
+            None,
+            file_name=text,
+        )
+    for text in (METADATA, EPOCHS):
+        names.good(
+            f"text-{text.replace('.', '-')}",
+            "Small files have names without a number.",
+            may("SEG-PDR-012", needs=("parse:text-names",)),
+            None,
+            {"kind": text, "suffix": ""},
+            file_name=text,
+        )
+
+
+def _directory_names(names: Parsing) -> None:
+    terms = must("SEG-PDR-001", since="0.8")
+
+    def of(topic: str, partition: int, state: str = "") -> Json:
+        return {"topic": topic, "partition": partition, "state": state}
+
+    good = {
+        "topic-0": ("topic", 0),
+        "my-topic-12": ("my-topic", 12),
+        "a-b-c-7": ("a-b-c", 7),
+        "a.b_c-3": ("a.b_c", 3),
+        "topic--1": ("topic-", 1),
+        "1-2-3": ("1-2", 3),
+        "topic-2147483647": ("topic", 2**31 - 1),
+        "__consumer_offsets-49": ("__consumer_offsets", 49),
+        f"{'t' * 249}-0": ("t" * 249, 0),
+    }
+    for text, (topic, partition) in good.items():
+        names.good(
+            f"directory-{text if len(text) < len(UNIQUE) else 'long'}",
+            "The last dash parts topic and partition.",
+            terms,
+            None,
+            of(topic, partition),
+            file_name=text,
+        )
+    odd = {"topic-007": 7, "topic-+5": 5, "topic-\u0667": 7}
+    for number, (text, partition) in enumerate(odd.items()):
+        names.good(
+            f"directory-odd-{number}",
+            "Odd digits are read by brokers, too.",
+            should("SEG-PDR-017"),
+            None,
+            of("topic", partition),
+            file_name=text,
+        )
+    bad_terms = must("SEG-PDR-001", "SEG-LDR-001", since="0.8")
+    bad = (
+        "topic",
+        "topic-",
+        "-0",
+        "-",
+        "topic-x",
+        "topic-1x",
+        "topic-2147483648",
+        "topic-99999999999",
+        "lost+found",
+        "topic_0",
+        "topic-1.5",
+    )
+    for number, text in enumerate(bad):
+        names.bad(
+            f"directory-bad-{number}", f"The name {text} is no topic and partition.", bad_terms, None, file_name=text
+        )
+    marked = must("SEG-PDR-003")
+    for state in ("delete", "future", "stray"):
+        names.good(
+            f"directory-{state}",
+            "A marked directory: topic, partition, a unique part and what it is.",
+            marked,
+            None,
+            of("my-topic", 3, state),
+            file_name=f"my-topic-3.{UNIQUE}-{state}",
+        )
+        names.bad(
+            f"directory-{state}-without-unique",
+            "The mark without its unique part.",
+            marked,
+            None,
+            file_name=f"my-topic-3-{state}",
+        )
+    names.good(
+        "directory-delete-dotted",
+        "A topic with dots: the unique part is behind the last one.",
+        marked,
+        None,
+        of("a.b.c", 1, "delete"),
+        file_name=f"a.b.c-1.{UNIQUE}-delete",
+    )
+    names.good(
+        "directory-short-unique",
+        "The unique part may be anything.",
+        should("SEG-PDR-004"),
+        None,
+        of("t", 1, "future"),
+        file_name="t-1.x-future",
+    )
+
+
+def _lines(*rows: object, end: str = "\n") -> bytes:
+    return "".join(f"{row}{end}" for row in rows).encode()
+
+
+def _offset_checkpoints(files: Parsing) -> None:
+    terms = must("SEG-CKP-001", "SEG-CKP-002", "SEG-CKP-003", "SEG-CKP-004", since="0.8")
+
+    def of(*entries: Sequence[Any]) -> Json:
+        return {"version": 0, "entries": [[topic, partition, str(offset)] for topic, partition, offset in entries]}
+
+    two = (("a-b", 0, 5), ("t", 12, INT64_MAX))
+    files.good(
+        "one-entry",
+        "Topic, partition and offset on a line.",
+        terms,
+        _lines(0, 1, f"a-b 12 {INT64_MAX}"),
+        of(("a-b", 12, INT64_MAX)),
+    )
+    orders = {"in-order": of(*two), "any-order": of(*reversed(two))}
+    loose = must("SEG-CKP-002", "SEG-CKP-003", flags=("CHECKPOINT_MAP",), since="0.8")
+    files.either("two-entries", "Two lines, in any order.", loose, _lines(0, 2, "a-b 0 5", f"t 12 {INT64_MAX}"), orders)
+    files.good("no-entries", "A count of 0.", terms, _lines(0, 0), of())
+    none = must("SEG-CKP-005", since="0.8")
+    files.good("empty", "An empty file has no entries.", none, b"", of())
+    files.good("version-only", "So has one with a version only.", none, _lines(0), of())
+    ends = must("SEG-CKP-006", since="0.8")
+    files.good(
+        "crlf",
+        "Lines end in CRLF on some systems.",
+        ends,
+        _lines(0, 1, f"a-b 12 {INT64_MAX}", end="\r\n"),
+        of(("a-b", 12, INT64_MAX)),
+    )
+    files.good(
+        "cr", "A carriage return alone ends a line, too.", ends, _lines(0, 1, "t 1 2", end="\r"), of(("t", 1, 2))
+    )
+    files.good("no-last-line-end", "The last line may lack its end.", ends, _lines(0, 1, "t 1 2")[:-1], of(("t", 1, 2)))
+    files.good(
+        "white-space", "Any run of white space parts the fields.", ends, _lines(0, 1, "t \t 1   2"), of(("t", 1, 2))
+    )
+    files.good(
+        "plus-and-zeros",
+        "Signs and leading zeros are fine in a number.",
+        must("SEG-CKP-004", since="0.8"),
+        _lines("+0", "01", "t +1 0002"),
+        of(("t", 1, 2)),
+    )
+    both = {"both": of(("t", 1, 2), ("t", 1, 3)), "last": of(("t", 1, 3))}
+    twice = should("SEG-CKP-008", flags=("CHECKPOINT_MAP",))
+    files.either(
+        "twice", "A partition that stands there twice is odd, and read.", twice, _lines(0, 2, "t 1 2", "t 1 3"), both
+    )
+    files.good(
+        "negative-offset",
+        "A negative offset is odd, and read.",
+        should("SEG-CKP-008"),
+        _lines(0, 1, "t 1 -2"),
+        of(("t", 1, -2)),
+    )
+    cut = must("SEG-CKP-002", flags=("CHECKPOINT_CUT",), since="0.8")
+    files.bad("version-1", "A version that does not exist.", must("SEG-CKP-001", since="0.8"), _lines(1, 1, "t 1 2"))
+    files.bad("version-minus-1", "A negative version.", must("SEG-CKP-001", since="0.8"), _lines(-1, 1, "t 1 2"))
+    files.bad("version-text", "A version that is no number.", must("SEG-CKP-004", since="0.8"), _lines("x", 1, "t 1 2"))
+    files.bad(
+        "version-space", "White space around the version.", must("SEG-CKP-004", since="0.8"), _lines(" 0", 1, "t 1 2")
+    )
+    files.bad("count-text", "A count that is no number.", must("SEG-CKP-004", since="0.8"), _lines(0, "one", "t 1 2"))
+    files.bad("one-missing", "Fewer entries than the count says: the file was cut.", cut, _lines(0, 2, "t 1 2"))
+    files.bad("all-missing", "No entry where one is counted.", cut, _lines(0, 1))
+    files.bad("one-too-many", "More entries than the count says.", cut, _lines(0, 1, "t 1 2", "t 2 2"))
+    fields = must("SEG-CKP-003", since="0.8")
+    files.bad("two-fields", "An entry with two fields.", fields, _lines(0, 1, "t 1"))
+    files.bad("four-fields", "An entry with four fields.", fields, _lines(0, 1, "t 1 2 3"))
+    files.bad("blank-line", "A blank line is an entry without fields.", fields, _lines(0, 1, "t 1 2", ""))
+    files.bad("leading-space", "White space at the start is an empty field.", fields, _lines(0, 1, " t 1 2"))
+    number = must("SEG-CKP-004", since="0.8")
+    for name, text in (
+        ("partition-text", "t x 2"),
+        ("partition-2-31", "t 2147483648 2"),
+        ("offset-text", "t 1 y"),
+        ("offset-2-63", "t 1 9223372036854775808"),
+        ("offset-decimal", "t 1 2.0"),
+        ("offset-underscore", "t 1 1_0"),
+    ):
+        files.bad(name, "A number that is none, or does not fit.", number, _lines(0, 1, text))
+    files.bad("not-utf-8", "Bytes that are no UTF-8.", must("SEG-CKP-013", since="0.8"), b"0\n1\nt\xff 1 2\n")
+    files.bad(
+        "byte-order-mark",
+        "A byte order mark is part of the first line.",
+        must("SEG-CKP-004", "SEG-CKP-013", since="0.8"),
+        b"\xef\xbb\xbf0\n1\nt 1 2\n",
+    )
+
+
+def _epochs(files: Parsing) -> None:
+    terms = must("SEG-CKP-002", "SEG-CKP-003", "SEG-CKP-004")
+
+    def of(*entries: Sequence[int]) -> Json:
+        return {"version": 0, "entries": [[str(epoch), str(offset)] for epoch, offset in entries]}
+
+    files.good("epochs-one", "Epoch and start offset.", terms, b"0\n1\n5 0\n", of((5, 0)))
+    files.good(
+        "epochs-three",
+        "Three of them, the last above 2^53.",
+        terms,
+        _lines(0, 3, "0 0", "3 17", f"4 {2**53 + 1}"),
+        of((0, 0), (3, 17), (4, 2**53 + 1)),
+    )
+    files.good("epochs-empty", "As a broker makes it when it opens a log.", must("SEG-CKP-005"), b"", of())
+    files.good(
+        "epochs-back",
+        "Epochs that go back are odd, and read.",
+        should("SEG-CKP-007"),
+        _lines(0, 2, "3 0", "2 9"),
+        of((3, 0), (2, 9)),
+    )
+    files.bad(
+        "epochs-three-fields",
+        "An entry of the other kind of checkpoint: its first field is no number, and there is one too many.",
+        must("SEG-CKP-004", "SEG-CKP-003"),
+        _lines(0, 1, "t 1 2"),
+    )
+    files.bad("epochs-three-numbers", "An entry with one field too many.", must("SEG-CKP-003"), _lines(0, 1, "0 1 2"))
+    files.bad("epochs-one-field", "An entry with one field.", must("SEG-CKP-003"), _lines(0, 1, "5"))
+    files.bad("epochs-too-large", "An epoch above 32 bits.", must("SEG-CKP-004"), _lines(0, 1, "2147483648 0"))
+    files.bad("epochs-cut", "Fewer than counted.", must("SEG-CKP-002", flags=("CHECKPOINT_CUT",)), _lines(0, 2, "5 0"))
+    files.bad("epochs-version-1", "A version that does not exist.", must("SEG-CKP-001"), _lines(1, 1, "5 0"))
+
+
+def _metadata(files: Parsing) -> None:
+    terms = must("SEG-CKP-009", since="2.8")
+    found = {"version": 0, "topicId": TOPIC_ID}
+    files.good(
+        "topic-id", "Two lines, the last without its end.", terms, f"version: 0\ntopic_id: {TOPIC_ID}".encode(), found
+    )
+    files.good(
+        "topic-id-line-end", "With a line end behind it.", terms, f"version: 0\ntopic_id: {TOPIC_ID}\n".encode(), found
+    )
+    files.good(
+        "topic-id-version-7",
+        "A later version is read.",
+        terms,
+        f"version: 7\ntopic_id: {TOPIC_ID}".encode(),
+        {**found, "version": 7},
+    )
+    bad = {
+        "negative-version": f"version: -1\ntopic_id: {TOPIC_ID}",
+        "zero-id": f"version: 0\ntopic_id: {'A' * 22}",
+        "short-id": "version: 0\ntopic_id: abc",
+        "no-id": "version: 0\n",
+        "empty": "",
+        "other-order": f"topic_id: {TOPIC_ID}\nversion: 0",
+        "no-base64": f"version: 0\ntopic_id: {TOPIC_ID[:-2]}!!",
+        "no-colon": f"version 0\ntopic_id {TOPIC_ID}",
+        "version-text": f"version: x\ntopic_id: {TOPIC_ID}",
+    }
+    for name, text in bad.items():
+        files.bad(f"topic-id-{name}", "A file that does not tell a topic id.", terms, text.encode())
+
+
+def _properties(files: Parsing) -> None:
+    terms = must("SEG-LDR-005", since="0.9")
+
+    def of(version: int, cluster: str | None, node: int | None, directory: str | None = None) -> Json:
+        return {"version": version, "clusterId": cluster, "nodeId": node, "directoryId": directory}
+
+    files.good(
+        "properties-0",
+        "A directory of a ZooKeeper cluster.",
+        terms,
+        b"#\n#Tue Nov 17 2020\nversion=0\nbroker.id=3\ncluster.id=abc\n",
+        of(0, "abc", 3),
+    )
+    files.good("properties-0-bare", "Version 0 needs neither.", terms, b"version=0\n", of(0, None, None))
+    files.good("properties-no-version", "Without a version it is 0.", terms, b"broker.id=4\n", of(0, None, 4))
+    files.good(
+        "properties-1",
+        "A directory of a KRaft cluster.",
+        terms,
+        b"version=1\nnode.id=7\ncluster.id=kLrBX\n",
+        of(1, "kLrBX", 7),
+    )
+    files.good(
+        "properties-directory",
+        "With the id of the directory.",
+        terms,
+        f"version=1\nnode.id=7\ncluster.id=c\ndirectory.id={TOPIC_ID}\n".encode(),
+        of(1, "c", 7, TOPIC_ID),
+    )
+    files.good(
+        "properties-escapes",
+        "The rules of Java properties: colons, spaces, escapes.",
+        terms,
+        b"! note\nversion : 1\n  node.id\\=x=1\nnode.id 7\ncluster.id=a\\u0062\\\n   c\n",
+        of(1, "abc", 7),
+    )
+    for number in (0, 2**30, 2**31 - 1):
+        content = f"version=1\nnode.id={number}\ncluster.id=c\n".encode()
+        files.good(f"properties-node-{number}", "A number of 32 bits.", terms, content, of(1, "c", number))
+    for number in (2**31, 2**32 + 7, 2**63):
+        content = f"version=1\nnode.id={number}\ncluster.id=c\n".encode()
+        files.bad(f"properties-node-{number}", "It has more than 32 bits.", terms, content)
+    for name, text in (
+        ("1-without-node", "version=1\ncluster.id=c\n"),
+        ("1-without-cluster", "version=1\nnode.id=7\n"),
+        ("version-2", "version=2\nnode.id=7\ncluster.id=c\n"),
+        ("node-text", "version=1\nnode.id=x\ncluster.id=c\n"),
+    ):
+        files.bad(f"properties-{name}", "A file that does not say whose directory it is.", terms, text.encode())
+
+
+def _clean_shutdown(marks: Parsing) -> None:
+    terms = should("SEG-LDR-004", needs=("cleanShutdown",))
+    why = "The mark of a clean end is empty before 3.7, and an object since."
+    marks.good("mark-empty", why, terms, b"", {"version": 0, "brokerEpoch": "-1"})
+    marks.good("mark-object", why, terms, b'{"version":0,"brokerEpoch":42}', {"version": 0, "brokerEpoch": "42"})
+    marks.bad("mark-text", "Anything else is no such mark.", terms, b"clean")
+    marks.bad("mark-list", "A list is no object.", terms, b"[]")
+
+
+def _quorum_state(states: Parsing) -> None:
+    terms = may("SEG-LDR-006", needs=("quorumState",), since="2.7")
+
+    def found(version: int, *, leader: int = 1, voted: int = -1, voters: tuple[int, ...] = ()) -> Json:
+        told = {"dataVersion": version, "leaderId": leader, "leaderEpoch": 7}
+        return {**told, "votedId": voted, "voterIds": list(voters)}
+
+    first = b'{"clusterId":"","leaderId":1,"leaderEpoch":7,"votedId":-1,"appliedOffset":0,'
+    first += b'"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}'
+    states.good("quorum-state-0", "With the voters.", terms, first, found(0, voters=(1, 2)))
+    second = b'{"leaderId":-1,"leaderEpoch":7,"votedId":3,"votedDirectoryId":"x","data_version":1}'
+    states.good("quorum-state-1", "With the vote.", terms, second, found(1, leader=-1, voted=3))
+    odd = b'{"leaderId":"1","leaderEpoch":7,"data_version":1}'
+    states.good("quorum-state-odd", "What is no number is none.", terms, odd, found(1, leader=-1))
+    states.bad("quorum-state-2", "A version that nobody knows.", terms, second.replace(b":1}", b":2}"))
+    states.bad("quorum-state-none", "No version at all.", terms, b'{"leaderId":1}')
+    states.bad("quorum-state-text", "Anything else is no quorum state.", terms, b"leader")
+
+
+def _snapshots(files: Parsing) -> None:
+    entry = struct.Struct(">qhiqiqiq")
+    flags = {"flags": ("SNAPSHOT_STATE",)}
+
+    def packed(*rows: tuple[int, ...], count: int | None = None, version: int = 1) -> bytes:
+        body = struct.pack(">i", len(rows) if count is None else count) + b"".join(entry.pack(*row) for row in rows)
+        return struct.pack(">hI", version, crc32c(body)) + body
+
+    def of(*rows: tuple[int, ...]) -> Json:
+        names = (
+            "producerId",
+            "producerEpoch",
+            "lastSequence",
+            "lastOffset",
+            "offsetDelta",
+            "timestamp",
+            "coordinatorEpoch",
+            "currentTxnFirstOffset",
+        )
+        producers = []
+        for row in rows:
+            one = dict(zip(names, row, strict=True))
+            producer: Json = {
+                "producerId": str(one["producerId"]),
+                "producerEpoch": one["producerEpoch"],
+                "coordinatorEpoch": one["coordinatorEpoch"],
+                "lastTimestamp": str(one["timestamp"]),
+            }
+            if one["currentTxnFirstOffset"] != -1:
+                producer["currentTxnFirstOffset"] = str(one["currentTxnFirstOffset"])
+            if one["lastOffset"] != -1:
+                producer["batches"] = [
+                    {
+                        "lastSequence": one["lastSequence"],
+                        "lastOffset": str(one["lastOffset"]),
+                        "offsetDelta": one["offsetDelta"],
+                        "timestamp": str(one["timestamp"]),
+                    }
+                ]
+            producers.append(producer)
+        return {"producers": producers}
+
+    two = ((88, 0, 0, 2, 0, 1000, -1, 2), (77, 1, 1, 1, 1, 1001, -1, 0))
+    terms = must("SEG-PSN-007", "SEG-PSN-002", **flags)
+    files.good(
+        "two-producers",
+        "Two producers, both in a transaction.",
+        must("SEG-PSN-007", "SEG-PSN-002", source="vector V-25", **flags),
+        packed(*two),
+        of(*two),
+    )
+    files.good(
+        "empty", "A broker without producers writes ten bytes.", terms, bytes.fromhex("000148674bc700000000"), of()
+    )
+    files.good(
+        "no-transaction",
+        "A producer that only is idempotent.",
+        terms,
+        packed((5, 3, 2**31 - 1, 2**53 + 1, 9, 1_700_000_000_000, 4, -1)),
+        of((5, 3, 2**31 - 1, 2**53 + 1, 9, 1_700_000_000_000, 4, -1)),
+    )
+    many = tuple((at, 0, at, 10 * at + 1, 0, 1000, -1, -1) for at in range(30))
+    files.good("thirty-producers", "Thirty of them.", terms, packed(*many), of(*many))
+    for version in (0, 2, -1):
+        files.bad(
+            f"version-{version}",
+            "A version that does not exist; the checksum does not cover it.",
+            must("SEG-PSN-001", **flags),
+            packed(*two, version=version),
+        )
+    whole = packed(*two)
+    for name, data in (
+        ("crc", whole[:2] + b"\0\0\0\0" + whole[6:]),
+        ("entry", whole[:20] + bytes([whole[20] ^ 1]) + whole[21:]),
+        ("last-byte", whole[:-1] + bytes([whole[-1] ^ 1])),
+    ):
+        files.bad(f"damaged-{name}", "One change, and the checksum is wrong.", must("SEG-PSN-002", **flags), data)
+    size = must("SEG-PSN-003", **flags)
+    for count in (0, 1, 3, 1_000_000, 2**31 - 1, -1):
+        files.bad(
+            f"count-{count}",
+            "A count that the size does not fit, under a right checksum.",
+            should("SEG-PSN-003", **flags) if count in {0, 1} else size,
+            packed(*two, count=count),
+        )
+    for left in (0, 1, 5, 9, 10, 55, 101):
+        rules = ("SEG-PSN-002", "SEG-PSN-003") if left >= SNAPSHOT_HEADER_SIZE else ("SEG-PSN-003",)
+        files.bad(f"cut-to-{left}", "A file that was cut.", must(*rules, **flags), whole[:left])
+
+
+def _offset_indexes(files: Parsing) -> None:
+    rows = struct.pack(">iiii", 3, 119, 5, 238)
+    terms = must("SEG-IDX-011", since="0.8")
+    found = {"entries": [["103", 119], ["105", 238]]}
+    files.good("two-entries", "Offsets count from the base of the segment.", terms, rows, found)
+    files.good("empty", "An index without entries.", terms, b"", {"entries": []})
+    files.good(
+        "base-above-2-53",
+        "The base may be any offset.",
+        terms,
+        rows,
+        {"entries": [[str(2**53 + 4), 119], [str(2**53 + 6), 238]]},
+        file_name=f"{2**53 + 1:020}.index",
+        base=2**53 + 1,
+    )
+    files.good(
+        "widest",
+        "The greatest relative offset and position.",
+        terms,
+        struct.pack(">ii", 2**31 - 1, 2**31 - 2),
+        {"entries": [[str(100 + 2**31 - 1), 2**31 - 2]]},
+    )
+    files.good(
+        "preallocated",
+        "Zeros behind the entries are none.",
+        may("SEG-IDX-007"),
+        rows + bytes(160),
+        {**found, "trailingZeroEntries": 20},
+    )
+    for size in (2**16, 2**16 + 8, 2**17 - 16):
+        why = "Zeros behind the entries are none, however many."
+        zeros = {**found, "trailingZeroEntries": size // 8}
+        files.good(f"preallocated-{size}", why, may("SEG-IDX-007"), rows + bytes(size), zeros)
+    files.good("odd-size", "The whole entries count.", should("SEG-IDX-001"), rows + b"\0\0\0", found)
+
+
+def _time_indexes(files: Parsing) -> None:
+    rows = time_entry(1101, 3) + time_entry(1201, 5)
+    terms = must("SEG-TIX-010", since="0.10.1")
+    found = {"entries": [["1101", "103"], ["1201", "105"]]}
+    files.good("two-entries", "A time, and an offset that counts from the base of the segment.", terms, rows, found)
+    files.good("empty", "A time index without entries.", terms, b"", {"entries": []})
+    files.good(
+        "large-times",
+        "Times of 64 bits.",
+        terms,
+        time_entry(2**53 + 1, 0) + time_entry(INT64_MAX, 2**31 - 1),
+        {"entries": [[str(2**53 + 1), "100"], [str(INT64_MAX), str(100 + 2**31 - 1)]]},
+    )
+    files.good(
+        "preallocated",
+        "Zeros behind the entries are none.",
+        may("SEG-TIX-007"),
+        rows + bytes(240),
+        {**found, "trailingZeroEntries": 20},
+    )
+    files.good("odd-size", "The whole entries count.", should("SEG-TIX-001"), rows + b"\0" * 11, found)
+
+
+def _transaction_indexes(files: Parsing) -> None:
+    def of(*entries: tuple[int, int, int, int]) -> Json:
+        names = ("producerId", "firstOffset", "lastOffset", "lastStableOffset")
+        return {
+            "aborted": [
+                {"version": 0, **{name: str(value) for name, value in zip(names, entry, strict=True)}}
+                for entry in entries
+            ]
+        }
+
+    terms = must("SEG-TXN-009")
+    one, two = (77, 0, 3, 2), (2**53 + 1, 2**53 + 3, 2**53 + 9, 2**53 + 10)
+    files.good("one-entry", "An aborted transaction as a broker recorded it.", terms, aborted(*one), of(one))
+    files.good("two-entries", "Numbers of 64 bits.", terms, aborted(*one) + aborted(*two), of(one, two))
+    files.good("empty", "A file without entries.", terms, b"", of())
+    files.good(
+        "torn", "A crash cut the last entry.", should("SEG-TXN-001"), aborted(*one) + aborted(*two)[:33], of(one)
+    )
+    version = must("SEG-TXN-002")
+    files.bad("version-256", "A version that a broker refuses, too.", version, b"\1\0" + aborted(*one)[2:])
+    files.bad("second-version-512", "The second entry has it.", version, aborted(*one) + b"\2\0" + aborted(*two)[2:])
+    files.bad(
+        "version-1",
+        "A version that brokers overlook: they read one byte of it.",
+        should("SEG-TXN-002", flags=("LOOSE_VERSION",)),
+        b"\0\1" + aborted(*one)[2:],
+    )
+
+
+def families() -> list[Family]:
+    """All of this module."""
+    return [small_files()]

@@ -1,0 +1,623 @@
+"""Families 22 to 25: messages of magic 0 and 1, plain and in wrappers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from authoring.casefile import Family, lay, may, must, should
+from authoring.codecs import gzip, lz4_frame, lz4_frame_v0, snappy_block, xerial, zstd
+from authoring.messages import LOG_APPEND_TIME, Msg, Wrapper, message, moved, resealed
+from authoring.primitives import replaced, sized32
+
+
+def plain_messages() -> Family:
+    """Family 22."""
+    family = Family(
+        22,
+        "plain-messages",
+        "Plain messages of magic 0 and 1",
+        "facts 2.2",
+        flags={
+            "OLD_FORMAT": {
+                "effect": "Logs from before 0.11 hold such messages to this day, and brokers since 4.0 still serve them.",
+                "links": [],
+            }
+        },
+    )
+    for magic, rule, vector, since in ((0, "SEG-MSG-001", "V-01", "0.8"), (1, "SEG-MSG-002", "V-02", "0.10")):
+        both = {"since": since, "flags": ("OLD_FORMAT",)}
+        terms = must(rule, "SEG-MSG-004", **both)
+        three = (
+            Msg(magic=magic, offset=10, key=None, value=b"a"),
+            Msg(magic=magic, offset=11, value=None, timestamp=1005),
+            Msg(magic=magic, offset=12, value=b"vv", timestamp=1003),
+        )
+        name = f"magic-{magic}"
+        family.valid(
+            f"{name}-three",
+            "Three messages as a broker wrote them.",
+            must(rule, "SEG-MSG-007", source=f"vector {vector}", **both),
+            *three,
+        )
+        for label, key, value in (
+            ("null-key", None, b"v"),
+            ("empty-key", b"", b"v"),
+            ("null-value", b"k", None),
+            ("empty-value", b"k", b""),
+            ("both-null", None, None),
+            ("both-empty", b"", b""),
+        ):
+            family.valid(
+                f"{name}-{label}",
+                "Null and empty are kept apart here, too.",
+                must("SEG-MSG-007", **both),
+                Msg(magic=magic, offset=3, key=key, value=value),
+            )
+        family.valid(
+            f"{name}-binary",
+            "Every byte value in key and value.",
+            terms,
+            Msg(magic=magic, key=bytes(range(256)), value=bytes(range(256))),
+        )
+        family.valid(
+            f"{name}-gap",
+            "Offsets with holes.",
+            terms,
+            Msg(magic=magic, offset=5),
+            Msg(magic=magic, offset=90),
+            Msg(magic=magic, offset=2**40),
+        )
+        family.valid(
+            f"{name}-greatest-offset",
+            "The greatest offset that another can follow.",
+            should("SEG-MSG-025", **both),
+            Msg(magic=magic, offset=2**63 - 2),
+            more=False,
+        )
+        family.valid(
+            f"{name}-bytes-behind-the-value",
+            "The value ends before the message does; brokers go by the length of the value.",
+            should("SEG-MSG-006", **both),
+            Msg(magic=magic, offset=3, behind=b"junk"),
+        )
+        for bits in (0x10, 0x40, -0x80):
+            family.valid(
+                f"{name}-attributes-{bits & 0xFF:02x}",
+                "Attribute bits without a meaning are handed on.",
+                may("SEG-MSG-020", **both),
+                Msg(magic=magic, offset=3, attributes=bits),
+            )
+        _told_attributes(family, magic)
+        _negative_lengths(family, magic, both)
+        _damaged(family, magic, both)
+    _timestamps(family)
+    mixed = must("SEG-LOG-011", since="0.11", flags=("OLD_FORMAT",))
+    family.valid(
+        "magic-0-then-1",
+        "A topic whose format was changed: each entry is read by its own magic.",
+        mixed,
+        Msg(magic=0, offset=1),
+        Msg(magic=1, offset=2),
+    )
+    return family
+
+
+def _told_attributes(family: Family, magic: int) -> None:
+    """The byte as it is stored, by those who tell it."""
+    for number in (-128, -1 & ~0x7, 0x70):
+        data, (answer,) = lay([Msg(magic=magic, attributes=number)])
+        answer["records"][0]["attributes"] = number
+        family.add(
+            f"magic-{magic}-attributes-told-{number}",
+            "decode",
+            "valid",
+            "The attributes are a signed byte.",
+            may("SEG-MSG-020", since="0.10" if magic else "0.8", needs=(f"magic:{magic}", "recordAttributes")),
+            request={"data": data.hex(), "options": {"crc": True}},
+            expect={"batches": [answer], "consumed": len(data), "tail": None},
+        )
+
+
+def _negative_lengths(family: Family, magic: int, both: dict[str, object]) -> None:
+    start = 18 if magic == 0 else 26
+    for number in (-2, -(2**31)):
+        null_key = Msg(magic=magic, offset=3, key=None, value=b"v")
+        data = resealed(replaced(null_key.encoded(), start, "i", number))
+        answer = {**null_key.answer(0), "crc": int.from_bytes(data[12:16], "big")}
+        answer["records"][0]["crc"] = answer["crc"]
+        _given(
+            family,
+            f"magic-{magic}-key-length-of-{number}",
+            "Any negative length is null.",
+            should("SEG-MSG-007", **both),
+            magic,
+            data,
+            answer,
+        )
+
+
+def _given(
+    family: Family, name: str, why: str, terms: object, magic: int, data: bytes, answer: dict[str, object]
+) -> None:
+    after = Msg(magic=magic, offset=9)
+    request = {"data": (data + after.encoded()).hex(), "options": {"crc": True}}
+    expect = {"batches": [answer, after.answer(len(data))], "consumed": len(data) + len(after.encoded()), "tail": None}
+    terms = type(terms)(**{**vars(terms), "needs": (f"magic:{magic}",)})
+    family.add(name, "decode", "valid", why, terms, request=request, expect=expect)
+
+
+def _damaged(family: Family, magic: int, both: dict[str, object]) -> None:
+    needs = (f"magic:{magic}",)
+    start = 18 if magic == 0 else 26
+    good, last = Msg(magic=magic, offset=3), Msg(magic=magic, offset=9)
+    whole = Msg(magic=magic, offset=4).encoded()
+    past = should("SEG-MSG-005", needs=needs, **both)
+    for number in (2, 100, 2**31 - 1):
+        bad = resealed(replaced(whole, start, "i", number))
+        family.invalid(
+            f"magic-{magic}-key-length-{number}",
+            "The key runs past the end of the message; its length is no reason to allocate.",
+            past,
+            "length",
+            good,
+            bad,
+            more=last,
+        )
+        bad = resealed(replaced(whole, start + 5, "i", number))
+        family.invalid(
+            f"magic-{magic}-value-length-{number}",
+            "The value runs past the end of the message.",
+            past,
+            "length",
+            good,
+            bad,
+            more=last,
+        )
+    small = should("SEG-MSG-003", needs=needs, **both)
+    for size in (14, 18, 21) if magic else ():
+        bad = resealed(whole[: 12 + size])
+        family.invalid(
+            f"magic-1-size-{size}",
+            "A message of magic 1 needs 22 bytes; this one has fewer, under a right checksum.",
+            small,
+            "length",
+            good,
+            bad,
+            more=last,
+        )
+
+
+def _timestamps(family: Family) -> None:
+    both = {"since": "0.10", "flags": ("OLD_FORMAT",)}
+    for number in (-1, 0, 2**31, 2**53 + 1, -5):
+        family.valid(
+            f"magic-1-timestamp-{number}",
+            "A timestamp of 64 bits; -1 is none.",
+            (should if number > 2**40 or number < -1 else must)("SEG-MSG-002", **both),
+            Msg(offset=3, timestamp=number),
+        )
+    family.valid(
+        "magic-1-log-append-time",
+        "Bit 3: the broker set the time.",
+        must("SEG-MSG-002", **both),
+        Msg(offset=3, attributes=LOG_APPEND_TIME),
+    )
+    family.valid(
+        "magic-0-bit-3",
+        "Bit 3 means nothing in magic 0: there is no time.",
+        must("SEG-MSG-008", since="0.8"),
+        Msg(magic=0, offset=3, attributes=LOG_APPEND_TIME),
+    )
+
+
+def inner_messages(count: int, magic: int = 1, first: int = 0) -> tuple[Msg, ...]:
+    """Messages to be wrapped, with the offsets that stand inside."""
+    return tuple(
+        Msg(magic=magic, offset=first + at, key=b"k%d" % at, value=b"v%d" % at, timestamp=1000 + at)
+        for at in range(count)
+    )
+
+
+def relative_wrappers() -> Family:
+    """Family 23."""
+    family = Family(
+        23,
+        "magic-1-wrappers",
+        "Wrappers of magic 1: relative offsets, holes",
+        "facts 2.2",
+        flags={
+            "INNER_MAGIC": {
+                "effect": "The cleaner of 0.10.0 and 0.10.1.0 mixed both formats in one wrapper. Read as the wrapper's own format, such a message is cut in the wrong places.",
+                "links": ["https://issues.apache.org/jira/browse/KAFKA-4298"],
+            },
+            "RELATIVE": {
+                "effect": "The offsets inside are relative, and the wrapper has the last absolute one. Taken for absolute, every message of a "
+                "compressed topic begins at 0 again; counted from the front, a compacted wrapper gives wrong offsets.",
+                "links": [],
+            },
+        },
+    )
+    both = {"since": "0.10", "flags": ("RELATIVE",)}
+    terms = must("SEG-MSG-012", **both)
+    for codec, compress in (("gzip", gzip), ("snappy", xerial), ("lz4", lz4_frame)):
+        for count in (1, 3, 50):
+            family.valid(
+                f"{codec}-{count}",
+                "The wrapper has the offset of the last message; the others are counted back from it.",
+                terms,
+                Wrapper(
+                    offset=99 + count,
+                    inner=inner_messages(count),
+                    offsets=tuple(range(100, 100 + count)),
+                    codec=codec,
+                    compress=compress,
+                ),
+            )
+    family.valid(
+        "bare-snappy",
+        "A wrapper whose value is one raw block.",
+        terms,
+        Wrapper(offset=12, inner=inner_messages(3), offsets=(10, 11, 12), codec="snappy", compress=snappy_block),
+    )
+    holes = {
+        "middle-missing": ((0, 2), 12, (10, 12)),
+        "first-missing": ((1, 2), 12, (11, 12)),
+        "last-missing": ((0, 1), 11, (10, 11)),
+        "only-one-left": ((5,), 15, (15,)),
+        "wide": ((0, 1000, 2**31 - 1), 2**31 + 9, (10, 1010, 2**31 + 9)),
+    }
+    for name, (stored, offset, offsets) in holes.items():
+        inner = tuple(moved(one, at) for one, at in zip(inner_messages(len(stored)), stored, strict=True))
+        family.valid(
+            f"hole-{name}",
+            "Compaction took messages out; the last one left decides what the others count from.",
+            terms,
+            Wrapper(offset=offset, inner=inner, offsets=offsets, compress=gzip),
+        )
+    family.valid(
+        "starts-above-0",
+        "The relative offsets begin at 7; only their distance from the last counts.",
+        terms,
+        Wrapper(offset=20, inner=inner_messages(3, first=7), offsets=(18, 19, 20), compress=gzip),
+    )
+    family.valid(
+        "absolute-inside",
+        "Absolute offsets inside come out right by the same rule.",
+        terms,
+        Wrapper(offset=12, inner=inner_messages(3, first=10), offsets=(10, 11, 12), compress=gzip),
+    )
+    family.valid(
+        "offset-0",
+        "A wrapper at offset 0 with more than one message: what stands inside is taken as it is.",
+        should("SEG-MSG-013", **both),
+        Wrapper(offset=0, inner=inner_messages(3), offsets=(0, 1, 2), compress=gzip),
+        more=Msg(offset=9),
+    )
+    family.valid(
+        "offset-0-one-message",
+        "One message at offset 0.",
+        terms,
+        Wrapper(offset=0, inner=inner_messages(1), offsets=(0,), compress=gzip),
+    )
+    family.valid(
+        "above-2-53",
+        "The sum has 64 bits.",
+        terms,
+        Wrapper(offset=2**53 + 3, inner=inner_messages(3), offsets=(2**53 + 1, 2**53 + 2, 2**53 + 3), compress=gzip),
+    )
+    null = (Msg(key=None, value=b"a"), Msg(offset=1, value=None), Msg(offset=2, key=b"", value=b""))
+    family.valid(
+        "null-and-empty",
+        "Null and empty inside a wrapper.",
+        must("SEG-MSG-007", **both),
+        Wrapper(offset=12, inner=null, offsets=(10, 11, 12), compress=gzip),
+    )
+    family.valid(
+        "wrapper-with-key",
+        "The key of the wrapper belongs to no message.",
+        should("SEG-MSG-023", **both),
+        Wrapper(offset=12, inner=inner_messages(3), offsets=(10, 11, 12), compress=gzip, key=b"odd"),
+    )
+    family.valid(
+        "two-wrappers",
+        "Each wrapper counts for itself.",
+        terms,
+        Wrapper(offset=12, inner=inner_messages(3), offsets=(10, 11, 12), compress=gzip),
+        Wrapper(offset=14, inner=inner_messages(2), offsets=(13, 14), compress=gzip),
+    )
+    mixed = (Msg(magic=0, offset=0, value=b"old"), Msg(magic=1, offset=1, value=b"new"))
+    family.valid(
+        "magic-0-inside",
+        "The cleaner of 0.10.0 left messages of magic 0 in wrappers of magic 1: the wrapper says how offsets count.",
+        must("SEG-MSG-017", "SEG-MSG-008", since="0.10", flags=("INNER_MAGIC",)),
+        Wrapper(offset=21, inner=mixed, offsets=(20, 21), compress=gzip),
+    )
+    family.valid(
+        "small-wrapper-timestamp",
+        "The wrapper's time is less than that of a message inside; each message has its own.",
+        should("SEG-MSG-021", **both),
+        Wrapper(offset=12, inner=inner_messages(3), offsets=(10, 11, 12), compress=gzip, timestamp=5),
+    )
+    family.valid(
+        "offsets-not-in-order",
+        "Offsets inside are not in order: the messages are delivered as they stand.",
+        should("SEG-MSG-022", "SEG-MSG-012", **both),
+        Wrapper(
+            offset=12,
+            inner=tuple(moved(one, at) for one, at in zip(inner_messages(3), (1, 0, 2), strict=True)),
+            offsets=(11, 10, 12),
+            compress=gzip,
+        ),
+    )
+    _wrapper_ends(family, 1, both)
+    _bad_wrappers(family, 1, both)
+    for offset in (1, 2):
+        bad = Wrapper(offset=offset, inner=inner_messages(4), compress=gzip).encoded()
+        family.invalid(
+            f"offset-{offset}-below-the-last",
+            "The wrapper's offset is less than the relative one inside: the first message would be below 0.",
+            should("SEG-MSG-014", needs=("magic:1", "codec:gzip"), **both),
+            "offset",
+            Msg(offset=0),
+            bad,
+            more=Msg(offset=90),
+        )
+    return family
+
+
+def absolute_wrappers() -> Family:
+    """Family 24."""
+    family = Family(
+        24,
+        "magic-0-wrappers",
+        "Wrappers of magic 0: absolute offsets",
+        "facts 2.2",
+        flags={
+            "ABSOLUTE": {
+                "effect": "In magic 0 the offsets inside are absolute. Counted back from the wrapper they come out right only as long as nothing was compacted.",
+                "links": [],
+            }
+        },
+    )
+    both = {"since": "0.8", "flags": ("ABSOLUTE",)}
+    terms = must("SEG-MSG-011", **both)
+    for codec, compress in (("gzip", gzip), ("snappy", xerial), ("lz4", lz4_frame_v0)):
+        for count in (1, 3, 50):
+            family.valid(
+                f"{codec}-{count}",
+                "The offsets inside are the messages' own.",
+                terms,
+                Wrapper(magic=0, inner=inner_messages(count, 0, 100), codec=codec, compress=compress),
+            )
+    holes = tuple(moved(one, at) for one, at in zip(inner_messages(3, 0), (10, 17, 90), strict=True))
+    family.valid("holes", "Messages are missing.", terms, Wrapper(magic=0, inner=holes, compress=gzip))
+    family.valid(
+        "from-0", "A log begins with a wrapper.", terms, Wrapper(magic=0, inner=inner_messages(3, 0), compress=gzip)
+    )
+    family.valid(
+        "other-wrapper-offset",
+        "The wrapper has another offset than its last message; nothing is computed from it.",
+        should("SEG-MSG-024", "SEG-MSG-011", **both),
+        Wrapper(magic=0, offset=30, inner=inner_messages(3, 0, 10), compress=gzip),
+    )
+    family.valid(
+        "above-2-53",
+        "Offsets of 64 bits inside.",
+        terms,
+        Wrapper(magic=0, inner=inner_messages(2, 0, 2**53 + 1), compress=gzip),
+    )
+    family.valid(
+        "two-wrappers",
+        "Two wrappers in a row.",
+        terms,
+        Wrapper(magic=0, inner=inner_messages(2, 0, 10), compress=gzip),
+        Wrapper(magic=0, inner=inner_messages(2, 0, 12), compress=gzip),
+    )
+    family.valid(
+        "no-timestamps",
+        "No message has a time.",
+        must("SEG-MSG-008", **both),
+        Wrapper(magic=0, inner=inner_messages(2, 0, 10), compress=gzip),
+    )
+    mixed = (Msg(magic=1, offset=20, value=b"new", timestamp=77), Msg(magic=0, offset=21, value=b"old"))
+    family.valid(
+        "magic-1-inside",
+        "A message of magic 1 in a wrapper of magic 0: its offset is absolute, its layout its own.",
+        should("SEG-MSG-017", **both),
+        Wrapper(magic=0, inner=mixed, compress=gzip),
+    )
+    _wrapper_ends(family, 0, both)
+    _bad_wrappers(family, 0, both)
+    return family
+
+
+def _wrapper_ends(family: Family, magic: int, both: dict[str, object]) -> None:
+    """A last message inside that is cut short."""
+    inner = inner_messages(3, magic, 10 if magic == 0 else 0)
+    whole = Msg(magic=magic, offset=inner[-1].offset + 1).encoded()
+    for count in (1, 11, 12, 20, len(whole) - 1):
+        family.valid(
+            f"last-one-cut-{count}",
+            "The last message inside is cut: it is dropped, the others are whole.",
+            should("SEG-MSG-019", **both),
+            Wrapper(magic=magic, offset=12, inner=inner, offsets=(10, 11, 12), compress=gzip, behind=whole[:count]),
+        )
+
+
+def _bad_wrappers(family: Family, magic: int, both: dict[str, object]) -> None:
+    needs = (f"magic:{magic}", "codec:gzip")
+    good, last = Msg(magic=magic, offset=3), Msg(magic=magic, offset=90)
+    first = 10 if magic == 0 else 0
+
+    def around(content: bytes) -> bytes:
+        return Wrapper(
+            magic=magic, offset=12, inner=inner_messages(1, magic, first), compress=lambda _: gzip(content)
+        ).encoded()
+
+    nothing = should("SEG-MSG-009", needs=needs, **both)
+    null = message(magic, 12, 1, 1000, sized32(None) + sized32(None))
+    family.invalid(
+        "null-value", "A wrapper with a null value holds nothing.", nothing, "compression", good, null, more=last
+    )
+    family.invalid(
+        "empty-value",
+        "A wrapper with an empty value is no compressed data.",
+        should("SEG-COD-002", needs=needs, **both),
+        "compression",
+        good,
+        message(magic, 12, 1, 1000, sized32(None) + sized32(b"")),
+        more=last,
+    )
+    family.invalid("nothing-inside", "Compressed data of no bytes.", nothing, "count", good, around(b""), more=last)
+    family.invalid(
+        "only-a-cut-message",
+        "The only message inside is cut short.",
+        nothing,
+        "count",
+        good,
+        around(Msg(magic=magic, offset=first).encoded()[:-1]),
+        more=last,
+    )
+    small = should("SEG-MSG-003", needs=needs, **both)
+    for number in (-1, 0, 13):
+        family.invalid(
+            f"inner-size-{number}",
+            "A message inside is smaller than its fixed fields.",
+            small,
+            "length",
+            good,
+            around(
+                inner_messages(1, magic, first)[0].encoded()
+                + replaced(Msg(magic=magic, offset=first + 1).encoded(), 8, "i", number)
+            ),
+            more=last,
+        )
+    family.invalid(
+        "zstd",
+        "Codec zstd came after these formats; no reader of them knows it.",
+        should("SEG-MSG-018", needs=(f"magic:{magic}",), **both),
+        "compression",
+        good,
+        message(magic, 12, 4, 1000, sized32(None) + sized32(zstd(Msg(magic=magic, offset=first).encoded()))),
+        more=last,
+    )
+    inside = Msg(magic=magic, offset=first, value=b"v" * 60).encoded()
+    family.invalid(
+        "magic-2-inside",
+        "A message of magic 2 inside a wrapper.",
+        should("SEG-MSG-026", needs=needs, **both),
+        "magic",
+        good,
+        around(resealed(replaced(inside, 16, "b", 2))),
+        more=last,
+    )
+    family.invalid(
+        "inner-key-too-long",
+        "The key of a message inside runs past its end.",
+        should("SEG-MSG-005", needs=needs, **both),
+        "length",
+        good,
+        around(resealed(replaced(inside, 18 if magic == 0 else 26, "i", 1000))),
+        more=last,
+    )
+
+
+def stamped_wrappers() -> Family:
+    """Family 25."""
+    family = Family(
+        25,
+        "magic-1-log-append-time",
+        "Wrappers of magic 1 with LogAppendTime",
+        "facts 2.2",
+        flags={
+            "WRAPPER_TIME": {
+                "effect": "The broker stamps the wrapper alone. A reader that goes by the bits of the messages inside reports the producer's time.",
+                "links": [],
+            }
+        },
+    )
+    both = {"since": "0.10", "flags": ("WRAPPER_TIME",)}
+    terms = must("SEG-MSG-015", **both)
+    r1, r3 = Msg(offset=0, key=None, value=b"a"), Msg(offset=1, value=b"vv", timestamp=1003)
+    v_05 = bytes.fromhex(
+        "1f8b08000000000000ff63608003f147aaedb71839201ce18eff400064302642a519815872d5fc566b841290683690602a2b0300a1f44c1b48000000"
+    )
+    family.valid(
+        "stamped-by-a-broker",
+        "Both messages read as 5000.",
+        must("SEG-MSG-015", source="vector V-05", **both),
+        Wrapper(
+            offset=11,
+            inner=tuple(replace(one, attributes=LOG_APPEND_TIME, timestamp=5000) for one in (r1, r3)),
+            offsets=(10, 11),
+            attributes=LOG_APPEND_TIME,
+            timestamp=5000,
+            compress=lambda _: v_05,
+        ),
+    )
+    for codec, compress in (("snappy", xerial), ("lz4", lz4_frame)):
+        family.valid(
+            codec,
+            "The same with another codec.",
+            terms,
+            Wrapper(
+                offset=11,
+                inner=(r1, r3),
+                offsets=(10, 11),
+                attributes=LOG_APPEND_TIME,
+                timestamp=5000,
+                codec=codec,
+                compress=compress,
+            ),
+        )
+    stamped = tuple(Msg(offset=at, attributes=LOG_APPEND_TIME, timestamp=40 + at) for at in range(2))
+    family.valid(
+        "bits-inside-too",
+        "The bit is set inside as well; the wrapper's time counts.",
+        terms,
+        Wrapper(offset=11, inner=stamped, offsets=(10, 11), attributes=LOG_APPEND_TIME, timestamp=5000, compress=gzip),
+    )
+    family.valid(
+        "bits-inside-only",
+        "The bit is set inside only: the wrapper says CreateTime, so each has its own time.",
+        terms,
+        Wrapper(offset=11, inner=stamped, offsets=(10, 11), timestamp=41, compress=gzip),
+    )
+    family.valid(
+        "wrapper-before-the-messages",
+        "The broker's clock is behind the producer's.",
+        terms,
+        Wrapper(offset=11, inner=(r1, r3), offsets=(10, 11), attributes=LOG_APPEND_TIME, timestamp=3, compress=gzip),
+    )
+    family.valid(
+        "messages-without-time",
+        "The messages have no time of their own.",
+        terms,
+        Wrapper(
+            offset=11,
+            inner=tuple(Msg(offset=at, timestamp=-1) for at in range(2)),
+            offsets=(10, 11),
+            attributes=LOG_APPEND_TIME,
+            timestamp=5000,
+            compress=gzip,
+        ),
+    )
+    family.valid(
+        "magic-0-inside",
+        "A message of magic 0 inside has no time even then.",
+        should("SEG-MSG-008", "SEG-MSG-015", **both),
+        Wrapper(
+            offset=11,
+            inner=(Msg(magic=0, offset=0), r3),
+            offsets=(10, 11),
+            attributes=LOG_APPEND_TIME,
+            timestamp=5000,
+            compress=gzip,
+        ),
+    )
+    return family
+
+
+def families() -> list[Family]:
+    """All of this module."""
+    return [plain_messages(), relative_wrappers(), absolute_wrappers(), stamped_wrappers()]

@@ -1,0 +1,493 @@
+"""Family 39: finding offsets and times, with indexes good and bad."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from authoring.batches import (
+    LOG_APPEND_TIME,
+    Batch,
+    Rec,
+)
+from authoring.casefile import Family, Json, Terms, must, should
+from authoring.control import data, marker
+from authoring.messages import Msg
+from authoring.segments import (
+    ROW,
+    SIZE,
+    bytes_of,
+    last_offset,
+    name_of,
+    offset_index,
+    row,
+    time_entry,
+    time_index,
+)
+from authoring.trusting import add_trusting
+from authoring.whole import forged, listed, passed_over
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def lookups() -> Family:
+    """Family 39."""
+    flags = {
+        "INDEX_TRUST": {
+            "effect": "Nothing guards an index. A reader that believes a stale or torn one starts in the middle of a record or behind the offset asked for, "
+            "and skips data without a word.",
+            "links": [],
+        },
+        "TIME_ORDER": {
+            "effect": "Timestamps need not be in order. A search that stops at the first time above the one asked for skips records.",
+            "links": [],
+        },
+    }
+    family = Family(39, "lookup", "Finding offsets and times", "facts 4.2, 4.3 and 6", flags=flags)
+    log = bytes_of(ROW)
+    good = {name_of(0): log, name_of(0, ".index"): offset_index(ROW, 0), name_of(0, ".timeindex"): time_index(ROW, 0)}
+    plain = must("SEG-LKP-001", "SEG-LKP-002")
+
+    def find(
+        name: str,
+        why: str,
+        terms: Terms,
+        files: dict[str, bytes],
+        found: Json | None,
+        *,
+        options: Json | None = None,
+        **asked: int,
+    ) -> None:
+        request: Json = {
+            "files": {key: content.hex() for key, content in files.items()},
+            **{key: str(number) for key, number in asked.items()},
+            **({"options": options} if options else {}),
+        }
+        family.add(name, "lookup", "valid", why, terms, request=request, expect={"found": found})
+
+    def place(at: int, size: int = SIZE, units: Sequence[Batch] = ROW) -> Json:
+        return {"position": at * size, "baseOffset": str(units[at].base)}
+
+    for offset in (0, 2, 3, 7, 12, 14):
+        at = offset // 3
+        entry = _floor(offset)
+        find(
+            f"offset-{offset}",
+            "The entry that holds the offset, from its first byte, whatever the index says first.",
+            plain,
+            good,
+            {"entry": entry, **place(at)},
+            offset=offset,
+        )
+        find(
+            f"offset-{offset}-without-index",
+            "The same without an index.",
+            must("SEG-LKP-002", "SEG-IDX-009"),
+            {name_of(0): log},
+            place(at),
+            offset=offset,
+        )
+    out = must("SEG-LKP-004", "SEG-LKP-005")
+    find("at-the-end", "The end of the log holds nothing yet.", out, good, None, offset=15)
+    holes = [replace(one, base=one.base * 10) for one in ROW]
+    gap = {name_of(0): bytes_of(holes), name_of(0, ".index"): offset_index(holes, 0)}
+    for offset, at in ((3, 1), (29, 1), (33, 2), (100, 4)):
+        find(
+            f"gap-{offset}",
+            "The offset is missing: the next entry counts.",
+            plain,
+            gap,
+            place(at, units=holes),
+            offset=offset,
+        )
+    short = [replace(one, last_delta=7, base=one.base * 3) for one in ROW]
+    find(
+        "gap-inside-a-batch",
+        "The offset belonged to a record that is gone; its batch counts.",
+        plain,
+        {name_of(0): bytes_of(short)},
+        place(1, units=short),
+        offset=15,
+    )
+    later = row(3, base=100)
+    two = {name_of(0): log, name_of(100): bytes_of(later)}
+    find(
+        "next-segment",
+        "The gap before the next segment leads into it.",
+        plain,
+        two,
+        {"position": 0, "baseOffset": "100"},
+        offset=50,
+    )
+    find(
+        "second-segment",
+        "The segment with the greatest base that is not above.",
+        plain,
+        two,
+        {"position": SIZE, "baseOffset": "103"},
+        offset=104,
+    )
+    find(
+        "base-of-second-segment",
+        "The offset that the file is named after is in that file.",
+        plain,
+        two,
+        {"position": 0, "baseOffset": "100"},
+        offset=100,
+    )
+    find(
+        "last-of-first-segment",
+        "The last offset of the segment before.",
+        plain,
+        two,
+        {"position": 4 * SIZE, "baseOffset": "12"},
+        offset=14,
+    )
+    three = {name_of(0): log, name_of(15): b"", name_of(15 + 40): bytes_of(row(1, base=60))}
+    find(
+        "empty-segment-between",
+        "A segment may be empty: the next one counts.",
+        plain,
+        three,
+        {"position": 0, "baseOffset": "60"},
+        offset=20,
+    )
+    indexes = {
+        "same-position": struct.pack(">iiii", 5, SIZE, 8, SIZE),
+        "empty": b"",
+        "preallocated": offset_index(ROW, 0) + bytes(800),
+        "only-zeros": bytes(80),
+        "torn-entry": offset_index(ROW, 0) + b"\0\0\0",
+        "stale-shorter": offset_index(ROW[:2], 0),
+        "position-past-the-end": struct.pack(">ii", 1, 1_000_000),
+        "position-mid-batch": struct.pack(">ii", 2, SIZE // 2),
+        "position-negative": struct.pack(">ii", 2, -5),
+        "offset-negative": struct.pack(">ii", -3, SIZE),
+        "too-far": struct.pack(">ii", 1, 4 * SIZE),
+        "descending": offset_index(ROW, 0)[8:16] + offset_index(ROW, 0)[:8],
+        "of-another-log": struct.pack(">iiii", 0, 10, 2, 20),
+        "all-ones": b"\xff" * 64,
+    }
+    broken = {
+        "position-past-the-end": "SEG-IDX-003",
+        "position-mid-batch": "SEG-IDX-003",
+        "position-negative": "SEG-IDX-003",
+        "offset-negative": "SEG-IDX-002",
+        "too-far": "SEG-IDX-006",
+        "descending": "SEG-IDX-004",
+        "of-another-log": "SEG-IDX-003",
+        "same-position": "SEG-IDX-005",
+    }
+    for name, content in indexes.items():
+        files = {name_of(0): log, name_of(0, ".index"): content}
+        trust = should(
+            "SEG-IDX-009", "SEG-IDX-010", *((broken[name],) if name in broken else ()), flags=("INDEX_TRUST",)
+        )
+        for offset in (1, 8, 14):
+            find(
+                f"index-{name}-offset-{offset}",
+                "Whatever the index says, the answer is the one that the log gives.",
+                trust,
+                files,
+                place(offset // 3),
+                offset=offset,
+            )
+    _usable_entries(find, log)
+    harmless = must("SEG-IDX-009", "SEG-IDX-008", flags=("INDEX_TRUST",))
+    sparse = {name_of(0): log, name_of(0, ".index"): struct.pack(">ii", 5, SIZE)}
+    find(
+        "sparse-index",
+        "One entry for the whole log: walk on from there.",
+        harmless,
+        sparse,
+        {"entry": {"offset": "5", "position": SIZE}, **place(4)},
+        offset=13,
+    )
+    wide = {name_of(0): log, name_of(0, ".index"): struct.pack(">ii", 8, SIZE)}
+    find(
+        "offset-of-a-later-batch",
+        "An older broker's entry: the offset is that of a later batch than the position.",
+        harmless,
+        wide,
+        {"entry": {"offset": "8", "position": SIZE}, **place(2)},
+        offset=8,
+    )
+    first = {name_of(0): log, name_of(0, ".index"): struct.pack(">ii", 3, SIZE)}
+    find(
+        "first-offset-entry",
+        "A broker before 2.0 stored the first offset of the batch.",
+        harmless,
+        first,
+        {"entry": {"offset": "3", "position": SIZE}, **place(1)},
+        offset=3,
+    )
+    _times(find)
+    return family
+
+
+def _usable_entries(find: Callable[..., None], log: bytes) -> None:
+    """Which entries of an index count."""
+    terms = should("SEG-IDX-010", "SEG-IDX-008", flags=("INDEX_TRUST",))
+    dense = offset_index(ROW, 0)
+    rows = {
+        "preallocated": (dense + bytes(800), (14, 4)),
+        "descending": (dense[8:16] + dense[:8], (8, 2)),
+        "equal-offsets": (struct.pack(">iiii", 5, SIZE, 5, 2 * SIZE), (5, 1)),
+        "zero-first": (struct.pack(">iiii", 0, 0, 8, 2 * SIZE), (8, 2)),
+        "torn": (dense + b"\0\0\0", (14, 4)),
+    }
+    for name, (content, (offset, at)) in rows.items():
+        found = {"entry": {"offset": str(offset), "position": at * SIZE}, "position": 4 * SIZE, "baseOffset": "12"}
+        why = (
+            "The entries end before the first one that is not greater; the last that counts is where the search begins."
+        )
+        find(f"usable-{name}", why, terms, {name_of(0): log, name_of(0, ".index"): content}, found, offset=14)
+    terms = should("SEG-TIX-009", "SEG-TIX-008", flags=("INDEX_TRUST",))
+    times = time_index(ROW, 0)
+    rows = {
+        "preallocated": (times + bytes(1200), (1042, 14)),
+        "descending": (times[12:24] + times[:12], (1022, 8)),
+        "equal-times": (time_entry(1012, 5) + time_entry(1012, 8), (1012, 5)),
+        "offset-back": (time_entry(1012, 8) + time_entry(1022, 5), (1012, 8)),
+        "same-offset": (time_entry(1012, 8) + time_entry(1022, 8), (1022, 8)),
+        "torn": (times + bytes(7), (1042, 14)),
+    }
+    for name, (content, (timestamp, offset)) in rows.items():
+        found = {"entry": {"timestamp": str(timestamp), "offset": str(offset)}, "offset": "14", "timestamp": "1042"}
+        why = "The entries end before the first one that is not younger, or whose offset is less."
+        find(
+            f"usable-times-{name}",
+            why,
+            terms,
+            {name_of(0): log, name_of(0, ".timeindex"): content},
+            found,
+            timestamp=1042,
+        )
+
+
+def _floor(offset: int) -> Json:
+    """The entry of the dense index of `ROW` that a lookup begins with."""
+    found = {"offset": "0", "position": 0}
+    for at, batch in list(enumerate(ROW))[1:]:
+        if last_offset(batch) <= offset:
+            found = {"offset": str(last_offset(batch)), "position": at * SIZE}
+    return found
+
+
+def _times(find: Callable[..., None]) -> None:
+    log, index = bytes_of(ROW), time_index(ROW, 0)
+    terms = must("SEG-LKP-008")
+    good = {name_of(0): log, name_of(0, ".index"): offset_index(ROW, 0), name_of(0, ".timeindex"): index}
+
+    def found(offset: int, timestamp: int) -> Json:
+        return {"offset": str(offset), "timestamp": str(timestamp)}
+
+    for timestamp, entry, at in (
+        (1011, (-1, 0), 4),
+        (1012, (1012, 5), 5),
+        (1039, (1032, 11), 12),
+        (1042, (1042, 14), 14),
+    ):
+        answer = {"entry": {"timestamp": str(entry[0]), "offset": str(entry[1])}, "offset": str(at)}
+        why = "The search begins at the last entry that is not younger; without one, at the start."
+        find(f"time-entry-{timestamp}", why, must("SEG-TIX-008"), good, answer, timestamp=timestamp)
+    for timestamp, offset, at in (
+        (0, 0, 1000),
+        (1000, 0, 1000),
+        (1001, 1, 1001),
+        (1003, 3, 1010),
+        (1012, 5, 1012),
+        (1039, 12, 1040),
+        (1042, 14, 1042),
+    ):
+        find(
+            f"time-{timestamp}",
+            "The first record, in offset order, that is not older.",
+            terms,
+            good,
+            found(offset, at),
+            timestamp=timestamp,
+        )
+        find(
+            f"time-{timestamp}-without-indexes",
+            "The same without indexes.",
+            must("SEG-LKP-008", "SEG-IDX-009"),
+            {name_of(0): log},
+            found(offset, at),
+            timestamp=timestamp,
+        )
+    find("time-after-all", "Nothing is that young.", terms, good, None, timestamp=1043)
+    mixed = [replace(one, base_timestamp=start) for one, start in zip(ROW, (1000, 5000, 2000, 6000, 100), strict=True)]
+    files = {
+        name_of(0): bytes_of(mixed),
+        name_of(0, ".index"): offset_index(mixed, 0),
+        name_of(0, ".timeindex"): time_index(mixed, 0),
+    }
+    unordered = must("SEG-LKP-008", "SEG-TIX-004", flags=("TIME_ORDER",))
+    for timestamp, offset, at in (
+        (50, 0, 1000),
+        (1500, 3, 5000),
+        (2001, 3, 5000),
+        (5001, 4, 5001),
+        (5003, 9, 6000),
+        (6002, 11, 6002),
+    ):
+        find(
+            f"unordered-{timestamp}",
+            "Times are not in order: the lowest offset counts, not the nearest time.",
+            unordered,
+            files,
+            found(offset, at),
+            timestamp=timestamp,
+        )
+    inside = [Batch(base=0, recs=(Rec(time=90), Rec(time=0), Rec(time=50))), Batch(base=3, base_timestamp=2000)]
+    for timestamp, offset, at in ((1000, 0, 1090), (1091, 3, 2000)):
+        find(
+            f"unordered-in-a-batch-{timestamp}",
+            "Times inside one batch are not in order.",
+            unordered,
+            {name_of(0): bytes_of(inside)},
+            found(offset, at),
+            timestamp=timestamp,
+        )
+    equal = row(4, step=0, size=1)
+    find(
+        "equal-times",
+        "Several records have the time: the first of them.",
+        terms,
+        {name_of(0): bytes_of(equal)},
+        found(0, 1000),
+        timestamp=1000,
+    )
+    bad = {
+        "offset-negative": time_entry(1000, -3),
+        "empty": b"",
+        "preallocated": index + bytes(120),
+        "torn": index[:-5],
+        "of-the-future": time_entry(10**15, 14),
+        "offset-too-high": time_entry(1000, 14),
+        "offset-past-the-end": time_entry(1000, 900),
+        "descending": index[12:24] + index[:12],
+        "all-ones": b"\xff" * 48,
+    }
+    broken = {"descending": "SEG-TIX-002", "offset-too-high": "SEG-TIX-004", "offset-negative": "SEG-TIX-003"}
+    for name, content in bad.items():
+        trust = should(
+            "SEG-IDX-009", "SEG-TIX-009", *((broken[name],) if name in broken else ()), flags=("INDEX_TRUST",)
+        )
+        for timestamp, offset, at in ((1011, 4, 1011), (1042, 14, 1042)):
+            find(
+                f"time-index-{name}-{timestamp}",
+                "Whatever the time index says, the answer is the one that the log gives.",
+                trust,
+                {name_of(0): log, name_of(0, ".timeindex"): content},
+                found(offset, at),
+                timestamp=timestamp,
+            )
+    stamped = [replace(one, attributes=LOG_APPEND_TIME, max_timestamp=8000 + at) for at, one in enumerate(ROW)]
+    find(
+        "log-append-time",
+        "The broker's time is sought, and all records of a batch have it.",
+        must("SEG-LKP-008", "SEG-BAT-011"),
+        {name_of(0): bytes_of(stamped)},
+        found(6, 8002),
+        timestamp=8002,
+    )
+    controlled = [data(0, b"a"), marker("COMMIT", 1, at=5000), data(2, b"b", sequence=1)]
+    find(
+        "control-record",
+        "The record of a marker counts, too.",
+        must("SEG-LKP-018"),
+        {name_of(0): bytes_of(controlled)},
+        found(1, 5000),
+        timestamp=4000,
+    )
+    special = {"latest": (-1, {"offset": "15"}), "earliest": (-2, {"offset": "0"})}
+    for name, (timestamp, answer) in special.items():
+        find(
+            name,
+            f"The time {timestamp} asks for the {name} offset.",
+            must("SEG-LKP-009", needs=("specialTimestamps",)),
+            good,
+            answer,
+            timestamp=timestamp,
+        )
+    find(
+        "largest",
+        "The time -3 asks for the first record with the largest time.",
+        must("SEG-LKP-013", since="3.0", needs=("specialTimestamps",)),
+        files,
+        found(11, 6002),
+        timestamp=-3,
+    )
+    ties = row(4, step=0)
+    tied = {name_of(0): bytes_of(ties)}
+    find(
+        "largest-of-several",
+        "Several records have the largest time: the first of them.",
+        must("SEG-LKP-013", since="3.0", needs=("specialTimestamps",)),
+        tied,
+        found(2, 1002),
+        timestamp=-3,
+    )
+    old = [Msg(offset=at, timestamp=1000 + at, value=bytes(60)) for at in range(5)]
+    size = len(old[0].encoded())
+    for offset in (0, 2, 4):
+        find(
+            f"long-messages-{offset}",
+            "Messages of magic 1 that are as long as a batch.",
+            must("SEG-LKP-001", since="0.10", needs=("magic:1",)),
+            {name_of(0): bytes_of(old)},
+            {"position": offset * size, "baseOffset": str(offset)},
+            offset=offset,
+        )
+    find(
+        "earliest-local",
+        "The time -4 asks for the earliest offset on this disk.",
+        must("SEG-LKP-009", since="3.4", needs=("specialTimestamps", "earliestLocal")),
+        good,
+        {"offset": "0"},
+        timestamp=-4,
+    )
+    start = {"options": {"logStartOffset": "5"}}
+    needs = ("specialTimestamps", "logStartOffset")
+    find(
+        "earliest-after-deletion",
+        "The earliest offset is the log start offset, not the first that is there.",
+        must("SEG-LKP-009", needs=needs),
+        good,
+        {"offset": "5"},
+        timestamp=-2,
+        **start,
+    )
+    hidden = must("SEG-LKP-010", "SEG-LKP-008", needs=("logStartOffset",))
+    find(
+        "time-after-deletion",
+        "Records below the log start offset are not found by their times.",
+        hidden,
+        good,
+        found(5, 1012),
+        timestamp=0,
+        **start,
+    )
+    old = [Msg(magic=0, offset=at) for at in range(3)]
+    find(
+        "no-times",
+        "Messages without times are never found by one.",
+        must("SEG-LKP-008", "SEG-MSG-008", since="0.10.1", needs=("magic:0",)),
+        {name_of(0): bytes_of(old)},
+        None,
+        timestamp=0,
+    )
+
+
+def families() -> list[Family]:
+    """All of this module."""
+    family = lookups()
+    forged(family)
+    add_trusting(family)
+    passed_over(family)
+    listed(family)
+    return [family]

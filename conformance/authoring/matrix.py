@@ -1,0 +1,134 @@
+"""Judge every implementation whose tool chain is on the machine by the whole suite, twice.
+
+The second run has to come to the verdicts of the first. What both came to is written to ``reports/conform.json``, from
+which the conformance pages of the site are made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_conformance.cases import load_cases
+
+from proofs.report_facts import machine
+
+if TYPE_CHECKING:
+    from seglog_conformance.cases import Case
+
+REPOSITORY: Final = Path(__file__).resolve().parents[2]
+BUILD: Final = REPOSITORY / "build" / "conform"
+LEVELS: Final = ("must", "should", "may")
+
+Json = dict[str, Any]
+Verdicts = dict[tuple[str, str], str]
+
+
+def run(number: int, arguments: list[str]) -> tuple[Path, float, int]:
+    """One run of everyone: its lines, how many seconds it took, and its exit status."""
+    path = BUILD / f"matrix-{number}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "seglog_format.cli", "conform", "run", "--jsonl", str(path), *arguments]
+    began = time.monotonic()
+    status = subprocess.run(command, check=False, cwd=REPOSITORY).returncode
+    return path, time.monotonic() - began, status
+
+
+def lines_of(path: Path) -> list[Json]:
+    """The lines of a report of a run."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def verdicts_of(lines: list[Json]) -> Verdicts:
+    """What each testee's cases came to, before its list of known failures was looked at."""
+    return {(line["testee"], line["case"]): line["raw"] for line in lines if line["type"] == "result"}
+
+
+def testees(lines: list[Json], cases: dict[str, Case]) -> list[Json]:
+    """Who was asked, and what came of it, by level, by family and by requirement.
+
+    Args:
+        lines: of a run.
+        cases: by id.
+    """
+    found = []
+    for line in lines:
+        if line["type"] == "testee":
+            results = [one for one in lines if one["type"] == "result" and one["testee"] == line["testee"]]
+            found.append(_testee(line, results, cases))
+    return found
+
+
+def _testee(line: Json, results: list[Json], cases: dict[str, Case]) -> Json:
+    levels: dict[str, Counter[str]] = {level: Counter() for level in LEVELS}
+    families: dict[str, Counter[str]] = {}
+    requirements: dict[str, Counter[str]] = {}
+    for result in results:
+        case = cases[result["case"]]
+        levels[case.level][result["raw"]] += 1
+        families.setdefault(f"{case.family} {case.family_name}", Counter())[result["raw"]] += 1
+        for identifier in case.requirements if result["raw"] != "SKIP" else ():
+            requirements.setdefault(identifier, Counter())[result["raw"]] += 1
+    names = ("testee", "version", "state", "reason", "isFine", "implementation")
+    return {
+        **{name: line.get(name) for name in names},
+        "levels": {level: dict(sorted(count.items())) for level, count in levels.items()},
+        "families": {family: dict(sorted(count.items())) for family, count in families.items()},
+        "requirements": {one: f"{count['PASS']}/{count.total()}" for one, count in sorted(requirements.items())},
+    }
+
+
+def report(paths: list[Path], seconds: list[float]) -> Json:
+    """The report of two runs."""
+    first, second = (lines_of(path) for path in paths)
+    cases = {case.id: case for case in load_cases()}
+    before, after = verdicts_of(first), verdicts_of(second)
+    return {
+        "command": "python -m authoring.matrix",
+        "versions": {"suite": first[0]["suite"], "python": first[0]["python"], "protocol": first[0]["protocol"]},
+        "machine": machine(),
+        "seed": first[0]["seed"],
+        "cases": len(cases),
+        "casesSha256": first[0]["casesSha256"],
+        "minutes": [round(each / 60, 1) for each in seconds],
+        "answers": len(before),
+        "differencesOfTheSecondRun": sorted(
+            f"{testee}: {case}: {before.get((testee, case))}, then {after.get((testee, case))}"
+            for testee, case in before.keys() | after.keys()
+            if before.get((testee, case)) != after.get((testee, case))
+        ),
+        "testees": testees(first, cases),
+    }
+
+
+def main() -> int:
+    """Run twice, compare, and write the report.
+
+    Returns:
+        The exit status: 0 when both runs are as the lists of known failures say, and come to the same.
+    """
+    parser = argparse.ArgumentParser(description="judge every implementation by the whole suite, twice")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write the result there as JSON")
+    parser.add_argument("--update-known", action="store_true", help="the first run writes the lists of known failures")
+    given = parser.parse_args()
+    html = ["--html", str(BUILD / "matrix.html")]
+    runs = [run(1, [*html, *(["--update-known"] if given.update_known else [])]), run(2, [])]
+    found = report([path for path, _, _ in runs], [seconds for _, seconds, _ in runs])
+    if given.report:
+        given.report.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    differences = found["differencesOfTheSecondRun"]
+    print(*differences, sep="\n")
+    asked = sum(one["state"] == "complete" for one in found["testees"])
+    took = " and ".join(f"{minutes} min" for minutes in found["minutes"])
+    print(f"{asked} testees, {found['answers']:,} answers, {took}; {len(differences)} differ in the second run")
+    return max(*(status for _, _, status in runs), int(bool(differences)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,217 @@
+"""Parts of families 40, 44 and 45: files that nobody has open, and power cuts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from authoring.casefile import must, should
+from authoring.compaction_plans import compaction_plans
+from authoring.kept_lives import left_by_kafka
+from authoring.lives import FLAG, Lives, checkpoint
+from authoring.scenes import NOW, SMALL, keyed
+from authoring.segments import aborted, bytes_of, name_of, offset_index, row, time_index
+
+if TYPE_CHECKING:
+    from authoring.casefile import Family, Json
+
+IDEMPOTENT: Final = {"producer_id": 9, "producer_epoch": 0}
+
+
+def three_segments() -> dict[str, bytes]:
+    """A log of three segments, with indexes and snapshots."""
+    found: dict[str, bytes] = {}
+    for base in (0, 9, 18):
+        units = row(3, base=base, start=NOW)
+        found |= {
+            name_of(base): bytes_of(units),
+            name_of(base, ".index"): offset_index(units, 100, base),
+            name_of(base, ".timeindex"): time_index(units, 100, base),
+        }
+    return found
+
+
+def told(last: int, first: int = 0) -> str:
+    """Offsets, as an outcome tells them."""
+    return " ".join(str(offset) for offset in range(first, last))
+
+
+def own_retention(family: Family) -> None:
+    """Family 44, without Kafka."""
+    add = Lives(family)
+    files = three_segments()
+    size = len(files[name_of(0)])
+    base: Json = {"config": {**SMALL, "retention.bytes": str(size), "retention.ms": "-1"}, "now": str(NOW)}
+    others = checkpoint("other 3 7", "topic 0 2")
+    add.on_files(
+        "retain",
+        "checkpoint",
+        "The start of the log is noted, and what is said of others stays.",
+        should("SEG-RET-012", needs=("logDirectory",)),
+        {
+            "segments": ["0", "9"],
+            "checkpoints": {"log-start-offset-checkpoint": checkpoint("other 3 7", "topic 0 18")},
+        },
+        files,
+        **base,
+        options={"checkpoints": {"log-start-offset-checkpoint": others}},
+    )
+    add.on_files(
+        "retain",
+        "power-cuts",
+        "Whenever the power goes, no hole is left in the log.",
+        should("SEG-RET-012", needs=("powerCuts",)),
+        {"outcomes": [told(27), told(27, 9), told(27, 18)]},
+        files,
+        **base,
+        options={"powerCuts": True},
+    )
+    for operation in ("write", "fsync"):
+        add.on_files(
+            "retain",
+            f"failed-{operation}",
+            "A disk that fails ends the pass.",
+            should("SEG-RET-012", needs=("diskErrors",)),
+            {"reject": {"class": "other"}},
+            files,
+            result="invalid",
+            **base,
+            options={"fails": operation, "logStartOffset": "0"},
+        )
+
+
+def own_recoveries(family: Family) -> None:
+    """Family 40: power cuts."""
+    add = Lives(family)
+    family.flags |= FLAG
+    files = three_segments()
+    cuts = {"powerCuts": True, "indexIntervalBytes": 100}
+    add.on_files(
+        "truncate",
+        "power-cuts",
+        "Segments go from the end on, each for good before the next.",
+        must("SEG-TRN-001", needs=("powerCuts",)),
+        {"nextOffset": "4", "outcomes": [told(27), told(18), told(9), told(3)]},
+        files,
+        offset="4",
+        options=cuts,
+    )
+    damaged = {**files, name_of(0): files[name_of(0)][:-5]}
+    for name, like_broker in (("power-cuts", False), ("power-cuts-like-a-broker", True)):
+        add.on_files(
+            "recover",
+            name,
+            "What follows the damage is gone for good before the damage is.",
+            must("SEG-RCV-004", "SEG-RCV-029", needs=("powerCuts",)),
+            {"nextOffset": "6", "outcomes": [told(6)]},
+            damaged,
+            options={**cuts, "likeBroker": like_broker},
+        )
+    swapped = {key + (".swap" if key.startswith(name_of(0, "")) else ""): data for key, data in files.items()}
+    old = {name_of(0): files[name_of(0)][: len(files[name_of(0)]) // 3]}
+    add.on_files(
+        "recover",
+        "power-cuts-in-a-replacement",
+        "A replacement that was begun is finished, whenever the power goes again.",
+        must("SEG-RCV-021", needs=("powerCuts",)),
+        {"nextOffset": "27", "outcomes": [told(27)]},
+        {**swapped, **old},
+        options=cuts,
+    )
+    shorter = files[name_of(0)][: len(files[name_of(0)]) // 3]
+    add.on_files(
+        "recover",
+        "power-cuts-in-an-undone-replacement",
+        "A replacement that had not come far is undone, whenever the power goes again.",
+        must("SEG-RCV-021", needs=("powerCuts",)),
+        {"nextOffset": "27", "outcomes": [told(27)]},
+        {**files, name_of(0, ".log.swap"): shorter, name_of(0, ".index.cleaned"): b""},
+        options=cuts,
+    )
+
+
+def own_compactions(family: Family) -> None:
+    """Family 45, without Kafka."""
+    add = Lives(family)
+    config = {**SMALL, "cleanup.policy": "compact", "segment.bytes": "400"}
+    units = {0: [keyed(0, "a", "b"), keyed(2, "c")], 10: [keyed(10, "a", "d")], 1000: [keyed(1000, "z")]}
+    files = {name_of(base): bytes_of(row_of) for base, row_of in units.items()}
+    files |= {name_of(base, ".index"): b"" for base in units}
+    files |= {name_of(base, ".timeindex"): time_index(row_of, 100, base) for base, row_of in units.items()}
+    base: Json = {"config": config, "now": str(NOW + 100_000)}
+    add.on_files(
+        "compact",
+        "power-cuts",
+        "Whenever the power goes, the log is the old one or the new one.",
+        must("SEG-CMP-022", needs=("powerCuts",)),
+        {"outcomes": ["0 1 2 10 11 1000", "1 2 10 11 1000"]},
+        files,
+        **base,
+        options={"powerCuts": True},
+    )
+    add.on_files(
+        "compact",
+        "checkpoint",
+        "How far it was is noted, and what is said of others stays.",
+        must("SEG-CMP-023", needs=("logDirectory",)),
+        {"checkpoints": {"cleaner-offset-checkpoint": checkpoint("other 1 7", "topic 0 1000")}, "endOffset": "1000"},
+        files,
+        **base,
+        options={"checkpoints": {"cleaner-offset-checkpoint": checkpoint("other 1 7", "topic 0 2")}},
+    )
+    _odd_compactions(add, base)
+    compaction_plans(family)
+
+
+def _odd_compactions(add: Lives, base: Json) -> None:
+    """Logs that something is wrong with, or that little is known of."""
+    doubled = [
+        keyed(0, "a", base_sequence=0, **IDEMPOTENT),
+        keyed(1, "a", base_sequence=1, **IDEMPOTENT),
+        keyed(2, "a"),
+    ]
+    files = {name_of(0): bytes_of(doubled), name_of(1000): bytes_of([keyed(1000, "z")])}
+    files |= {name_of(base_offset, ending): b"" for base_offset in (0, 1000) for ending in (".index", ".timeindex")}
+    left = left_by_kafka()["compact-producer-last-batch"]["expect"]["files"]
+    add.on_files(
+        "compact",
+        "without-snapshots",
+        "Producers are known from the log where no snapshot tells of them.",
+        must("SEG-CMP-015", needs=("producersFromLog",)),
+        {"files": {name_of(0): left[name_of(0)]}},
+        files,
+        **base,
+    )
+    add.on_files(
+        "compact",
+        "damaged",
+        "A log that does not end with an entry has to be recovered first.",
+        should("SEG-LOG-004", needs=("strictFrames",)),
+        {"reject": {"class": "length"}},
+        {**files, name_of(0): files[name_of(0)][:-5]},
+        result="invalid",
+        **base,
+    )
+    for operation in ("write", "fsync"):
+        add.on_files(
+            "compact",
+            f"failed-{operation}",
+            "A disk that fails ends the pass.",
+            must("SEG-CMP-022", needs=("diskErrors",)),
+            {"reject": {"class": "other"}},
+            files,
+            result="invalid",
+            **base,
+            options={"fails": operation},
+        )
+    hidden = {**files, name_of(0): bytes_of([keyed(0, "a")]), name_of(10): bytes_of([keyed(10, "a")])}
+    hidden |= {name_of(0, ".txnindex"): aborted(9, 0, 4, 4), name_of(10, ".index"): b"", name_of(10, ".timeindex"): b""}
+    settings = {**base["config"], "segment.bytes": "80"}
+    add.on_files(
+        "compact",
+        "nothing-left-hides-the-old-list",
+        "Where no record is left, an empty list of transactions hides the old one from who comes after a crash.",
+        must("SEG-CMP-022", needs=("logDirectory",)),
+        {"files": {name_of(0): "", name_of(0, ".txnindex"): ""}},
+        hidden,
+        **{**base, "config": settings},
+    )

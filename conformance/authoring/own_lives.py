@@ -1,0 +1,364 @@
+"""Part of family 44: logs while they are open, where Kafka's classes are not asked.
+
+It is about power cuts, disks that fail, other generations of brokers, and the files of the log directory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from authoring.casefile import Family, Json, must, should
+from authoring.lives import Lives, checkpoint
+from authoring.messages import Msg
+from authoring.scenes import NOW, append, batch, follow, sent
+from authoring.segments import bytes_of, name_of, offset_index, row, time_entry, time_index
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from authoring.batches import Batch
+
+
+def own_writes(family: Family) -> None:
+    """Family 44, without Kafka."""
+    add = Lives(family)
+    _indexes(add)
+    _jitter(add)
+    _leftovers(add)
+    _flushes(add)
+    _opening(add)
+    _closing(add)
+    _failures(add)
+    _retention(add)
+
+
+def _indexes(add: Lives) -> None:
+    units = [batch(NOW + at, base=at) for at in range(6)]
+    size = len(units[0].encoded())
+    pairs = [units[0:2], units[2:4], units[4:6]]
+    index = offset_index([Group(pair) for pair in pairs], size)
+    times = time_index([Group(pair) for pair in pairs], size)
+    for generation in ("2.0", "3.7"):
+        add.write(
+            f"interval-by-appends-{generation}",
+            "Brokers before 4.1 count appends, not batches.",
+            must("SEG-ROL-011", since="2.0", needs=("generations",)),
+            {"files": {name_of(0, ".index"): index.hex(), name_of(0, ".timeindex"): times.hex()}},
+            *(follow(*pair) for pair in pairs),
+            index_interval_bytes=str(size),
+            generation=generation,
+        )
+    _room(add)
+
+
+def _room(add: Lives) -> None:
+    full = should("SEG-ROL-016", needs=("strictAppend",))
+    add.write(
+        "room-without-new-timestamps",
+        "What makes no entry by time needs no room for one.",
+        full,
+        {"steps": [{"rolled": None}, {"rolled": None}]},
+        follow(batch(NOW, base=0)),
+        follow(*(batch(NOW + 1, base=1 + at) for at in range(4))),
+        index_interval_bytes="0",
+        segment_index_bytes="36",
+    )
+    for name, count, reason in (("room", 2, None), ("no-room", 3, "time index full")):
+        add.write(
+            name,
+            "An append of several entries needs room in the indexes for all of them.",
+            full,
+            {"steps": [{"rolled": None}, {"rolled": reason}]},
+            follow(batch(NOW, base=0)),
+            follow(*(batch(NOW + 1 + at, base=1 + at) for at in range(count))),
+            index_interval_bytes="0",
+            segment_index_bytes="36",
+        )
+
+
+class Group:
+    """Several batches of one append."""
+
+    def __init__(self, units: Sequence[Batch]) -> None:
+        self.units = units
+        self.next_offset = units[-1].next_offset
+
+    def encoded(self) -> bytes:
+        """One behind the other."""
+        return bytes_of(self.units)
+
+    def answer(self, _position: int) -> Json:
+        """The largest timestamp."""
+        return {"maxTimestamp": max(one.newest for one in self.units)}
+
+    def follower(self, offset: int | None = None) -> Batch:
+        """The next entry."""
+        return self.units[-1].follower(offset)
+
+
+def _jitter(add: Lives) -> None:
+    for name, later, reason in (("within", 500, None), ("over", 501, "time")):
+        add.write(
+            f"jitter-{name}",
+            "The jitter is a share of the span of a segment at most.",
+            must("SEG-ROL-008", needs=("random",)),
+            {"steps": [{"rolled": None}, {"rolled": reason}]},
+            append(batch(NOW)),
+            append(batch(NOW + later)),
+            options={"random": "0.5"},
+            segment_ms="1000",
+            segment_jitter_ms="5000",
+        )
+
+
+def _leftovers(add: Lives) -> None:
+    one = batch(NOW)
+    old = {name_of(1, ending): b"old".hex() for ending in (".log", ".index", ".timeindex", ".txnindex")}
+    add.write(
+        "old-files-of-that-name",
+        "A new segment begins empty, whatever has its name.",
+        must("SEG-ROL-009"),
+        {
+            "files": {
+                name_of(1): replace(one, base=1).encoded().hex(),
+                name_of(1, ".index"): "",
+                name_of(1, ".txnindex"): None,
+            }
+        },
+        append(one),
+        {"do": "put", "files": old},
+        {"do": "roll"},
+        append(one),
+    )
+    for name, tail in (("few-bytes", b"\0" * 11), ("partial-entry", one.encoded()[:-1]), ("zeros", bytes(500))):
+        add.write(
+            f"behind-{name}",
+            "An entry stands right behind the last whole one.",
+            must("SEG-APP-013", needs=("strictAppend",)),
+            {"files": {name_of(0): bytes_of([one, replace(one, base=1)]).hex()}, "nextOffset": "2"},
+            append(one),
+            files={name_of(0): one.encoded() + tail, name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},
+            options={"cleanShutdown": True},
+        )
+
+
+def _flushes(add: Lives) -> None:
+    one = batch(NOW)
+    wait = append(one, acks="flushed")
+    cut: Json = {"do": "cut"}
+    terms = must("SEG-FLS-002", needs=("powerCuts",))
+    add.write(
+        "flushed-is-there",
+        "What was flushed is there after a power cut, by its name, too.",
+        terms,
+        {"steps": [{}, {"outcomes": ["0"]}, {}, {"outcomes": ["0", "0 1"]}, {}, {"outcomes": ["0 1 2"]}]},
+        wait,
+        cut,
+        append(one),
+        cut,
+        wait,
+        cut,
+    )
+    add.write(
+        "flushed-in-a-new-segment",
+        "The same in the next segment.",
+        terms,
+        {"steps": [{}, {}, {}, {"outcomes": ["0 1"]}]},
+        append(one),
+        {"do": "roll"},
+        wait,
+        cut,
+    )
+    add.write(
+        "no-hole",
+        "A segment is on the disk before the next one is written.",
+        must("SEG-FLS-009", needs=("powerCuts",)),
+        {"steps": [{}, {}, {}, {}, {"outcomes": ["0 1", "0 1 2"]}]},
+        append(one),
+        append(one),
+        {"do": "roll"},
+        append(one),
+        cut,
+    )
+    add.write(
+        "flushes-together",
+        "Those who wait at the same time wait for the same flush.",
+        should("SEG-FLS-003", needs=("together",)),
+        {"steps": [{"mostSyncs": 1, "recoveryPoint": "4"}], "nextOffset": "4"},
+        {"do": "together", "records": [one.encoded().hex()] * 4},
+    )
+    add.write(
+        "flush-by-time",
+        "Flushed when the oldest waits for so long.",
+        must("SEG-FLS-001", needs=("scheduled",)),
+        {"steps": [{}, {"recoveryPoint": "0"}, {"recoveryPoint": "1"}]},
+        append(one),
+        {"do": "schedule", "now": str(NOW + 999)},
+        {"do": "schedule", "now": str(NOW + 1000)},
+        flush_ms="1000",
+    )
+
+
+def _opening(add: Lives) -> None:
+    units = [batch(NOW + at, base=number) for number, at in enumerate((10, 30, 20))]
+    files = {name_of(0): bytes_of(units), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""}
+    add.write(
+        "largest-timestamp-of-a-log-that-was-there",
+        "The largest timestamp is found again where no index tells it.",
+        should("SEG-ROL-014", needs=("strictAppend",)),
+        {"files": {name_of(0, ".timeindex"): time_entry(NOW + 30, 1).hex()}},
+        append(batch(NOW + 5)),
+        {"do": "roll"},
+        files=files,
+        options={"cleanShutdown": True},
+        index_interval_bytes="4096",
+    )
+    old = [Msg(offset=at, timestamp=NOW + at) for at in range(3)]
+    add.write(
+        "old-log-goes-on",
+        "A log of brokers before 0.11 has neither producers nor leader epochs.",
+        should("SEG-ROL-015", needs=("generations",)),
+        {
+            "nextOffset": "4",
+            "files": {name_of(0): bytes_of([*old, Msg(offset=3, timestamp=NOW + 9)]).hex()},
+            "names": [name_of(0, ending) for ending in (".index", ".log", ".timeindex")],
+        },
+        follow(Msg(offset=3, timestamp=NOW + 9)),
+        files={**files, name_of(0): bytes_of(old)},
+        options={"cleanShutdown": True},
+        generation="0.10.1",
+    )
+    add.write(
+        "sent-again",
+        "A batch that is sent again is not written again.",
+        must("SEG-APP-008", needs=("duplicates",)),
+        {
+            "steps": [{"isDuplicate": False}, {"isDuplicate": True, "firstOffset": "0", "lastOffset": "1"}],
+            "nextOffset": "2",
+        },
+        append(sent(7, 0, count=2)),
+        append(sent(7, 0, count=2)),
+    )
+
+
+def _closing(add: Lives) -> None:
+    one = batch(NOW)
+    whole = {name_of(0): bytes_of(row(3, start=NOW)), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""}
+    clean = {"cleanShutdown": True}
+    root = must("SEG-FLS-005", needs=("logDirectory",))
+    add.write(
+        "checkpoints",
+        "The checkpoints tell where the log stands; no start where it is that of the files.",
+        root,
+        {
+            "checkpoints": {
+                "recovery-point-offset-checkpoint": checkpoint("topic 0 10"),
+                "replication-offset-checkpoint": checkpoint("topic 0 10"),
+                "log-start-offset-checkpoint": checkpoint(),
+            }
+        },
+        append(one),
+        files=whole,
+        options=clean,
+    )
+    add.write(
+        "checkpoint-of-a-start",
+        "The start of the log, where it is inside of a segment.",
+        root,
+        {"checkpoints": {"log-start-offset-checkpoint": checkpoint("topic 0 5")}, "logStartOffset": "5"},
+        append(one),
+        files=whole,
+        options={**clean, "logStartOffset": "5"},
+    )
+    marks = must("SEG-FLS-006", needs=("logDirectory",))
+    add.write(
+        "mark-goes-and-comes",
+        "The mark of a clean end goes before anything is written, and comes back at the end.",
+        marks,
+        {"steps": [{"isClean": False}, {}], "isClean": True},
+        {"do": "look"},
+        append(one),
+        files=whole,
+        options=clean,
+    )
+    others = must("SEG-FLS-007", needs=("logDirectory",))
+    add.write(
+        "mark-for-all-logs",
+        "No mark while another log may be damaged.",
+        others,
+        {"isClean": False},
+        append(one),
+        options={"beside": {"other-0": {}}},
+    )
+    add.write(
+        "mark-with-whole-logs",
+        "With one, where the others were closed cleanly, too.",
+        others,
+        {"isClean": True},
+        append(one),
+        options={**clean, "beside": {"other-0": {}}},
+    )
+    add.write(
+        "mark-beside-deleted-logs",
+        "A log that is on its way out does not count.",
+        others,
+        {"isClean": True},
+        append(one),
+        options={"beside": {"other-0.0123456789abcdef0123456789abcdef-delete": {}}},
+    )
+
+
+def _failures(add: Lives) -> None:
+    one = batch(NOW)
+    policy: Json = {"reject": {}}
+    kept = {"write": one.encoded().hex(), "fsync": bytes_of([one, replace(one, base=1)]).hex()}
+    for operation in ("write", "fsync"):
+        add.write(
+            f"after-a-failed-{operation}",
+            "After an error of the disk nothing more is taken, and the end is no clean one.",
+            must("SEG-FLS-008", needs=("diskErrors", "logDirectory")),
+            {"steps": [{"firstOffset": "0"}, policy, policy], "isClean": False, "files": {name_of(0): kept[operation]}},
+            append(one),
+            append(one, acks="flushed", fails=operation),
+            append(one),
+        )
+
+
+def _retention(add: Lives) -> None:
+    one = batch(NOW)
+    steps = [step for at in range(3) for step in (append(sent(7, at)), {"do": "roll"})]
+    gone = [f"{name_of(0, ending)}.deleted" for ending in (".index", ".log", ".timeindex")]
+    terms = must("SEG-RET-009", needs=("scheduled",))
+    add.write(
+        "deleted-after-a-delay",
+        "Files that are marked are deleted when their time has come.",
+        terms,
+        {"steps": [*({} for _ in steps), {"segments": ["0"]}, {"deleted": gone}, {"deleted": gone}, {"deleted": []}]},
+        *steps,
+        {"do": "retain"},
+        {"do": "look"},
+        {"do": "delete", "now": str(NOW + 999)},
+        {"do": "delete", "now": str(NOW + 1000)},
+        retention_bytes=str(2 * len(one.encoded())),
+        retention_ms="-1",
+        file_delete_delay_ms="1000",
+    )
+    start = should("SEG-RET-012", needs=("logDirectory",))
+    add.write(
+        "start-after-retention",
+        "The checkpoint of the start moves before anything goes.",
+        start,
+        {
+            "steps": [
+                *({} for _ in steps),
+                {},
+                {"checkpoints": {"log-start-offset-checkpoint": checkpoint("topic 0 1")}},
+            ]
+        },
+        *steps,
+        {"do": "retain"},
+        {"do": "look"},
+        retention_bytes=str(2 * len(one.encoded())),
+        retention_ms="-1",
+    )

@@ -1,0 +1,618 @@
+"""Families 1 to 9: batches that are not compressed and not special."""
+
+from __future__ import annotations
+
+from authoring.batches import LOG_APPEND_TIME, Batch, Rec
+from authoring.casefile import Family, lay, may, must, should
+from authoring.primitives import sized, varint
+
+R1 = Rec(key=None, value=b"a")
+R2 = Rec(key=b"k", value=None, time=5)
+R3 = Rec(key=b"k", value=b"vv", time=3)
+THREE = Batch(base=10, leader_epoch=-1, recs=(R1, R2, R3))
+TWO_HEADERS = Batch(base=10, leader_epoch=-1, recs=(Rec(headers=((b"h", b"x"), (b"n", None))),))
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+OFFSETS = must("SEG-BAT-016", "SEG-REC-012")
+
+
+def plain_batches() -> Family:
+    """Family 1."""
+    family = Family(1, "plain-batches", "Plain batches and deltas", "facts 2.3 and 2.4")
+
+    family.valid(
+        "one-record",
+        "The smallest thing a producer sends: whoever fails here reads nothing at all.",
+        must("SEG-BAT-001", "SEG-BAT-003", "SEG-LOG-001", smoke=True),
+        Batch(),
+    )
+    family.valid(
+        "three-records",
+        "Three records as a broker writes them; each offset and timestamp is a delta.",
+        must("SEG-BAT-001", "SEG-BAT-012", "SEG-REC-012", source="vector V-06", smoke=True),
+        THREE,
+    )
+    for name, base in (("zero", 0), ("one", 1), ("large", 123_456_789_012)):
+        family.valid(
+            f"base-offset-{name}",
+            "Offsets start at the base offset of the batch, wherever that is.",
+            must("SEG-BAT-001", "SEG-REC-012"),
+            Batch(base=base, recs=(R1, R2)),
+        )
+    for count in (2, 63, 64, 65, 200):
+        recs = tuple(Rec(key=b"%d" % at, value=b"v%d" % at, time=at) for at in range(count))
+        family.valid(
+            f"records-{count}",
+            "From the 65th record on the offset delta takes two bytes; a one-byte reader goes astray.",
+            must("SEG-BAT-008", "SEG-REC-012", "SEG-REC-004"),
+            Batch(base=7, recs=recs),
+        )
+    for size in (63, 64, 127, 8191, 8192, 20_000):
+        family.valid(
+            f"value-of-{size}-bytes",
+            "The length of a value takes one, two or three bytes; the others sit on either side of a change.",
+            must("SEG-REC-001", "SEG-REC-006"),
+            Batch(recs=(Rec(value=bytes(at % 251 for at in range(size))),)),
+        )
+    family.valid(
+        "leader-epoch-of-minus-one",
+        "A producer's own batch has no leader epoch yet; it stands outside the checksum.",
+        must("SEG-BAT-010"),
+        Batch(leader_epoch=-1),
+    )
+    family.valid(
+        "leader-epoch-of-2147483647",
+        "The epoch may be any number of 32 bits and never changes the checksum.",
+        must("SEG-BAT-010"),
+        Batch(leader_epoch=INT32_MAX),
+    )
+    twelve = tuple(Batch(base=3 * at, recs=(R1, R2, R3), leader_epoch=at) for at in range(4))
+    family.valid(
+        "four-batches",
+        "A log is a row of batches without padding; a reader goes on at the byte after each.",
+        must("SEG-LOG-001", "SEG-BAT-016"),
+        *twelve,
+    )
+    family.valid(
+        "every-byte-value",
+        "Keys and values are bytes, not text: no byte value may be changed on the way.",
+        must("SEG-REC-006", "SEG-BAT-001"),
+        Batch(recs=(Rec(key=bytes(range(256)), value=bytes(range(255, -1, -1))),)),
+    )
+    nested = Batch(base=5, recs=(Rec(value=b"inner"),)).encoded()
+    family.valid(
+        "value-holds-a-batch",
+        "A value may be a whole batch; a reader that hunts for headers delivers records that nobody wrote.",
+        must("SEG-LOG-001", "SEG-BAT-016"),
+        Batch(recs=(Rec(value=nested + nested),)),
+    )
+    family.valid(
+        "time-deltas-descend",
+        "Timestamps of a batch need not be in order, so deltas may be negative.",
+        must("SEG-BAT-012"),
+        Batch(recs=(Rec(time=0), Rec(time=-1), Rec(time=-64), Rec(time=-65), Rec(time=-900)), max_timestamp=1000),
+    )
+    family.valid(
+        "same-key-often",
+        "Equal records are different records; nothing may be merged.",
+        must("SEG-BAT-008", "SEG-REC-012"),
+        Batch(recs=(Rec(), Rec(), Rec())),
+    )
+    family.valid(
+        "producer-fields",
+        "Producer id, epoch and sequence of an idempotent producer; the sequence counts with the offsets.",
+        must("SEG-BAT-001", "SEG-BAT-017", "SEG-REC-015"),
+        Batch(base=40, producer_id=9, producer_epoch=2, base_sequence=7, recs=(R1, R2, R3)),
+    )
+    family.valid(
+        "sequence-wraps",
+        "After sequence 2147483647 comes 0; a reader that goes negative calls the next batch out of order.",
+        must("SEG-BAT-017", "SEG-REC-015"),
+        Batch(producer_id=9, producer_epoch=0, base_sequence=INT32_MAX - 1, recs=(R1, R2, R3)),
+    )
+    family.valid(
+        "sequence-ends-at-the-greatest",
+        "The last sequence may be 2147483647 exactly.",
+        must("SEG-BAT-017"),
+        Batch(producer_id=9, producer_epoch=0, base_sequence=INT32_MAX - 2, recs=(R1, R2, R3)),
+    )
+    return family
+
+
+def null_and_empty() -> Family:
+    """Family 2."""
+    family = Family(
+        2,
+        "null-and-empty",
+        "Null and empty keys and values",
+        "facts 2.4",
+        flags={
+            "TOMBSTONE": {
+                "effect": "A null value deletes its key in a compacted topic; an empty value is data. "
+                "A reader that mixes them up deletes, or brings back, a record.",
+                "links": [],
+            }
+        },
+    )
+    terms = must("SEG-REC-007", flags=("TOMBSTONE",))
+    contents = {"null": None, "empty": b"", "some": b"x"}
+    for key_name, key in contents.items():
+        for value_name, value in contents.items():
+            family.valid(
+                f"key-{key_name}-value-{value_name}",
+                f"A {key_name} key with a {value_name} value stays what it is.".replace("some ", "full "),
+                terms,
+                Batch(recs=(Rec(key=key, value=value),)),
+            )
+    every = tuple(Rec(key=key, value=value) for key in contents.values() for value in contents.values())
+    family.valid(
+        "all-in-one-batch",
+        "All nine in one batch, so that a reader that reuses buffers shows what it left in them.",
+        terms,
+        Batch(base=3, recs=every),
+    )
+    for number in (-2, -7, -64, -65, -(2**31)):
+        for part in ("key", "value"):
+            rec = Rec(key=None, value=b"v") if part == "key" else Rec(key=b"k", value=None)
+            body = b"\0\0\0" + (varint(number) + sized(b"v") if part == "key" else sized(b"k") + varint(number)) + b"\0"
+            odd = Rec(key=rec.key, value=rec.value, raw=sized(body))
+            family.valid(
+                f"{part}-length-of-{number}",
+                "Brokers read any negative length as null; a reader that asks for -1 alone refuses what a broker serves.",
+                should("SEG-REC-007"),
+                Batch(recs=(odd,)),
+            )
+    family.valid(
+        "smallest-record",
+        "Null key, empty value, no headers: seven bytes, the least a record takes.",
+        must("SEG-REC-007", "SEG-REC-001"),
+        Batch(recs=(Rec(key=None, value=b""),)),
+    )
+    return family
+
+
+def headers() -> Family:
+    """Family 3."""
+    family = Family(
+        3,
+        "header-order",
+        "Header order, duplicates, empty keys",
+        "facts 2.4",
+        flags={
+            "HEADER_MAP": {
+                "effect": "A map of headers loses repeated keys and their order, which tracing and "
+                "schema headers rely on.",
+                "links": [],
+            }
+        },
+    )
+    terms = must("SEG-REC-010", flags=("HEADER_MAP",))
+    rows = {
+        "one": (((b"a", b"1"),), "One header."),
+        "order-kept": (
+            ((b"b", b"1"), (b"a", b"2"), (b"c", b"3")),
+            "Headers come back in the order in which they were written, not sorted.",
+        ),
+        "repeated-key": (((b"a", b"1"), (b"a", b"2")), "The same key twice is two headers; the last one does not win."),
+        "repeated-pair": (((b"a", b"1"), (b"a", b"1")), "The same pair twice is still two headers."),
+        "repeated-apart": (
+            ((b"a", b"1"), (b"b", b"x"), (b"a", b"2")),
+            "Repeated keys stay where they stand, others between them.",
+        ),
+        "empty-key": (((b"", b"1"),), "A header key may be empty."),
+        "two-empty-keys": (((b"", b"1"), (b"", b"2")), "Two empty keys are two headers."),
+        "empty-value": (((b"a", b""),), "An empty header value is not null."),
+        "empty-key-and-value": (((b"", b""),), "Nothing at all is still a header."),
+        "binary-value": (((b"a", bytes(range(256))),), "Header values are bytes, not text."),
+        "text-beyond-ascii": (
+            (("grüße".encode(), b"1"), ("日本".encode(), b"2")),
+            "Keys are UTF-8, and their length counts bytes, not characters.",
+        ),
+        "long-key": (((b"k" * 300, b"v"),), "A header key may be longer than 127 bytes; its length takes two."),
+    }
+    for name, (pairs, why) in rows.items():
+        family.valid(name, why, terms, Batch(recs=(Rec(headers=pairs), Rec())))
+    for count in (63, 64, 200):
+        pairs = tuple((b"h%d" % at, b"%d" % at) for at in range(count))
+        family.valid(
+            f"headers-{count}",
+            "The count of headers is a varint; from 64 on it takes two bytes.",
+            terms,
+            Batch(recs=(Rec(headers=pairs),)),
+        )
+    family.valid(
+        "on-some-records-only",
+        "Headers belong to their record; none may leak to the next one.",
+        terms,
+        Batch(recs=(Rec(), Rec(headers=((b"a", b"1"),)), Rec(), Rec(headers=((b"b", b"2"), (b"a", b"3"))))),
+    )
+    return family
+
+
+def null_header_values() -> Family:
+    """Family 4."""
+    family = Family(
+        4,
+        "null-header-value",
+        "Null header values",
+        "facts 2.4",
+        flags={
+            "NULL_HEADER": {
+                "effect": "Producers send null header values; a reader that reads a length of -1 as a number "
+                "of bytes takes the rest of the batch for something else.",
+                "links": [],
+            }
+        },
+    )
+    terms = must("SEG-REC-007", "SEG-REC-010", flags=("NULL_HEADER",))
+    family.valid(
+        "after-a-full-one",
+        "A full header, then a null one, as a broker wrote them.",
+        must("SEG-REC-007", "SEG-REC-010", flags=("NULL_HEADER",), source="vector V-08", smoke=True),
+        TWO_HEADERS,
+    )
+    rows = {
+        "alone": (((b"n", None),), "A single header whose value is null."),
+        "first": (((b"n", None), (b"a", b"1")), "A null value in front: the next key starts right behind its length."),
+        "null-and-empty": (((b"n", None), (b"e", b"")), "Null and empty stand side by side and stay apart."),
+        "repeated": (((b"n", None), (b"n", None), (b"n", b"1")), "Repeated keys, two of them null."),
+        "empty-key": (((b"", None),), "An empty key with a null value."),
+        "many": (tuple((b"n%d" % at, None) for at in range(70)), "Seventy headers without a value."),
+    }
+    for name, (pairs, why) in rows.items():
+        family.valid(name, why, terms, Batch(recs=(Rec(headers=pairs), Rec(key=b"z", value=b"z"))))
+    for number in (-2, -65, -(2**31)):
+        raw = b"\0\0\0" + sized(b"k") + sized(b"v") + varint(1) + sized(b"n") + varint(number)
+        family.valid(
+            f"length-of-{number}",
+            "Any negative length is null here, too.",
+            should("SEG-REC-007"),
+            Batch(recs=(Rec(headers=((b"n", None),), raw=sized(raw)),)),
+        )
+    return family
+
+
+def header_keys() -> Family:
+    """Family 5."""
+    family = Family(
+        5,
+        "header-key-not-utf8",
+        "Header keys that are not UTF-8",
+        "facts 2.4",
+        flags={
+            "HEADER_KEY_BYTES": {
+                "effect": "Brokers store header keys unread. A client that refuses the batch over one makes "
+                "the partition unreadable; one that replaces characters hands on another key.",
+                "links": [],
+            }
+        },
+    )
+    terms = may("SEG-REC-011", needs=("magic:2",), flags=("HEADER_KEY_BYTES",))
+    rows = {
+        "lone-continuation": (b"\x80", "A byte that only continues a character."),
+        "byte-ff": (b"\xff", "A byte that UTF-8 never has."),
+        "cut-character": (b"a\xe6\x97", "A character cut short."),
+        "surrogate": (b"\xed\xa0\x80", "A surrogate by itself, as modified UTF-8 has it."),
+        "overlong-slash": (b"\xc0\xaf", "An overlong form."),
+        "latin-1": (b"gr\xfc\xdfe", "Text in Latin-1."),
+    }
+    for name, (key, why) in rows.items():
+        branches = {
+            "bytes": key,
+            "replaced": key.decode(errors="replace").encode(),
+            "replaced-once": b"\xef\xbf\xbd",
+            "text-of-bytes": key.decode("latin-1").encode(),
+        }
+        keys = {
+            branch: found
+            for branch, found in branches.items()
+            if found not in list(branches.values())[: list(branches).index(branch)]
+        }
+        batch = Batch(recs=(Rec(headers=((key, b"1"), (b"ok", b"2"))),))
+        after = batch.follower()
+        allowed = []
+        for branch, found in keys.items():
+            answers = lay([batch, after])[1]
+            answers[0]["records"][0]["headers"][0][0] = found.hex()
+            size = len(batch.encoded() + after.encoded())
+            allowed.append({"branch": branch, "batches": answers, "consumed": size, "tail": None})
+        family.either(
+            name,
+            f"{why} The record around it is whole and has to be delivered; the key comes as bytes or as the nearest text.",
+            terms,
+            batch.encoded() + after.encoded(),
+            allowed,
+        )
+    family.valid(
+        "zero-byte",
+        "A zero byte is UTF-8, and no end of the key.",
+        must("SEG-REC-010"),
+        Batch(recs=(Rec(headers=((b"a\x00b", b"1"), (b"ok", b"2"))),)),
+    )
+    return family
+
+
+def large_numbers() -> Family:
+    """Family 6."""
+    family = Family(
+        6,
+        "above-2-53",
+        "Offsets and producer ids above 2^53",
+        "facts 2.3",
+        flags={
+            "DOUBLE": {
+                "effect": "Numbers above 2^53 lose their last digits in a double; two offsets become one, "
+                "and a consumer skips or repeats records.",
+                "links": [],
+            }
+        },
+    )
+    for name, base in (
+        ("2-53", 2**53),
+        ("2-53-plus-1", 2**53 + 1),
+        ("2-62", 2**62 + 3),
+        ("near-the-end", INT64_MAX - 10),
+    ):
+        family.valid(
+            f"offset-{name}",
+            "The offset has all its digits.",
+            must("SEG-REC-012", "SEG-BAT-016", flags=("DOUBLE",)),
+            Batch(base=base, recs=(R1, R2, R3)),
+        )
+    family.valid(
+        "offset-last",
+        "The greatest offset there is; nothing can follow it.",
+        should("SEG-BAT-009", "SEG-REC-012", flags=("DOUBLE",)),
+        Batch(base=INT64_MAX - 1),
+        more=False,
+    )
+    for name, number in (("2-53-plus-1", 2**53 + 1), ("greatest", INT64_MAX), ("2-31", 2**31)):
+        family.valid(
+            f"producer-id-{name}",
+            "A producer id is a number of 64 bits.",
+            must("SEG-BAT-001", flags=("DOUBLE",)),
+            Batch(producer_id=number, producer_epoch=1, base_sequence=0),
+        )
+    family.valid(
+        "timestamp-2-53-plus-1",
+        "A timestamp is a number of 64 bits, too.",
+        should("SEG-BAT-012", flags=("DOUBLE",)),
+        Batch(base_timestamp=2**53 + 1, recs=(Rec(), Rec(time=1))),
+    )
+    family.valid(
+        "delta-2-53-plus-1",
+        "A timestamp delta above 2^53 takes eight bytes of a varint.",
+        should("SEG-BAT-012", "SEG-REC-004", flags=("DOUBLE",)),
+        Batch(recs=(Rec(), Rec(time=2**53 + 1))),
+    )
+    family.valid(
+        "producer-epoch-32767",
+        "The greatest producer epoch.",
+        must("SEG-BAT-001"),
+        Batch(producer_id=1, producer_epoch=32767, base_sequence=0),
+    )
+    return family
+
+
+def offset_deltas() -> Family:
+    """Family 7."""
+    family = Family(
+        7,
+        "offset-deltas",
+        "Offset deltas up to 2^31-1, and gaps",
+        "facts 2.3 and 5.7",
+        flags={
+            "COUNTED_OFFSETS": {
+                "effect": "Compaction takes records out of a batch. Who counts records instead of adding deltas gives "
+                "every later record a wrong offset, and commits it.",
+                "links": [],
+            }
+        },
+    )
+    terms = must("SEG-REC-012", "SEG-BAT-016", flags=("COUNTED_OFFSETS",))
+    rows = {
+        "first-missing": ((1, 2), 2, "The first record is gone: the base offset is that of a record that is no more."),
+        "last-missing": ((0, 1), 2, "The last record is gone: the next offset is behind it all the same."),
+        "middle-missing": ((0, 2), 2, "A record in the middle is gone."),
+        "only-the-middle": ((1,), 2, "Only the middle one is left."),
+        "only-the-last": ((9,), 9, "Only the last of ten is left."),
+        "gap-of-64": ((0, 64), 64, "The second delta takes two bytes."),
+        "gap-of-8192": ((0, 8192), 8192, "The second delta takes three bytes."),
+        "gap-of-2-20": ((0, 2**20), 2**20, "The second delta takes four bytes."),
+        "delta-2-31-minus-1": ((0, INT32_MAX), INT32_MAX, "The greatest delta; added in 32 bits it overflows."),
+        "far-behind-the-last-record": (
+            (0,),
+            10_000,
+            "One record is left of ten thousand; the next offset is far behind it.",
+        ),
+        "greatest-last-delta": ((0, 1), INT32_MAX, "The last offset delta is the greatest there is."),
+    }
+    for name, (deltas, last, why) in rows.items():
+        recs = tuple(Rec(value=b"%d" % delta, delta=delta) for delta in deltas)
+        family.valid(
+            name,
+            why,
+            terms,
+            Batch(base=100, last_delta=last, recs=recs, base_sequence=0, producer_id=5, producer_epoch=0),
+        )
+    family.valid(
+        "cleaned-by-a-broker",
+        "A batch that kept one of four records, as the cleaner wrote it.",
+        must("SEG-REC-012", "SEG-BAT-016", flags=("COUNTED_OFFSETS",), source="vector V-23", smoke=True),
+        Batch(
+            base=100,
+            leader_epoch=4,
+            last_delta=3,
+            base_timestamp=1500,
+            producer_id=9,
+            producer_epoch=0,
+            base_sequence=0,
+            recs=(Rec(key=b"c", value=b"3", delta=2),),
+        ),
+    )
+    family.valid(
+        "gap-between-batches",
+        "Offsets between two batches may be missing: markers, compaction, a follower that came late.",
+        must("SEG-BAT-016", "SEG-LOG-001"),
+        Batch(base=3),
+        Batch(base=500),
+        Batch(base=2**40),
+    )
+    family.valid(
+        "base-offset-above-2-31",
+        "Base offset plus delta is a sum of 64 bits.",
+        OFFSETS,
+        Batch(base=2**31 - 1, recs=(R1, R2, R3)),
+        Batch(base=2**32 - 2, recs=(R1, R2, R3)),
+    )
+    return family
+
+
+def timestamps() -> Family:
+    """Family 8."""
+    family = Family(
+        8,
+        "timestamps",
+        "Timestamps: negative, far apart, none",
+        "facts 2.3",
+        flags={
+            "DELTA_32": {
+                "effect": "Timestamp deltas have 64 bits; in 32 bits a record gets a time decades away, and "
+                "retention and lookups go wrong.",
+                "links": [],
+            }
+        },
+    )
+    terms = must("SEG-BAT-012")
+    wide = must("SEG-BAT-012", "SEG-REC-004", flags=("DELTA_32",))
+    family.valid("none", "Base timestamp -1 and delta 0: the record has no timestamp.", terms, Batch(base_timestamp=-1))
+    family.valid(
+        "some-without",
+        "Some records have no timestamp: the delta leads to -1.",
+        terms,
+        Batch(base_timestamp=1000, recs=(Rec(), Rec(time=-1001), Rec(time=3)), max_timestamp=1003),
+    )
+    family.valid("zero", "The first of January 1970 is a time like any other.", terms, Batch(base_timestamp=0))
+    family.valid(
+        "before-1970",
+        "A timestamp below -1 is no valid time, but brokers keep it, and it is no damage.",
+        should("SEG-BAT-012"),
+        Batch(base_timestamp=-86_400_000, recs=(Rec(), Rec(time=10)), max_timestamp=-86_399_990),
+    )
+    for name, delta in (("2-31-minus-1", INT32_MAX), ("2-31", 2**31), ("2-32", 2**32), ("2-40", 2**40)):
+        family.valid(
+            f"delta-{name}",
+            "Records of one batch may be weeks or years apart.",
+            wide,
+            Batch(recs=(Rec(), Rec(time=delta))),
+        )
+        family.valid(
+            f"delta-minus-{name}",
+            "The deltas may be negative and as large.",
+            wide,
+            Batch(base_timestamp=1_700_000_000_000, recs=(Rec(), Rec(time=-delta)), max_timestamp=1_700_000_000_000),
+        )
+    family.valid("greatest", "The greatest timestamp there is.", should("SEG-BAT-012"), Batch(base_timestamp=INT64_MAX))
+    family.valid(
+        "delta-of-64-bits",
+        "The widest varint there is: ten bytes.",
+        should("SEG-BAT-012", "SEG-REC-004", flags=("DELTA_32",)),
+        Batch(base_timestamp=0, recs=(Rec(), Rec(time=INT64_MAX), Rec(time=-(2**63))), max_timestamp=INT64_MAX),
+    )
+    family.valid(
+        "sum-wraps",
+        "Base plus delta beyond 64 bits wraps around as in Java; who uses wider numbers answers what nobody else does.",
+        should("SEG-BAT-012"),
+        Batch(base_timestamp=INT64_MAX, recs=(Rec(time=1),), max_timestamp=INT64_MAX),
+    )
+    family.valid(
+        "wrong-maximum",
+        "The maximum timestamp of the header is not that of any record; the records' own count.",
+        must("SEG-BAT-012"),
+        Batch(recs=(Rec(), Rec(time=7)), max_timestamp=999_999),
+    )
+    family.valid(
+        "base-is-no-record",
+        "The base timestamp need not be that of the first record.",
+        terms,
+        Batch(base_timestamp=5000, recs=(Rec(time=-4000), Rec(time=-3000))),
+    )
+    return family
+
+
+def log_append_time() -> Family:
+    """Family 9."""
+    family = Family(
+        9,
+        "log-append-time",
+        "LogAppendTime",
+        "facts 2.3",
+        flags={
+            "STAMPED": {
+                "effect": "The broker stamps the header and leaves the deltas as they were. Who adds them up anyway tells the "
+                "producer's time as the broker's.",
+                "links": [],
+            }
+        },
+    )
+    terms = must("SEG-BAT-011", flags=("STAMPED",))
+    family.valid(
+        "stamped-by-a-broker",
+        "Three records that all read as 7777.",
+        must("SEG-BAT-011", flags=("STAMPED",), source="vector V-07", smoke=True),
+        Batch(base=10, leader_epoch=-1, recs=(R1, R2, R3), attributes=LOG_APPEND_TIME, max_timestamp=7777),
+    )
+    family.valid(
+        "before-the-producer",
+        "The broker's clock is behind the producer's: the stamp is less than any record's own time.",
+        terms,
+        Batch(base_timestamp=9000, recs=(Rec(), Rec(time=500)), attributes=LOG_APPEND_TIME, max_timestamp=8000),
+    )
+    family.valid(
+        "no-producer-time",
+        "The producer set no time, the broker did.",
+        terms,
+        Batch(base_timestamp=-1, attributes=LOG_APPEND_TIME, max_timestamp=1_700_000_000_000),
+    )
+    family.valid(
+        "stamp-of-minus-one",
+        "A stamp of -1: no record has a time.",
+        should("SEG-BAT-011", flags=("STAMPED",)),
+        Batch(recs=(Rec(), Rec(time=5)), attributes=LOG_APPEND_TIME, max_timestamp=-1),
+    )
+    family.valid(
+        "wild-deltas",
+        "Deltas of all sizes do not matter.",
+        terms,
+        Batch(recs=(Rec(time=2**40), Rec(time=-(2**40)), Rec(time=-1)), attributes=LOG_APPEND_TIME, max_timestamp=123),
+    )
+    family.valid(
+        "both-kinds-in-a-log",
+        "The setting of the topic was changed: each batch has a type of its own.",
+        terms,
+        Batch(base=0, recs=(R1, R2)),
+        Batch(base=2, recs=(R1, R2), attributes=LOG_APPEND_TIME, max_timestamp=50),
+        Batch(base=4, recs=(R1, R2)),
+    )
+    family.valid(
+        "stamp-above-2-53",
+        "The stamp has 64 bits.",
+        should("SEG-BAT-011", flags=("STAMPED",)),
+        Batch(attributes=LOG_APPEND_TIME, max_timestamp=2**53 + 1),
+    )
+    return family
+
+
+def families() -> list[Family]:
+    """All of this module."""
+    return [
+        plain_batches(),
+        null_and_empty(),
+        headers(),
+        null_header_values(),
+        header_keys(),
+        large_numbers(),
+        offset_deltas(),
+        timestamps(),
+        log_append_time(),
+    ]

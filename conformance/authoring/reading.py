@@ -1,0 +1,669 @@
+"""Family 19: transactions as bytes, and what fetches deliver of a log."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from authoring.batches import (
+    LAST_OFFSET_DELTA,
+    Batch,
+)
+from authoring.casefile import Family, Json, Terms, lay, may, must, should
+from authoring.control import data, empty, marker, transactions
+from authoring.primitives import flipped, replaced
+from authoring.segments import (
+    ROW,
+    SIZE,
+    aborted,
+    bytes_of,
+    name_of,
+    row,
+)
+from authoring.trusting import add_trusting
+from authoring.whole import whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from authoring.casefile import Unit
+
+
+def reads(family: Family) -> None:
+    """The reading half of family 19: fetches, and what read_committed leaves out."""
+
+    def fetch(
+        name: str,
+        why: str,
+        terms: Terms,
+        units: Sequence[Unit | bytes] | dict[str, bytes],
+        offset: int,
+        offsets: Iterable[int],
+        end: int,
+        **more: str | int,
+    ) -> None:
+        files = units if isinstance(units, dict) else {name_of(0): bytes_of(units)}
+        records = []
+        for key in sorted(files):
+            found = [
+                unit
+                for unit in (units if not isinstance(units, dict) else ROW + row(3, base=15))
+                if not isinstance(unit, bytes)
+            ]
+            records = [record for answer in lay(found)[1] for record in answer["records"]]
+            assert key
+        wanted = [record for record in records if int(record["offset"]) in set(offsets)]
+        request = {"files": {key: content.hex() for key, content in files.items()}, "offset": str(offset), **more}
+        family.add(
+            name, "read", "valid", why, terms, request=request, expect={"records": wanted, "nextOffset": str(end)}
+        )
+
+    batch = must("SEG-LKP-003", "SEG-LKP-002")
+    for offset in (0, 1, 5, 14):
+        fetch(
+            f"read-from-{offset}",
+            "Records below the offset asked for are dropped, those of the same batch above it are not.",
+            batch,
+            ROW,
+            offset,
+            range(offset, 15),
+            15,
+        )
+    fetch("read-at-the-end", "At the end there is nothing, and no error.", must("SEG-LKP-005"), ROW, 15, (), 15)
+    for offset in (16, 1000):
+        family.add(
+            f"read-beyond-{offset}",
+            "read",
+            "invalid",
+            "Beyond the end is out of range.",
+            must("SEG-LKP-004"),
+            request={"files": {name_of(0): bytes_of(ROW).hex()}, "offset": str(offset)},
+            expect={"reject": {"class": "offset"}},
+        )
+    family.add(
+        "read-below",
+        "read",
+        "invalid",
+        "Below the first segment is out of range.",
+        must("SEG-LKP-004"),
+        request={"files": {name_of(100): bytes_of(row(2, base=100)).hex()}, "offset": "99"},
+        expect={"reject": {"class": "offset"}},
+    )
+    sized = must("SEG-LKP-006")
+    for limit, end in ((2 * SIZE, 6), (2 * SIZE + SIZE - 1, 6), (SIZE, 3), (3 * SIZE, 9)):
+        fetch(
+            f"read-{limit}-bytes",
+            "Only whole entries within the limit.",
+            sized,
+            ROW,
+            0,
+            range(end),
+            end,
+            maxBytes=limit,
+        )
+    fetch("read-1-byte", "The first entry is answered whatever its size.", sized, ROW, 4, (4, 5), 6, maxBytes=1)
+    two = {name_of(0): bytes_of(ROW), name_of(15): bytes_of(row(3, base=15))}
+    fetch(
+        "read-ends-with-the-segment",
+        "One read does not go on into the next segment.",
+        must("SEG-LKP-007"),
+        two,
+        9,
+        range(9, 15),
+        15,
+    )
+    fetch("read-next-segment", "The next one begins there.", must("SEG-LKP-007"), two, 15, range(15, 24), 24)
+    holes = [replace(one, base=one.base * 10, last_delta=7) for one in ROW]
+    fetch(
+        "read-in-a-gap",
+        "The first record may be above the offset asked for, and the next offset is behind the last batch.",
+        must("SEG-LKP-002", "SEG-LKP-007"),
+        holes,
+        15,
+        [offset for one in holes[1:] for offset in range(one.base, one.base + 3)],
+        128,
+    )
+    fetch(
+        "read-empty-batch",
+        "An empty batch gives nothing and moves on.",
+        must("SEG-BAT-018", "SEG-LKP-007"),
+        [empty(0, 9)],
+        0,
+        (),
+        10,
+    )
+    control = [data(0, b"a"), marker("COMMIT", 1), data(2, b"b", sequence=1)]
+    fetch("read-control", "Control records are never delivered.", must("SEG-CTL-009"), control, 0, (0, 2), 3)
+    _damaged_reads(family)
+    _directory_reads(family)
+    _committed_reads(family, fetch)
+
+
+def _committed_reads(family: Family, fetch: Callable[..., None]) -> None:
+    committed = {"isolation": "read_committed"}
+    done = must("SEG-LKP-011")
+    stable = must("SEG-LKP-012")
+    fetch(
+        "committed",
+        "A committed transaction is delivered.",
+        done,
+        [data(0, b"a"), marker("COMMIT", 1)],
+        0,
+        (0,),
+        2,
+        **committed,
+    )
+    fetch(
+        "aborted",
+        "An aborted one is not.",
+        done,
+        [data(0, b"a"), marker("ABORT", 1), data(2, b"b", sequence=1), marker("COMMIT", 3)],
+        0,
+        (2,),
+        4,
+        **committed,
+    )
+    fetch(
+        "aborted-uncommitted-read",
+        "Who does not ask for committed data gets it.",
+        must("SEG-CTL-009"),
+        [data(0, b"a"), marker("ABORT", 1)],
+        0,
+        (0,),
+        2,
+    )
+    fetch(
+        "open",
+        "What is open is not read yet.",
+        stable,
+        [data(0, b"a", transactional=False), data(1, b"b", sequence=1)],
+        0,
+        (0,),
+        1,
+        **committed,
+    )
+    fetch(
+        "open-hides-later",
+        "Nothing behind the first open transaction is read, finished or not.",
+        stable,
+        [
+            data(0, b"a", producer_id=1),
+            data(1, b"b", producer_id=2),
+            marker("COMMIT", 2, producer_id=2),
+            data(3, b"c", producer_id=3, transactional=False),
+        ],
+        0,
+        (),
+        0,
+        **committed,
+    )
+    two_open = [
+        data(0, b"a", producer_id=1),
+        data(1, b"b", producer_id=2),
+        marker("ABORT", 2, producer_id=1),
+        data(3, b"c", producer_id=2, sequence=1),
+        marker("COMMIT", 4, producer_id=2),
+    ]
+    both_open = [Batch(base=0), data(1, b"a", producer_id=1), data(2, b"b", producer_id=2), Batch(base=3)]
+    fetch(
+        "two-open", "Two are open: the one that began first ends the read.", stable, both_open, 0, (0,), 1, **committed
+    )
+    other_end = [*both_open[:3], marker("COMMIT", 3, producer_id=2), data(4, b"c", producer_id=2, sequence=1)]
+    fetch("first-still-open", "The second one ended, the first did not.", stable, other_end, 0, (0,), 1, **committed)
+    fetch("interleaved", "Two at once: each by its own marker.", done, two_open, 0, (1, 3), 5, **committed)
+    again = [
+        data(0, b"a"),
+        marker("ABORT", 1),
+        data(2, b"b", sequence=1),
+        marker("COMMIT", 3),
+        data(4, b"c", sequence=2),
+        marker("ABORT", 5),
+    ]
+    fetch(
+        "abort-commit-abort",
+        "One producer, three transactions: each marker ends one.",
+        done,
+        again,
+        0,
+        (2,),
+        6,
+        **committed,
+    )
+    fetch(
+        "from-inside",
+        "The read begins inside an aborted transaction.",
+        done,
+        [data(0, b"a"), data(1, b"b", sequence=1), marker("ABORT", 2), data(3, b"c", transactional=False, sequence=2)],
+        1,
+        (3,),
+        4,
+        **committed,
+    )
+    plain = [
+        data(0, b"a", producer_id=1),
+        data(1, b"p", producer_id=5, transactional=False),
+        Batch(base=2),
+        marker("ABORT", 3, producer_id=1),
+    ]
+    fetch(
+        "plain-between",
+        "Data without a transaction stands between, and is delivered.",
+        done,
+        plain,
+        0,
+        (1, 2),
+        4,
+        **committed,
+    )
+    fenced = [
+        data(0, b"a"),
+        marker("ABORT", 1, producer_epoch=3),
+        replace(data(2, b"b"), producer_epoch=4),
+        marker("COMMIT", 3, producer_epoch=4),
+    ]
+    fetch(
+        "fenced",
+        "The marker carries a higher epoch than the data that it ends.",
+        must("SEG-LKP-016"),
+        fenced,
+        0,
+        (2,),
+        4,
+        **committed,
+    )
+    fetch(
+        "marker-without-data",
+        "A marker of a producer that wrote nothing here.",
+        done,
+        [marker("ABORT", 0), data(1, b"b"), marker("COMMIT", 2)],
+        0,
+        (1,),
+        3,
+        **committed,
+    )
+    fetch(
+        "empty-control-batch",
+        "A control batch without a record ends nothing.",
+        must("SEG-CTL-007", "SEG-LKP-012"),
+        [
+            data(0, b"a"),
+            empty(1, 0, attributes=0x30, producer_id=9, producer_epoch=2),
+            data(2, b"b", sequence=1),
+            marker("COMMIT", 3),
+        ],
+        0,
+        (0, 2),
+        4,
+        **committed,
+    )
+    stale = {name_of(0): bytes_of(again), name_of(0, ".txnindex"): b""}
+    _with_index(
+        family,
+        "txn-index-empty",
+        "The index of aborted transactions is empty, but the log knows better.",
+        stale,
+        again,
+        (2,),
+    )
+    _with_index(
+        family,
+        "txn-index-right",
+        "The index of aborted transactions, as a broker wrote it.",
+        {**stale, name_of(0, ".txnindex"): aborted(9, 0, 1, 2) + aborted(9, 4, 5, 6)},
+        again,
+        (2,),
+    )
+    out_of_order = {**stale, name_of(0, ".txnindex"): aborted(9, 4, 5, 6) + aborted(9, 0, 1, 2)}
+    _with_index(
+        family, "txn-index-out-of-order", "Its entries are not in order.", out_of_order, again, (2,), rule="SEG-TXN-004"
+    )
+    backwards = {**stale, name_of(0, ".txnindex"): aborted(9, 3, 1, 2)}
+    _with_index(
+        family,
+        "txn-index-backwards",
+        "A transaction ends before it begins.",
+        backwards,
+        again,
+        (2,),
+        rule="SEG-TXN-005",
+    )
+    _with_index(
+        family,
+        "txn-index-torn",
+        "Its last entry is cut.",
+        {**stale, name_of(0, ".txnindex"): aborted(9, 0, 1, 2) + aborted(9, 4, 5, 6)[:20]},
+        again,
+        (2,),
+    )
+
+
+def _directory_reads(family: Family) -> None:
+    """What counts as part of a log, and where it starts and ends."""
+
+    def read(
+        name: str,
+        why: str,
+        terms: Terms,
+        files: dict[str, bytes],
+        units: Sequence[Batch],
+        offset: int,
+        end: int,
+        **options: str,
+    ) -> None:
+        records = [
+            record for answer in lay(units)[1] for record in answer["records"] if offset <= int(record["offset"]) < end
+        ]
+        request: Json = {"files": {key: content.hex() for key, content in files.items()}, "offset": str(offset)}
+        if options:
+            request["options"] = options
+        family.add(
+            name, "read", "valid", why, terms, request=request, expect={"records": records, "nextOffset": str(end)}
+        )
+
+    log = bytes_of(ROW)
+    start = must("SEG-LKP-010", "SEG-CKP-010", needs=("logStartOffset",))
+    read(
+        "read-log-start",
+        "Records below the log start offset are hidden, also within a batch.",
+        start,
+        {name_of(0): log},
+        ROW,
+        5,
+        15,
+        logStartOffset="5",
+    )
+    below = {"files": {name_of(0): log.hex()}, "offset": "4", "options": {"logStartOffset": "5"}}
+    family.add(
+        "read-below-log-start",
+        "read",
+        "invalid",
+        "An offset below the log start offset is out of range, though its record is there.",
+        must("SEG-LKP-004", "SEG-LKP-010", "SEG-CKP-010", needs=("logStartOffset",)),
+        request=below,
+        expect={"reject": {"class": "offset"}, "records": []},
+    )
+    low = {name_of(100): bytes_of(row(2, base=100))}
+    read(
+        "read-log-start-below-the-first",
+        "A checkpoint below the first segment does not count.",
+        must("SEG-CKP-010", needs=("logStartOffset",)),
+        low,
+        row(2, base=100),
+        100,
+        106,
+        logStartOffset="7",
+    )
+    request: Json = {
+        "files": {key: content.hex() for key, content in low.items()},
+        "offset": "50",
+        "options": {"logStartOffset": "7"},
+    }
+    why = "Above the checkpoint, but below the first segment: out of range."
+    refused: Json = {"reject": {"class": "offset"}, "records": []}
+    family.add(
+        "read-between-checkpoint-and-first",
+        "read",
+        "invalid",
+        why,
+        must("SEG-LKP-004", "SEG-CKP-010", needs=("logStartOffset",)),
+        request=request,
+        expect=refused,
+    )
+    gap = {name_of(0): log, name_of(100): bytes_of(row(3, base=100))}
+    read(
+        "read-gap-between-segments",
+        "The offset is missing at the end of a segment: the next one goes on.",
+        must("SEG-LKP-002"),
+        gap,
+        row(3, base=100),
+        50,
+        109,
+    )
+    end = must("SEG-LKP-015", "SEG-LKP-005")
+    for base in (15, 40):
+        read(
+            f"read-empty-last-segment-{base}",
+            "The last segment is empty: its name says where the log ends.",
+            end,
+            {name_of(0): log, name_of(base): b""},
+            [],
+            base,
+            base,
+        )
+    family.add(
+        "read-beyond-an-empty-last-segment",
+        "read",
+        "invalid",
+        "Beyond the name of an empty last segment is out of range.",
+        must("SEG-LKP-004", "SEG-LKP-015"),
+        request={"files": {name_of(0): log.hex(), name_of(40): ""}, "offset": "41"},
+        expect={"reject": {"class": "offset"}, "records": []},
+    )
+    compacted = [replace(ROW[0], recs=ROW[0].recs[:1], last_delta=2), *ROW[1:]]
+    swap = must("SEG-PDR-010", since="3.0")
+    read(
+        "read-swap",
+        "A complete replacement counts, and not the file that it replaces.",
+        swap,
+        {name_of(0): log, name_of(0) + ".swap": bytes_of(compacted)},
+        compacted,
+        0,
+        15,
+    )
+    undone = {name_of(0): log, name_of(0) + ".swap": bytes_of(ROW[:1]), name_of(0) + ".cleaned": b""}
+    read(
+        "read-swap-and-cleaned", "A cleaned file shows that the replacement was not complete.", swap, undone, ROW, 0, 15
+    )
+    left = {name_of(0): log, name_of(0) + ".cleaned": bytes_of(ROW[:1]), name_of(15) + ".deleted": log}
+    read("read-deleted-and-cleaned", "Neither is part of the log.", must("SEG-PDR-009"), left, ROW, 0, 15)
+    read(
+        "read-two-names",
+        "Of two files with one offset the one with twenty digits counts.",
+        must("SEG-PDR-019"),
+        {name_of(0): log, "0.log": bytes_of(ROW[:1])},
+        ROW,
+        0,
+        15,
+    )
+    tail = should("SEG-LOG-002")
+    for name, rest in (
+        ("garbage-17", b"\xa5" * 17),
+        ("garbage-12", b"\xa5" * 12),
+        ("zeros-17", bytes(17)),
+        ("bad-size-17", b"\xff" * 16 + b"\2"),
+    ):
+        read(
+            f"read-before-{name}",
+            "Up to seventeen bytes at the end of a file are nobody's; all entries before them are whole.",
+            tail,
+            {name_of(0): log + rest},
+            ROW,
+            0,
+            15,
+        )
+    for count in (18, 100, 5000):
+        zeros = may("SEG-LOG-005")
+        read(
+            f"read-before-zeros-{count}",
+            "Zeros as preallocation leaves them are the end.",
+            zeros,
+            {name_of(0): log + bytes(count)},
+            ROW,
+            0,
+            15,
+        )
+    beyond = {name_of(0): log, "99999999999999999999.log": log, "-0000000000000000005.index": b""}
+    read(
+        "read-misnamed-files",
+        "Names whose numbers are no offsets are other files, too.",
+        should("SEG-PDR-011", "SEG-PDR-007"),
+        beyond,
+        ROW,
+        0,
+        15,
+    )
+    read(
+        "read-other-files",
+        "Other files do not matter.",
+        must("SEG-PDR-011"),
+        {name_of(0): log, "notes.txt": b"x", "00000000000000000000.bak": log},
+        ROW,
+        0,
+        15,
+    )
+    low_entry = {"files": {name_of(5): log.hex()}, "offset": "5"}
+    answers = [record for answer in lay(ROW)[1] for record in answer["records"] if int(record["offset"]) >= 5]  # noqa: PLR2004 - the base
+    family.add(
+        "read-entries-below-the-base",
+        "read",
+        "acceptable",
+        "The first entry is below the name of its file: damage to some, data to others.",
+        should("SEG-LOG-008", flags=("OUT_OF_PLACE",)),
+        request=low_entry,
+        expect={
+            "allowed": [
+                {"branch": "refused", "reject": {"class": "offset"}, "records": []},
+                {"branch": "delivered", "records": answers, "nextOffset": "15"},
+            ]
+        },
+    )
+    over = {"files": {name_of(0): log.hex(), name_of(10): bytes_of(row(3, base=10)).hex()}, "offset": "9"}
+    family.add(
+        "read-overlapping-segments",
+        "read",
+        "acceptable",
+        "A segment goes on past the base of the next one.",
+        should("SEG-PDR-013", flags=("OUT_OF_PLACE",)),
+        request=over,
+        expect={
+            "allowed": [
+                {"branch": "refused", "reject": {"class": "offset"}, "records": []},
+                {
+                    "branch": "delivered",
+                    "records": [record for answer in lay(ROW)[1][3:] for record in answer["records"]],
+                    "nextOffset": "15",
+                },
+            ]
+        },
+    )
+
+
+def _with_index(
+    family: Family,
+    name: str,
+    why: str,
+    files: dict[str, bytes],
+    units: Sequence[Batch],
+    offsets: tuple[int, ...],
+    *,
+    rule: str = "SEG-IDX-009",
+) -> None:
+    right = name == "txn-index-right"
+    terms = must("SEG-LKP-011", "SEG-TXN-007") if right else should("SEG-LKP-011", rule, flags=("TXN_INDEX_TRUST",))
+    records = [record for answer in lay(units)[1] for record in answer["records"] if int(record["offset"]) in offsets]
+    request = {
+        "files": {key: content.hex() for key, content in files.items()},
+        "offset": "0",
+        "isolation": "read_committed",
+    }
+    family.add(
+        name,
+        "read",
+        "valid",
+        why,
+        terms,
+        request=request,
+        expect={"records": records, "nextOffset": str(units[-1].next_offset)},
+    )
+
+
+def _damaged_reads(family: Family) -> None:
+    records = [record for answer in lay(ROW)[1] for record in answer["records"]]
+    for at in (1, 3):
+        files = {name_of(0): flipped(bytes_of(ROW), at * SIZE + 70).hex()}
+        family.add(
+            f"read-damaged-{at}",
+            "read",
+            "acceptable",
+            "A read that begins at a damaged batch says so, or recovery has cut the log there before; nothing from it on is delivered.",
+            must("SEG-LKP-014", flags=("RECOVERS_ON_OPEN",)),
+            request={"files": files, "offset": str(3 * at)},
+            expect={
+                "allowed": [
+                    {"branch": "refused", "reject": {"class": "crc"}, "records": []},
+                    {"branch": "recovered", "records": [], "nextOffset": str(3 * at)},
+                ]
+            },
+        )
+        family.add(
+            f"read-damaged-{at}-verified",
+            "read",
+            "invalid",
+            "Nobody has cut the log: a read that begins at a damaged batch says so.",
+            must("SEG-BAT-003", "SEG-LKP-014", needs=("verifiedRead",)),
+            request={"files": files, "offset": str(3 * at)},
+            expect={"reject": {"class": "crc"}, "records": []},
+        )
+        before = records[: 3 * at]
+        family.add(
+            f"read-up-to-damage-{at}",
+            "read",
+            "acceptable",
+            "A read that comes to a damaged batch delivers what stands before it, with the error or with the next read.",
+            must("SEG-LKP-014", flags=("LATE_ERROR",)),
+            request={"files": files, "offset": "0"},
+            expect={
+                "allowed": [
+                    {"branch": "delivered", "records": before, "nextOffset": str(3 * at)},
+                    {"branch": "refused", "reject": {"class": "crc"}, "records": before},
+                ]
+            },
+        )
+    for size in (1, 16, 17):
+        for offset in (0, 15):
+            family.add(
+                f"read-from-{offset}-before-{size}-bytes",
+                "read",
+                "valid",
+                "So few bytes at the end of a file are no entry, and no damage.",
+                should("SEG-LOG-002"),
+                request={"files": {name_of(0): (bytes_of(ROW) + b"\xa5" * size).hex()}, "offset": str(offset)},
+                expect={"records": records if offset == 0 else [], "nextOffset": "15"},
+            )
+    family.add(
+        "read-at-the-end-behind-damage",
+        "read",
+        "invalid",
+        "The log has ended, says a batch with a wrong checksum: that is not believed.",
+        must("SEG-BAT-003", "SEG-LKP-017", needs=("verifiedRead",)),
+        request={"files": {name_of(0): flipped(bytes_of(ROW), 4 * SIZE + 70).hex()}, "offset": "15"},
+        expect={"reject": {"class": "crc"}, "records": []},
+    )
+    family.add(
+        "read-at-the-end-behind-damage-before",
+        "read",
+        "valid",
+        "The last batch is right: the log has ended.",
+        must("SEG-LKP-017", needs=("verifiedRead",)),
+        request={"files": {name_of(0): flipped(bytes_of(ROW), 3 * SIZE + 70).hex()}, "offset": "15"},
+        expect={"records": [], "nextOffset": "15"},
+    )
+    past = replaced(bytes_of(ROW), SIZE + LAST_OFFSET_DELTA[0], "i", 1)
+    family.add(
+        "read-hidden-offset",
+        "read",
+        "invalid",
+        "A damaged last offset delta makes an offset look missing: only the checksum of that batch shows it.",
+        must("SEG-BAT-003", "SEG-LKP-017"),
+        request={"files": {name_of(0): past.hex()}, "offset": "5"},
+        expect={"reject": {"class": "crc"}, "records": []},
+    )
+
+
+def families() -> list[Family]:
+    """All of this module."""
+    family = transactions()
+    reads(family)
+    whole(family)
+    add_trusting(family)
+    return [family]

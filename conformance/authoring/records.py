@@ -1,0 +1,462 @@
+"""Families 30 to 34: damage inside records, under checksums that are right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from authoring.batches import BASE_OFFSET, LAST_OFFSET_DELTA, Batch, Rec, with_field
+from authoring.casefile import Family, Terms, lay, must, should
+from authoring.codecs import gzip
+from authoring.damage import GOOD, WHOLE
+from authoring.messages import Msg, Wrapper
+from authoring.primitives import sized, uvarint, varint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+INT32_MAX: Final = 2**31 - 1
+INT64_MAX: Final = 2**63 - 1
+PLAIN: Final = b"\0\0\0" + sized(b"k") + sized(b"v") + b"\0"
+"""Everything of a record after its length."""
+
+
+class Bad:
+    """Adds records that have to be refused, plain and compressed, first and in the middle of a batch."""
+
+    def __init__(self, family: Family, terms: Terms, reject: str) -> None:
+        self.family = family
+        self.terms = terms
+        self.reject = reject
+
+    def add(self, name: str, why: str, raw: bytes, *, compressed: bool = False) -> None:
+        """One record alone in a batch; with ``compressed``, a second case with gzip."""
+        terms = Terms(**{**vars(self.terms), "needs": ("magic:2",)})
+        self.family.invalid(name, why, terms, self.reject, GOOD, Batch(base=10, recs=(Rec(raw=raw),)).encoded())
+        if compressed:
+            terms = Terms(**{**vars(self.terms), "needs": ("magic:2", "codec:gzip")})
+            batch = Batch(base=10, recs=(Rec(), Rec(raw=raw), Rec()), codec="gzip", compress=gzip)
+            self.family.invalid(
+                f"{name}-compressed",
+                f"{why} The same in the middle of compressed records.",
+                terms,
+                self.reject,
+                GOOD,
+                batch.encoded(),
+            )
+
+
+def record_lengths() -> Family:
+    """Family 30."""
+    family = Family(
+        30,
+        "record-length",
+        "Record lengths: negative, short, long, padded",
+        "facts 2.4",
+        flags={
+            "RECORD_LENGTH": {
+                "effect": "One reader skips by the length, another parses the fields; where they disagree the rest of the batch is read as something else.",
+                "links": [],
+            }
+        },
+    )
+    negative = Bad(family, should("SEG-REC-002", flags=("RECORD_LENGTH",)), "length")
+    for number in (-1, -2, -64, -(2**31)):
+        negative.add(f"length-{number}", "A negative length.", varint(number) + PLAIN, compressed=number == -1)
+    other = Bad(family, should("SEG-REC-001", flags=("RECORD_LENGTH",)), "length")
+    other.add("length-0", "A length of 0 leaves no room for the fields.", varint(0) + PLAIN, compressed=True)
+    for number in (1, 2, len(PLAIN) // 2, len(PLAIN) - 1):
+        other.add(
+            f"length-{number}",
+            "The length ends before the fields do.",
+            varint(number) + PLAIN,
+            compressed=number == len(PLAIN) // 2,
+        )
+    for count in (1, 2, 50):
+        other.add(
+            f"padded-by-{count}",
+            "Bytes between the last field and the end of the record: there is no room for unknown fields.",
+            sized(PLAIN + bytes(count)),
+            compressed=count == 1,
+        )
+    past = Bad(family, should("SEG-REC-001", flags=("RECORD_LENGTH",)), "length")
+    for number in (len(PLAIN) + 1, 2 * len(PLAIN), 1_000_000):
+        past.add(
+            f"length-{number}",
+            "The length leads past the end of the batch.",
+            varint(number) + PLAIN,
+            compressed=number == 2 * len(PLAIN),
+        )
+    greatest = Bad(family, should("SEG-REC-001", flags=("RECORD_LENGTH",)), "length")
+    greatest.add(
+        f"length-{INT32_MAX}",
+        "The greatest length there is; it is no reason to allocate.",
+        varint(INT32_MAX) + PLAIN,
+        compressed=True,
+    )
+    stops_in = {1: "SEG-BAT-012", 2: "SEG-REC-012"}
+    for count in range(1, len(PLAIN)):
+        rule = should(*filter(None, (stops_in.get(count), "SEG-REC-006")), flags=("RECORD_LENGTH",))
+        cut = Bad(family, rule, "length")
+        cut.add(f"cut-after-{count}", "The record ends in the middle of its fields, and says so.", sized(PLAIN[:count]))
+    swallow = sized(PLAIN[:-1] + b"\2" + sized(b"h") + sized(b"x" * 30))
+    bad = Batch(
+        base=10, recs=(Rec(raw=sized(PLAIN)[:1].replace(b"\x10", varint(len(PLAIN) + 9)) + PLAIN), Rec(), Rec())
+    ).encoded()
+    family.invalid(
+        "two-records-in-one-length",
+        "The length of the first record takes in the second.",
+        should("SEG-REC-001", flags=("RECORD_LENGTH",), needs=("magic:2",)),
+        "length",
+        GOOD,
+        bad,
+    )
+    assert swallow
+    family.valid(
+        "length-in-five-bytes",
+        "A length in more bytes than it needs.",
+        should("SEG-REC-005"),
+        Batch(recs=(Rec(raw=varint(len(PLAIN), 5) + PLAIN), Rec(key=b"z"))),
+    )
+    return family
+
+
+def field_lengths() -> Family:
+    """Family 31."""
+    family = Family(
+        31,
+        "field-lengths",
+        "Key, value and header lengths past the end",
+        "facts 2.4",
+        flags={
+            "FIELD_LENGTH": {
+                "effect": "A length of two thousand million in a batch of a hundred bytes: allocated at once, it ends the process.",
+                "links": [],
+            }
+        },
+    )
+    bad = Bad(family, should("SEG-REC-006", flags=("FIELD_LENGTH",)), "length")
+
+    def key(number: int) -> bytes:
+        return sized(b"\0\0\0" + varint(number) + b"k" + sized(b"v") + b"\0")
+
+    def value(number: int) -> bytes:
+        return sized(b"\0\0\0" + sized(b"k") + varint(number) + b"v" + b"\0")
+
+    def header_key(number: int) -> bytes:
+        return sized(b"\0\0\0" + sized(b"k") + sized(b"v") + varint(1) + varint(number) + b"h" + sized(b"x"))
+
+    def header_value(number: int) -> bytes:
+        return sized(b"\0\0\0" + sized(b"k") + sized(b"v") + varint(1) + sized(b"h") + varint(number) + b"x")
+
+    makers: dict[str, Callable[[int], bytes]] = {
+        "key": key,
+        "value": value,
+        "header-key": header_key,
+        "header-value": header_value,
+    }
+    for name, make in makers.items():
+        for number in (20, 1000, 1_000_000, INT32_MAX):
+            bad.add(
+                f"{name}-{number}",
+                f"The {name.replace('-', ' ')} is longer than what is left.",
+                make(number),
+                compressed=number in {20, INT32_MAX},
+            )
+    off = Bad(family, should("SEG-REC-001", flags=("FIELD_LENGTH",)), "length")
+    off.add(
+        "value-one-less",
+        "The value is one byte shorter than what is there: the byte becomes the count of headers.",
+        sized(b"\0\0\0" + sized(b"k") + varint(2) + b"\0\0\0" + b"\0"),
+    )
+    negative = Bad(family, should("SEG-REC-009", flags=("FIELD_LENGTH",)), "length")
+    for number in (-1, -2, -(2**31)):
+        raw = sized(b"\0\0\0" + sized(b"k") + sized(b"v") + varint(1) + varint(number) + sized(b"x"))
+        negative.add(f"header-key-{number}", "A header key cannot be null.", raw, compressed=number == -1)
+    into = Batch(
+        base=10, recs=(Rec(raw=sized(b"\0\0\0" + sized(b"k") + varint(12) + b"v" + b"\0")), Rec(), Rec())
+    ).encoded()
+    family.invalid(
+        "value-into-the-next-record",
+        "The value takes in the record behind it, whose bytes are there: only the length of the record shows it.",
+        should("SEG-REC-001", flags=("FIELD_LENGTH",), needs=("magic:2",)),
+        "length",
+        GOOD,
+        into,
+    )
+    return family
+
+
+def header_counts() -> Family:
+    """Family 32."""
+    family = Family(
+        32,
+        "header-count",
+        "Header counts: negative, huge",
+        "facts 2.4",
+        flags={
+            "HEADER_COUNT": {
+                "effect": "Readers set aside an array of as many headers as the count says; 2147483647 of them end the process.",
+                "links": [],
+            }
+        },
+    )
+
+    def counted(number: int, *pairs: tuple[bytes, bytes]) -> bytes:
+        body = b"".join(sized(name) + sized(content) for name, content in pairs)
+        return sized(PLAIN[:-1] + varint(number) + body)
+
+    negative = Bad(family, should("SEG-REC-008", flags=("HEADER_COUNT",)), "count")
+    for number in (-1, -2, -64, -(2**31)):
+        negative.add(f"count-{number}", "A negative count of headers.", counted(number), compressed=number == -1)
+    huge = Bad(family, should("SEG-REC-006", flags=("HEADER_COUNT",)), "count")
+    for number in (1, 2, 1000, 50_000, INT32_MAX):
+        huge.add(
+            f"count-{number}-of-none",
+            "More headers than are there.",
+            counted(number),
+            compressed=number in {1, INT32_MAX},
+        )
+    for number in (2, INT32_MAX):
+        huge.add(f"count-{number}-of-one", "More headers than the one that is there.", counted(number, (b"h", b"x")))
+    fewer = Bad(family, should("SEG-REC-001", flags=("HEADER_COUNT",)), "count")
+    fewer.add("count-0-of-one", "A header that is not counted.", counted(0, (b"h", b"x")), compressed=True)
+    fewer.add("count-1-of-two", "A second header that is not counted.", counted(1, (b"h", b"x"), (b"i", b"y")))
+    missing = Bad(family, should("SEG-REC-006", flags=("HEADER_COUNT",)), "length")
+    missing.add("no-count", "The record ends before its count of headers.", sized(PLAIN[:-1]), compressed=True)
+    missing.add(
+        "header-without-value",
+        "The record ends behind the key of a header.",
+        sized(PLAIN[:-1] + varint(1) + sized(b"h")),
+    )
+    missing.add(
+        "header-without-key-bytes",
+        "The record ends inside the key of a header.",
+        sized(PLAIN[:-1] + varint(1) + varint(3) + b"h"),
+    )
+    return family
+
+
+def varints() -> Family:
+    """Family 33."""
+    family = Family(
+        33,
+        "varints",
+        "Varints: overlong, overflowing, unterminated",
+        "facts 2.4",
+        flags={
+            "OVERLONG": {
+                "effect": "Brokers and the Java client take longer forms. A reader that refuses them loses data that others deliver.",
+                "links": [],
+            },
+            "VARINT_END": {
+                "effect": "A varint without an end makes a reader shift past the width of its numbers, or run on into the next record.",
+                "links": [],
+            },
+        },
+    )
+    fields: dict[str, Callable[[bytes], bytes]] = {
+        "timestamp-delta": lambda number: b"\0" + number + b"\0" + sized(b"k") + sized(b"v") + b"\0",
+        "offset-delta": lambda number: b"\0\0" + number + sized(b"k") + sized(b"v") + b"\0",
+        "key-length": lambda number: b"\0\0\0" + number + sized(b"v") + b"\0",
+        "value-length": lambda number: b"\0\0\0" + sized(b"k") + number + b"\0",
+        "headers-count": lambda number: b"\0\0\0" + sized(b"k") + sized(b"v") + number,
+    }
+    for name, body in fields.items():
+        for size in (2, 3, 5) + ((9, 10) if name == "timestamp-delta" else ()):
+            rec = Rec(
+                key=b"" if name == "key-length" else b"k",
+                value=b"" if name == "value-length" else b"v",
+                raw=sized(body(varint(0, size))),
+            )
+            family.valid(
+                f"{name}-in-{size}-bytes",
+                "A 0 in more bytes than it needs is a 0.",
+                should("SEG-REC-005", "SEG-REC-004", flags=("OVERLONG",)),
+                Batch(recs=(rec, Rec(key=b"z"))),
+            )
+        width = 10 if name == "timestamp-delta" else 5
+        bad = Bad(family, should("SEG-REC-004", flags=("VARINT_END",)), "varint")
+        bad.add(
+            f"{name}-in-{width + 1}-bytes",
+            f"A varint of {width + 1} bytes.",
+            sized(body(varint(0, width + 1))),
+            compressed=name == "offset-delta",
+        )
+        bad.add(f"{name}-without-end", "Every byte says that another follows.", sized(body(b"\xff" * 20)))
+    bad = Bad(family, should("SEG-REC-004", flags=("VARINT_END",)), "varint")
+    bad.add(
+        "length-in-6-bytes", "The length of the record takes six bytes.", varint(len(PLAIN), 6) + PLAIN, compressed=True
+    )
+    bad.add("length-without-end", "The length of the record has no end.", b"\x80" * 30)
+    end = Bad(family, should("SEG-REC-006", flags=("VARINT_END",)), "varint")
+    end.add("last-byte-says-more", "The last byte of the batch says that another follows.", sized(PLAIN[:-1] + b"\x80"))
+    only = Bad(family, should("SEG-REC-002", "SEG-REC-006", flags=("VARINT_END",)), "varint")
+    only.add("only-a-length-that-says-more", "The only byte of the batch says that another follows.", b"\x80")
+    dropped = should("SEG-REC-004", flags=("OVERLONG",))
+    high = Rec(key=b"k", value=b"v", raw=sized(fields["offset-delta"](b"\x80\x80\x80\x80\x70")))
+    family.valid(
+        "bits-beyond-32",
+        "The fifth byte has bits that 32 do not hold; they are dropped, as in Java.",
+        dropped,
+        Batch(recs=(high, Rec(key=b"z"))),
+    )
+    top = Rec(key=b"k", value=b"v", raw=sized(fields["timestamp-delta"](b"\x80" * 9 + b"\x7e")))
+    family.valid(
+        "bits-beyond-64", "The tenth byte has bits that 64 do not hold.", dropped, Batch(recs=(top, Rec(key=b"z")))
+    )
+    widest = ((2**31 - 1, "greatest"), (-(2**31), "least"))
+    for number, name in widest:
+        rec = (
+            Rec(key=None, value=b"v", raw=sized(b"\0\0\0" + varint(number) + sized(b"v") + b"\0"))
+            if number < 0
+            else Rec(delta=number)
+        )
+        last = None if number > 0 else 0
+        family.valid(
+            f"{name}-of-32-bits", "Five bytes to their limit.", must("SEG-REC-004"), Batch(recs=(rec,), last_delta=last)
+        )
+    family.valid(
+        "zig-zag-order",
+        "The lowest bit is the sign: 0, -1, 1, -2, 2.",
+        must("SEG-BAT-012", "SEG-REC-004"),
+        Batch(
+            recs=tuple(Rec(time=number) for number in (0, -1, 1, -2, 2, 63, -64, 64, -65, 8191, -8192, 8192)),
+            base_timestamp=100_000,
+        ),
+    )
+    assert uvarint(300) == b"\xac\x02"
+    return family
+
+
+def offsets() -> Family:
+    """Family 34."""
+    family = Family(
+        34,
+        "offset-order",
+        "Offsets overflowing, going backwards, beyond the last delta",
+        "facts 2.3 and 7",
+        flags={
+            "HEADER_OFFSETS": {
+                "effect": "Brokers and the Java client do not look at these fields, and hand on whatever they lead to. A reader that computes with them "
+                "jumps to an offset below 0 or reads the same batch for ever.",
+                "links": [],
+            },
+            "BACKWARDS": {
+                "effect": "Offsets that go back break every search. Some readers deliver what stands there, some stop; a position that moves back is a loop.",
+                "links": [],
+            },
+        },
+    )
+    headers = {
+        "base-offset-minus-1": (BASE_OFFSET, -1, "SEG-BAT-005", "A negative base offset."),
+        "base-offset-least": (BASE_OFFSET, -(2**63), "SEG-BAT-005", "The least base offset there is."),
+        "last-delta-minus-1": (
+            LAST_OFFSET_DELTA,
+            -1,
+            "SEG-BAT-006",
+            "A negative last offset delta: the next offset is the one before.",
+        ),
+        "last-delta-least": (LAST_OFFSET_DELTA, -(2**31), "SEG-BAT-006", "The least last offset delta there is."),
+        "last-offset-overflows": (
+            BASE_OFFSET,
+            INT64_MAX - 1,
+            "SEG-BAT-009",
+            "Base offset and delta add up to more than 64 bits hold.",
+        ),
+    }
+    for name, (field, number, rule, why) in headers.items():
+        family.invalid(
+            name,
+            why,
+            should(rule, needs=("magic:2",), flags=("HEADER_OFFSETS",)),
+            "offset",
+            GOOD,
+            with_field(WHOLE, field, number),
+        )
+    beyond = should("SEG-REC-014", "SEG-REC-012", flags=("HEADER_OFFSETS",))
+    family.valid(
+        "record-beyond-the-last-delta",
+        "A record with an offset that a later batch has, too: it is delivered as it says.",
+        beyond,
+        Batch(base=10, recs=(Rec(), Rec(delta=5)), last_delta=1),
+    )
+    family.valid(
+        "record-below-the-base",
+        "A negative offset delta: the record says that it is below its own batch.",
+        beyond,
+        Batch(base=10, recs=(Rec(delta=-2), Rec(delta=1)), last_delta=1),
+    )
+    order = should("SEG-REC-013", "SEG-REC-012", flags=("BACKWARDS",))
+    family.valid(
+        "deltas-go-back",
+        "Records of a batch out of order are delivered as they stand.",
+        order,
+        Batch(base=10, recs=(Rec(delta=2), Rec(delta=0), Rec(delta=1)), last_delta=2),
+    )
+    family.valid(
+        "delta-twice",
+        "Two records with one offset are delivered as they stand.",
+        order,
+        Batch(base=10, recs=(Rec(delta=0), Rec(delta=0, value=b"w")), last_delta=1),
+    )
+    for name, deltas, base in (("record-below-0", (-11,), 10), ("record-above-2-63", (2,), INT64_MAX - 1)):
+        batch = Batch(base=base, recs=tuple(Rec(delta=delta) for delta in deltas), last_delta=0)
+        family.invalid(
+            name,
+            "The delta leads to an offset that cannot be.",
+            should("SEG-REC-014", needs=("magic:2",), flags=("HEADER_OFFSETS",)),
+            "offset",
+            GOOD,
+            batch.encoded(),
+        )
+    rows = {
+        "back": (Batch(base=20), Batch(base=10), "The second batch is below the first."),
+        "same": (Batch(base=10), Batch(base=10), "Two batches have the same offset."),
+        "overlap": (
+            Batch(base=10, recs=(Rec(), Rec(), Rec())),
+            Batch(base=11, recs=(Rec(), Rec(), Rec())),
+            "Two batches overlap.",
+        ),
+        "magic-1-back": (Msg(offset=20), Msg(offset=10), "The second message is below the first."),
+    }
+    for name, (first, second, why) in rows.items():
+        log = [first, second, Batch(base=40)]
+        data, answers = lay(log)
+        magics = {f"magic:{answer['magic']}" for answer in answers}
+        rules = ("SEG-LOG-007",) if name == "overlap" else ("SEG-LOG-006",)
+        family.either(
+            f"batches-{name}",
+            why,
+            should(*rules, needs=tuple(magics), flags=("BACKWARDS",)),
+            data,
+            [
+                {"branch": "delivered", "batches": answers, "consumed": len(data), "tail": None},
+                {"branch": "refused", "reject": {"class": "offset"}, "batches": answers[:1]},
+            ],
+        )
+    for offset in (-1, -(2**63)):
+        family.invalid(
+            f"magic-1-offset-{offset}",
+            "A message with a negative offset.",
+            should("SEG-MSG-025", needs=("magic:1",), flags=("HEADER_OFFSETS",), since="0.10"),
+            "offset",
+            Msg(offset=3),
+            Msg(offset=offset).encoded(),
+            more=Msg(offset=9),
+        )
+    inner = (Msg(magic=0, offset=5), Msg(magic=0, offset=-4))
+    family.invalid(
+        "magic-0-negative-inside",
+        "A message with a negative offset in a wrapper.",
+        should("SEG-MSG-025", needs=("magic:0", "codec:gzip"), flags=("HEADER_OFFSETS",), since="0.8"),
+        "offset",
+        Msg(magic=0, offset=3),
+        Wrapper(magic=0, offset=5, inner=inner, compress=gzip).encoded(),
+        more=Msg(magic=0, offset=9),
+    )
+    return family
+
+
+def families() -> list[Family]:
+    """All of this module."""
+    return [record_lengths(), field_lengths(), header_counts(), varints(), offsets()]

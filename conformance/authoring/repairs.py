@@ -1,0 +1,1369 @@
+"""What recovery and truncation leave of every file (part of family 40)."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from authoring.batches import BASE_OFFSET, CONTROL, LAST_OFFSET_DELTA, TRANSACTIONAL, Batch, Rec, with_field
+from authoring.casefile import Json, Terms, must, should
+from authoring.control import control_key, data, marker, marker_value
+from authoring.messages import Msg
+from authoring.primitives import crc32c, flipped
+from authoring.segments import SIZE, aborted, bytes_of, name_of, offset_index, row, time_index
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from authoring.casefile import Family, Unit
+
+INTERVAL: Final = 100
+EPOCHS: Final = "leader-epoch-checkpoint"
+POINTS: Final = "recovery-point-offset-checkpoint"
+STARTS: Final = "log-start-offset-checkpoint"
+MARKS: Final = "replication-offset-checkpoint"
+FIRST, SECOND, THIRD = row(5), row(3, base=15), row(2, base=24)
+SOURCE: Final = "facts 5.5, 5.6 and 7; every file put together by hand"
+Files = dict[str, bytes]
+
+
+def segment(units: Sequence[Unit | Batch], base: int = 0, interval: int = INTERVAL, **kinds: bool) -> Files:
+    """A log with the indexes that a broker makes for it."""
+    made = {
+        ".log": bytes_of(units),
+        ".index": offset_index(units, interval, base),
+        ".timeindex": time_index(units, interval, base),
+    }
+    return {name_of(base, kind): content for kind, content in made.items() if kinds.get(kind[1:], True)}
+
+
+def logs(files: Files) -> Files:
+    """The logs alone."""
+    return {name: content for name, content in files.items() if name.endswith(".log")}
+
+
+def epochs(*starts: tuple[int, int]) -> Files:
+    """A leader epoch checkpoint."""
+    lines = "".join(f"{epoch} {offset}\n" for epoch, offset in starts)
+    return {EPOCHS: f"0\n{len(starts)}\n{lines}".encode()}
+
+
+def offsets(*rows: tuple[str, int, int]) -> bytes:
+    """An offset checkpoint."""
+    lines = "".join(f"{topic} {partition} {offset}\n" for topic, partition, offset in rows)
+    return f"0\n{len(rows)}\n{lines}".encode()
+
+
+def snapshot(*producers: tuple[int, int]) -> bytes:
+    """A producer snapshot: ids, and first offsets of what is open, or -1."""
+    rows = (struct.pack(">qhiqiqiq", one, 2, 0, 0, 0, 1000, 7, first) for one, first in producers)
+    body = struct.pack(">i", len(producers)) + b"".join(rows)
+    return struct.pack(">hI", 1, crc32c(body)) + body
+
+
+EMPTY: Final = snapshot()
+ALL: Final = {**segment(FIRST), **segment(SECOND, 15), **segment(THIRD, 24)}
+
+
+def _hex(files: dict[str, bytes]) -> dict[str, str]:
+    return {name: content.hex() for name, content in files.items()}
+
+
+class Repairs:
+    """Adds cases to a family, each of which says what every file is afterwards."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+
+    def recover(
+        self,
+        name: str,
+        why: str,
+        terms: Terms,
+        files: Files,
+        left: Files,
+        end: int,
+        *,
+        modes: str = "bt",
+        plan: Json | None = None,
+        beside: dict[str, bytes | None] | None = None,
+        root: Files | None = None,
+        **options: Any,  # noqa: ANN401
+    ) -> None:
+        """What recovery leaves: like a broker (``b``), and by the text (``t``)."""
+        options = {"indexIntervalBytes": INTERVAL, "checkpoints": _hex(root) if root else None, **options}
+        options = {key: value for key, value in options.items() if value is not None}
+        expect: Json = {"nextOffset": str(end), "names": sorted(left), "files": _hex(left)}
+        needs = ["names"]
+        if plan is not None:
+            expect["plan"] = plan
+            needs.append("plan")
+        if beside is not None:
+            expect["checkpoints"] = {key: None if value is None else value.hex() for key, value in beside.items()}
+            needs.append("checkpoints")
+        for mode, suffix, feature in (("b", "", "like-brokers"), ("t", "-by-the-text", "by-the-text")):
+            if mode in modes:
+                said = {} if mode == "b" else {"likeBroker": False}
+                request = {"files": _hex(files), "options": {**options, **said}}
+                own = replace(terms, needs=(*terms.needs, *needs, f"recovery:{feature}"), source=SOURCE)
+                self.family.add(f"all-{name}{suffix}", "recover", "valid", why, own, request=request, expect=expect)
+
+    def stops(self, name: str, why: str, terms: Terms, files: Files, **options: Any) -> None:  # noqa: ANN401
+        """Where a broker does not start."""
+        own = replace(terms, needs=(*terms.needs, "names", "recovery:like-brokers"), source=SOURCE)
+        request = {"files": _hex(files), "options": {"indexIntervalBytes": INTERVAL, **options}}
+        expect = {"reject": {"class": "other"}}
+        self.family.add(f"all-{name}", "recover", "invalid", why, own, request=request, expect=expect)
+
+    def truncate(
+        self,
+        name: str,
+        why: str,
+        terms: Terms,
+        offset: int,
+        files: Files,
+        left: Files,
+        *,
+        end: int | None = None,
+        beside: dict[str, bytes | None] | None = None,
+        root: Files | None = None,
+        **options: Any,  # noqa: ANN401
+    ) -> None:
+        """What truncating leaves."""
+        options = {"checkpoints": _hex(root), **options} if root else options
+        expect: Json = {
+            "nextOffset": str(offset if end is None else end),
+            "names": sorted(left),
+            "files": _hex(left),
+        }
+        needs = (*terms.needs, "names", *(() if beside is None else ("checkpoints",)))
+        if beside is not None:
+            expect["checkpoints"] = {key: None if value is None else value.hex() for key, value in beside.items()}
+        request = {"files": _hex(files), "offset": str(offset), **({"options": options} if options else {})}
+        own = replace(terms, needs=needs, source=SOURCE)
+        self.family.add(f"truncate-all-{name}", "truncate", "valid", why, own, request=request, expect=expect)
+
+    def refused(self, name: str, why: str, terms: Terms, offset: int, files: Files) -> None:
+        """What cannot be truncated."""
+        request = {"files": _hex(files), "offset": str(offset)}
+        own = replace(terms, needs=("names",), source=SOURCE)
+        expect = {"reject": {"class": "offset"}}
+        self.family.add(f"truncate-all-{name}", "truncate", "invalid", why, own, request=request, expect=expect)
+
+
+def repairs(family: Family) -> None:
+    """Add the cases."""
+    to = Repairs(family)
+    _epochs(to)
+    _snapshots(to)
+    _starts(to)
+    _leftovers(to)
+    _transactions(to)
+    _settings(to)
+    _strict_order(to)
+    _markers(to)
+    _believed(to)
+    _truncated(to)
+    _odd(to)
+    _rare(to)
+    _far_and_late(to)
+
+
+def _epochs(to: Repairs) -> None:
+    terms = must("SEG-RCV-028")
+
+    def keeps(name: str, why: str, given: Files, left: Files, **options: Any) -> None:  # noqa: ANN401
+        to.recover(f"epochs-{name}", why, terms, {**ALL, **given}, {**ALL, **left}, 30, **options)
+
+    keeps("none", "Where there is no such file, it is made of what was scanned.", {}, epochs((0, 0)))
+    keeps("right", "They are right: nothing changes.", epochs((0, 0), (3, 15)), epochs((0, 0), (3, 15)))
+    keeps(
+        "at-the-end",
+        "The leader has changed at the end: that epoch has written nothing.",
+        epochs((0, 0), (3, 29), (4, 30)),
+        epochs((0, 0), (3, 29)),
+    )
+    keeps("one-above", "All begin above the end.", epochs((7, 30)), epochs((0, 0)))
+    for start, left in ((1, ((2, 1), (3, 15))), (7, ((2, 7), (3, 15))), (14, ((2, 14), (3, 15))), (15, ((3, 15),)), (16, ((3, 16),))):  # fmt: skip
+        keeps(
+            f"log-start-{start}",
+            "Of the epochs before the log start the last one begins there.",
+            epochs((2, 0), (3, 15)),
+            epochs(*left),
+            logStartOffset=str(start),
+        )
+    keeps(
+        "log-start-below",
+        "The first epoch begins above the log start: it stays as it is.",
+        epochs((2, 5), (3, 15)),
+        epochs((2, 5), (3, 15)),
+        logStartOffset="3",
+    )
+    keeps(
+        "log-start-three",
+        "Two epochs have ended before the log start.",
+        epochs((1, 0), (2, 3), (3, 6), (5, 20)),
+        epochs((3, 8), (5, 20)),
+        logStartOffset="8",
+    )
+    grown = [replace(one, leader_epoch=epoch) for one, epoch in zip(FIRST, (0, 2, 2, 5, 6), strict=True)]
+    for name, given in (
+        ("found", {}),
+        ("found-beyond-known", epochs((0, 0))),
+        ("found-and-known", epochs((0, 0), (2, 3), (5, 9))),
+        ("empty-file", {EPOCHS: b""}),
+    ):
+        to.recover(
+            f"epochs-{name}",
+            "Each epoch begins where its first batch does.",
+            terms,
+            {**segment(grown), **given},
+            {**segment(grown), **epochs((0, 0), (2, 3), (5, 9), (6, 12))},
+            15,
+        )
+    to.recover(
+        "epochs-known-is-newer",
+        "An epoch that is known already is not found again, nor one below it.",
+        terms,
+        {**segment(grown), **epochs((5, 1))},
+        {**segment(grown), **epochs((5, 1), (6, 12))},
+        15,
+    )
+    back = [replace(one, leader_epoch=epoch) for one, epoch in zip(FIRST, (4, 3, 4, 5, 5), strict=True)]
+    to.recover(
+        "epochs-back",
+        "An epoch that goes back begins nothing.",
+        terms,
+        segment(back),
+        {**segment(back), **epochs((4, 0), (5, 9))},
+        15,
+    )
+    none = [replace(one, leader_epoch=-1) for one in FIRST]
+    to.recover("epochs-minus-1", "No epoch: none is made.", terms, segment(none), segment(none), 15)
+    cut = {name_of(0): flipped(bytes_of(grown), 2 * SIZE + 70)}
+    to.recover(
+        "epochs-of-what-stays",
+        "Epochs from the cut on go.",
+        terms,
+        {**segment(grown), **cut, **epochs((0, 0), (2, 3), (4, 6), (5, 9))},
+        {**segment(grown[:2]), **epochs((0, 0), (2, 3))},
+        6,
+    )
+    broken = {EPOCHS: b"0\n2\n0 0\n"}
+    to.recover("epochs-unreadable", "One that cannot be read is left alone.", should("SEG-RCV-028"), {**ALL, **broken}, {**ALL, **broken}, 30)  # fmt: skip
+
+
+def _snapshots(to: Repairs) -> None:
+    terms = must("SEG-RCV-027")
+
+    def at(*bases: int, content: bytes = EMPTY) -> Files:
+        return {name_of(base, ".snapshot"): content for base in bases}
+
+    for name, given, left in (
+        ("at-segments", (0, 15, 24), (0, 15, 24)),
+        ("between", (7, 15, 20), (15,)),
+        ("last-one-behind", (15, 26), (15, 26)),
+        ("two-behind", (25, 26), (26,)),
+        ("at-the-end", (24, 30), (24, 30)),
+        ("above-the-end", (24, 31), (24,)),
+        ("behind-and-above", (26, 31), ()),
+        ("one-below-all", (3,), ()),
+    ):
+        to.recover(
+            f"snapshots-{name}",
+            "Those at which segments begin stay, and the newest behind them all.",
+            terms,
+            {**ALL, **at(*given)},
+            {**ALL, **at(*left), **epochs((0, 0))},
+            30,
+        )
+    bad = EMPTY[:-1] + b"\1"
+    to.recover(
+        "snapshots-unreadable",
+        "Unreadable ones go.",
+        must("SEG-RCV-027", "SEG-PSN-005"),
+        {**ALL, **at(15), **at(24, 30, content=bad)},
+        {**ALL, **at(15), **epochs((0, 0))},
+        30,
+    )
+    to.recover(
+        "snapshots-of-dropped-segments",
+        "With a segment its snapshot goes.",
+        must("SEG-RCV-027", "SEG-RCV-004"),
+        {**ALL, name_of(0): flipped(ALL[name_of(0)], 70), **at(0, 15, 24)},
+        {**segment([]), **at(0)},
+        0,
+    )
+
+
+def _starts(to: Repairs) -> None:
+    gone = must("SEG-RCV-007")
+    for start in (31, 500):
+        to.recover(
+            f"log-start-{start}",
+            "The log ends below its start: it begins anew there, and knows no epoch.",
+            gone,
+            {**ALL, **epochs((0, 0), (3, 15))},
+            {**segment([], start), EPOCHS: b"0\n0\n"},
+            start,
+            logStartOffset=str(start),
+        )
+    to.recover(
+        "log-start-at-the-end",
+        "The log ends where it starts: nothing goes.",
+        gone,
+        {**ALL, **epochs((3, 0))},
+        {**ALL, **epochs((3, 30))},
+        30,
+        logStartOffset="30",
+    )
+    to.recover(
+        "log-start-above-a-cut",
+        "After the cut the log ends below its start.",
+        gone,
+        {**ALL, name_of(15): flipped(ALL[name_of(15)], 70)},
+        segment([], 20),
+        20,
+        logStartOffset="20",
+    )
+    nothing = {"partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"}
+    for start in (0, 77):
+        to.recover(
+            f"nothing-from-{start}",
+            "A log without a segment gets an empty one at its start.",
+            should("SEG-RCV-030"),
+            nothing,
+            {**nothing, **segment([], start)},
+            start,
+            logStartOffset=str(start),
+        )
+
+
+def _leftovers(to: Repairs) -> None:
+    left = {**ALL, **epochs((0, 0))}
+    orphan = {name_of(99, kind): bytes(24) for kind in (".index", ".timeindex", ".txnindex")}
+    to.recover("orphans", "Indexes without a log are removed.", should("SEG-RCV-026"), {**ALL, **orphan}, left, 30)
+    for suffix in (".cleaned", ".deleted"):
+        rest = {name_of(15, kind) + suffix: b"half" for kind in (".log", ".index", ".timeindex")}
+        to.recover(f"leftover{suffix.replace('.', '-')}", "What was to go is removed.", should("SEG-RCV-020"), {**ALL, **rest}, left, 30)  # fmt: skip
+    compacted = [replace(FIRST[0], recs=FIRST[0].recs[:1], last_delta=2), *FIRST[1:]]
+    made = {f"{name}.swap": content for name, content in segment(compacted).items()}
+    to.recover(
+        "swap",
+        "A replacement that was complete is finished, with its indexes.",
+        must("SEG-RCV-021", since="3.0"),
+        {**ALL, **made},
+        {**left, **segment(compacted)},
+        30,
+    )
+    to.recover(
+        "swap-and-cleaned",
+        "A cleaned file shows that it was not complete: the old files count.",
+        must("SEG-RCV-021", since="3.0"),
+        {
+            **ALL,
+            **{f"{name}.swap": content for name, content in segment(SECOND[:1], 15).items()},
+            name_of(0) + ".cleaned": b"x",
+        },
+        left,
+        30,
+    )
+    to.recover(
+        "swap-above-cleaned",
+        "Swap files below the cleaned one were complete.",
+        must("SEG-RCV-021", since="3.0"),
+        {**ALL, **made, name_of(15) + ".cleaned": b"x"},
+        {**left, **segment(compacted)},
+        30,
+    )
+    to.recover(
+        "others",
+        "Other files are left alone.",
+        must("SEG-PDR-011"),
+        {**ALL, "notes.txt": b"mine", "partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"},
+        {**left, "notes.txt": b"mine", "partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"},
+        30,
+    )
+    stale = {**ALL, name_of(0, ".txnindex"): aborted(1, 0, 1, 2), name_of(15, ".timeindex"): bytes(24)}
+    to.recover(
+        "stale",
+        "What stands beside a scanned log is built anew, and is empty where nothing was aborted.",
+        must("SEG-RCV-025"),
+        stale,
+        {**left, name_of(0, ".txnindex"): b""},
+        30,
+    )
+
+
+def _transactions(to: Repairs) -> None:
+    terms = must("SEG-RCV-025", "SEG-TXN-001")
+    begun = [data(0, b"a", b"b"), *row(1, base=2)]
+    ended = [
+        marker("ABORT", 5),
+        data(6, b"c", sequence=2),
+        marker("COMMIT", 7),
+        data(8, b"d", sequence=3),
+        marker("ABORT", 9),
+    ]
+    first, second = segment(begun), segment(ended, 5)
+    index = {name_of(5, ".txnindex"): aborted(9, 0, 5, 6) + aborted(9, 8, 9, 10)}
+    to.recover(
+        "aborted-across-segments",
+        "A transaction that began in the segment before is listed where it ends.",
+        terms,
+        {**first, **second},
+        {**first, **second, **index, **epochs((0, 0), (3, 5))},
+        10,
+    )
+    to.recover(
+        "aborted-from-the-recovery-point",
+        "The first segment is not scanned, but what it leaves open is known.",
+        terms,
+        {**first, **second},
+        {**first, **second, **index, **epochs((3, 5))},
+        10,
+        recoveryPoint="5",
+    )
+    for name, content, row_of in (
+        ("snapshot", snapshot((9, 0)), index),
+        ("snapshot-of-others", snapshot((4, 1)), {name_of(5, ".txnindex"): aborted(9, 8, 9, 1)}),
+        ("snapshot-with-nothing-open", snapshot((9, -1)), {name_of(5, ".txnindex"): aborted(9, 8, 9, 10)}),
+    ):
+        shot = {name_of(5, ".snapshot"): content}
+        to.recover(
+            f"aborted-{name}",
+            "What was open at the start of the segment is what its snapshot says.",
+            terms,
+            {**first, **second, **shot},
+            {**first, **second, **shot, **row_of, **epochs((3, 5))},
+            10,
+            recoveryPoint="5",
+        )
+    bad = {name_of(5, ".snapshot"): snapshot((9, 3))[:-1]}
+    to.recover(
+        "aborted-unreadable-snapshot",
+        "A snapshot that cannot be read says nothing.",
+        terms,
+        {**first, **second, **bad},
+        {**first, **second, **index, **epochs((3, 5))},
+        10,
+        recoveryPoint="5",
+    )
+    interleaved = [
+        data(0, b"a", producer_id=1),
+        data(1, b"b", producer_id=2),
+        marker("ABORT", 2, producer_id=2),
+        data(3, b"c", producer_id=3),
+        marker("ABORT", 4, producer_id=1),
+        marker("COMMIT", 5, producer_id=3),
+    ]
+    whole = segment(interleaved)
+    rows = aborted(2, 1, 2, 0) + aborted(1, 0, 4, 3)
+    to.recover(
+        "aborted-interleaved",
+        "Each is listed with the last stable offset at that moment.",
+        terms,
+        whole,
+        {**whole, name_of(0, ".txnindex"): rows, **epochs((0, 0), (3, 2))},
+        6,
+    )
+    wrong = {**first, **second, name_of(5, ".txnindex"): aborted(9, 0, 4, 5)}
+    to.recover(
+        "aborted-below-the-segment",
+        "An entry of a transaction that ended before the segment: it is scanned, after a clean shutdown too.",
+        must("SEG-RCV-006"),
+        wrong,
+        {**first, **second, **index, **epochs((3, 5))},
+        10,
+        cleanShutdown=True,
+        plan={"scanned": ["5"], "cuts": [], "dropped": []},
+    )
+    right = {**first, **second, name_of(5, ".txnindex"): aborted(9, 0, 5, 6)}
+    to.recover(
+        "aborted-at-the-base",
+        "It ended with the first batch of the segment: that is fine.",
+        must("SEG-RCV-006"),
+        right,
+        right,
+        10,
+        cleanShutdown=True,
+        plan={"scanned": [], "cuts": [], "dropped": []},
+    )
+
+
+def _settings(to: Repairs) -> None:
+    """What a rebuilt index is like where nobody says."""
+    terms = should("SEG-RCV-025")
+    long = row(40)
+    tail = row(20, base=120)
+    for interval in (0, 50, 100, 128, 150, 200, 256, 300, 500, 512, 1000, 1024, 2000):
+        known = segment(long, interval=interval)
+        to.recover(
+            f"interval-{interval}",
+            "The index of the segment before shows what the setting was.",
+            terms,
+            {**known, **segment(tail, 120, interval=9_999_999)},
+            {**known, **segment(tail, 120, interval=interval), **epochs((0, 120))},
+            180,
+            indexIntervalBytes=None,
+            recoveryPoint="120",
+        )
+    big = [Batch(base=at, recs=(Rec(value=bytes(1500)),), base_timestamp=1000 + at) for at in range(12)]
+    to.recover(
+        "interval-unknown",
+        "No index tells: it is the setting that brokers have.",
+        terms,
+        {name_of(0): bytes_of(big)},
+        {**segment(big, interval=4096), **epochs((0, 0))},
+        12,
+        indexIntervalBytes=None,
+    )
+    odd = {**segment(long), name_of(0, ".index"): struct.pack(">ii", 9, 77)}
+    to.recover(
+        "interval-of-another-log",
+        "An index that does not belong to its log tells nothing.",
+        terms,
+        {**odd, **segment(tail, 120, interval=9_999_999)},
+        {**odd, **segment(tail, 120, interval=4096), **epochs((0, 120))},
+        180,
+        indexIntervalBytes=None,
+        recoveryPoint="120",
+    )
+    _first_offsets(to, long, tail)
+
+
+def _first_offsets(to: Repairs, long: list[Batch], tail: list[Batch]) -> None:
+    terms = should("SEG-RCV-025", since="0.11")
+
+    def early(units: Sequence[Unit], base: int) -> bytes:
+        """As brokers before 2.0 wrote them: each entry names the first offset of its batch."""
+        rows, start = offset_index(units, INTERVAL, base), {}
+        position = 0
+        for unit in units:
+            start[position] = int(unit.answer(0)["baseOffset"])
+            position += len(unit.encoded())
+        found = (struct.unpack(">ii", rows[at : at + 8]) for at in range(0, len(rows), 8))
+        return b"".join(struct.pack(">ii", start[place] - base, place) for _, place in found)
+
+    old = {**segment(long), name_of(0, ".index"): early(long, 0)}
+    to.recover(
+        "first-offsets",
+        "The index of the segment before names first offsets: so do the others.",
+        terms,
+        {**old, **segment(tail, 120, interval=9_999_999)},
+        {**old, **segment(tail, 120), name_of(120, ".index"): early(tail, 120), **epochs((0, 120))},
+        180,
+        recoveryPoint="120",
+    )
+    for magic, kinds in ((0, (".log", ".index")), (1, (".log", ".index", ".timeindex"))):
+        messages = [Msg(magic=magic, offset=at, timestamp=1000 + at, value=bytes(60)) for at in range(9)]
+        made = segment(messages)
+        given = {name: made[name] for name in (name_of(0), name_of(0, ".index"))}
+        to.recover(
+            f"magic-{magic}-without-time-index",
+            "Messages of magic 0 and an index, but no time index: brokers before 0.10.1 wrote it.",
+            should("SEG-RCV-025", since="0.8", needs=(f"magic:{magic}",)),
+            given,
+            {name: content for name, content in made.items() if name.endswith(kinds)},
+            9,
+        )
+    without = {name_of(0): bytes_of(FIRST), name_of(0, ".index"): ALL[name_of(0, ".index")]}
+    clean = must("SEG-RCV-006", "SEG-PDR-012")
+    to.recover(
+        "no-time-index-like-broker",
+        "A missing time index of a segment that is not scanned is made, and stays empty.",
+        clean,
+        {**without, **segment(SECOND, 15)},
+        {**without, **segment(SECOND, 15), name_of(0, ".timeindex"): b""},
+        24,
+        modes="b",
+        cleanShutdown=True,
+    )
+    to.recover(
+        "no-time-index-built",
+        "It is built from the log.",
+        clean,
+        {**without, **segment(SECOND, 15)},
+        {**segment(FIRST), **segment(SECOND, 15)},
+        24,
+        modes="t",
+        cleanShutdown=True,
+    )
+
+
+def _strict_order(to: Repairs) -> None:
+    """Offsets that go back, each way by itself."""
+    back = [*FIRST[:3], replace(FIRST[3], base=2), FIRST[4]]
+    files = {name_of(0): bytes_of(back), name_of(0, ".index"): b""}
+    rule = should("SEG-RCV-023")
+    emptied = {"baseOffset": "0", "position": 0, "nextOffset": "0", "requirements": ["SEG-RCV-023", "SEG-LOG-006"]}
+    to.recover(
+        "order-emptied",
+        "An index entry is due where offsets go back: brokers empty the segment.",
+        rule,
+        files,
+        {**segment([])},
+        0,
+        modes="b",
+        plan={"scanned": ["0"], "cuts": [emptied], "dropped": []},
+        cleanShutdown=False,
+    )
+    cut = {"baseOffset": "0", "position": 3 * SIZE, "nextOffset": "9", "requirements": ["SEG-RCV-003", "SEG-LOG-006"]}
+    to.recover(
+        "order-cut",
+        "By the text, the segment is cut before it.",
+        must("SEG-RCV-003", "SEG-LOG-006"),
+        files,
+        {**segment(FIRST[:3]), **epochs((0, 0))},
+        9,
+        modes="t",
+        plan={
+            "scanned": ["0"],
+            "cuts": [cut],
+            "dropped": [],
+            "remarks": [{"at": 3 * SIZE, "requirement": "SEG-LOG-006"}],
+            "differences": [{"at": 0, "requirement": "SEG-RCV-023"}],
+        },
+    )
+    to.recover(
+        "order-kept",
+        "No index entry is due: brokers do not notice.",
+        rule,
+        files,
+        {**segment(back, interval=4096), **epochs((0, 0))},
+        15,
+        modes="b",
+        indexIntervalBytes=4096,
+    )
+    low = with_field(SECOND[0].encoded(), BASE_OFFSET, 14)
+    below = {name_of(15): low + bytes_of(SECOND[1:]), name_of(15, ".index"): b""}
+    to.recover(
+        "order-below-the-base",
+        "The first batch begins below the name of its file: by the text, it goes.",
+        must("SEG-RCV-003", "SEG-LOG-008"),
+        below,
+        segment([], 15),
+        15,
+        modes="t",
+        plan={
+            "scanned": ["15"],
+            "cuts": [
+                {"baseOffset": "15", "position": 0, "nextOffset": "15", "requirements": ["SEG-RCV-003", "SEG-LOG-008"]}
+            ],
+            "remarks": [{"at": 0, "requirement": "SEG-LOG-008"}],
+        },
+    )
+    short = bytes_of(FIRST[:2]) + with_field(FIRST[2].encoded(), LAST_OFFSET_DELTA, -1)
+    to.recover(
+        "order-negative-delta",
+        "A batch that ends before it begins: by the text, it goes.",
+        must("SEG-RCV-003", "SEG-LOG-008"),
+        {name_of(0): short, name_of(0, ".index"): b""},
+        {**segment(FIRST[:2]), **epochs((0, 0))},
+        6,
+        modes="t",
+        plan={"remarks": [{"at": 2 * SIZE, "requirement": "SEG-LOG-008"}]},
+    )
+    tail = ALL[name_of(24)] + bytes(7)
+    for name, content, found in (
+        ("tail", tail, "SEG-LOG-004"),
+        ("checksum", ALL[name_of(24)] + flipped(row(1, base=30)[0].encoded(), 70), "SEG-BAT-003"),
+    ):
+        to.recover(
+            f"reason-{name}",
+            "A cut rests on a rule.",
+            must("SEG-RCV-003"),
+            {**ALL, name_of(24): content},
+            {**ALL, **epochs((0, 0))},
+            30,
+            plan={
+                "scanned": ["0", "15", "24"],
+                "cuts": [
+                    {
+                        "baseOffset": "24",
+                        "position": 2 * SIZE,
+                        "nextOffset": "30",
+                        "requirements": ["SEG-RCV-003", found],
+                    }
+                ],
+                "dropped": [],
+            },
+        )
+
+
+def _control(base: int, key: bytes | None, value: bytes, **fields: Any) -> Batch:  # noqa: ANN401
+    given = {"producer_id": 9, "producer_epoch": 2, "attributes": CONTROL | TRANSACTIONAL, **fields}
+    return Batch(base=base, recs=(Rec(key=key, value=value),), **given)
+
+
+def _markers(to: Repairs) -> None:
+    rule = must("SEG-RCV-008")
+    good = [data(0, b"a"), *row(1, base=1)]
+    for name, odd, found in (
+        ("short-key", _control(4, b"\0", marker_value(0)), "SEG-CTL-001"),
+        ("null-key", _control(4, None, marker_value(0)), "SEG-CTL-001"),
+        ("short-value", _control(4, control_key(0), b"\0"), "SEG-CTL-004"),
+    ):
+        rest = row(1, base=5)
+        to.recover(
+            f"marker-{name}-cut-behind",
+            "An end marker that cannot be read: brokers keep it, and cut behind it.",
+            should(found, "SEG-RCV-008"),
+            segment([*good, odd, *rest]),
+            {**segment([*good, odd]), **epochs((0, 0))},
+            5,
+            modes="b",
+        )
+        position = len(bytes_of(good))
+        cut = {"baseOffset": "0", "position": position, "nextOffset": "4", "requirements": ["SEG-RCV-008", found]}
+        to.recover(
+            f"marker-{name}-cut-before",
+            "By the text, it goes, too.",
+            rule,
+            segment([*good, odd, *rest]),
+            {**segment(good), **epochs((0, 0))},
+            4,
+            modes="t",
+            plan={
+                "cuts": [cut],
+                "remarks": [{"at": position, "requirement": found}],
+                "differences": [{"at": position, "requirement": "SEG-RCV-008"}],
+            },
+        )
+    packed = Batch(
+        base=4,
+        codec="gzip",
+        stored=b"no gzip",
+        recs=(Rec(),),
+        producer_id=9,
+        producer_epoch=2,
+        attributes=CONTROL | TRANSACTIONAL,
+    )
+    to.stops(
+        "marker-compressed",
+        "An end marker that does not decompress: brokers do not start.",
+        should("SEG-COD-002", "SEG-RCV-008"),
+        segment([*good, packed]),
+    )
+    kept = segment([*good, packed, *row(1, base=5)])
+    to.recover(
+        "marker-compressed-kept",
+        "By the text, it stays, with a remark.",
+        should("SEG-RCV-008"),
+        kept,
+        {**kept, **epochs((0, 0))},
+        8,
+        modes="t",
+        plan={"cuts": [], "remarks": [{"at": len(bytes_of(good)), "requirement": "SEG-COD-002"}]},
+    )
+    odd = _control(4, control_key(5), marker_value(0))
+    kept = segment([*good, odd, *row(1, base=5)])
+    to.recover(
+        "marker-unknown-kept",
+        "By the text, a type that is not known stays, with a remark.",
+        should("SEG-RCV-008"),
+        kept,
+        {**kept, **epochs((0, 0))},
+        8,
+        modes="t",
+        plan={"cuts": [], "remarks": [{"at": len(bytes_of(good)), "requirement": "SEG-CTL-003"}]},
+    )
+    unknown = _control(4, control_key(5), marker_value(0))
+    to.stops(
+        "marker-unknown",
+        "A control batch of a producer that ends nothing: brokers do not start.",
+        should("SEG-CTL-003", "SEG-RCV-008"),
+        segment([*good, unknown]),
+    )
+    outside = data(4, b"x", transactional=False, sequence=1)
+    to.stops(
+        "outside-of-its-transaction",
+        "A batch outside of its producer's open transaction: brokers do not start.",
+        should("SEG-CTL-007", "SEG-RCV-008"),
+        segment([*good, outside]),
+    )
+    closed = [data(0, b"a"), marker("COMMIT", 1), data(2, b"x", transactional=False, sequence=1)]
+    to.recover(
+        "after-its-transaction",
+        "The transaction has ended: what comes is fine.",
+        rule,
+        segment(closed),
+        {**segment(closed), **epochs((0, 0), (3, 1))},
+        3,
+    )
+    others = [*good, data(4, b"x", transactional=False, producer_id=8), _control(5, None, b"", producer_id=-1)]
+    to.recover(
+        "of-other-producers",
+        "Another producer, and a control batch of none, are no matter of this transaction.",
+        rule,
+        segment(others),
+        {**segment(others), **epochs((0, 0))},
+        6,
+    )
+    zero = [data(0, b"a", producer_id=0), marker("ABORT", 1, producer_id=0)]
+    to.recover(
+        "producer-0",
+        "A producer id of 0 is one.",
+        must("SEG-RCV-025", "SEG-TXN-001"),
+        segment(zero),
+        {**segment(zero), name_of(0, ".txnindex"): aborted(0, 0, 1, 2), **epochs((0, 0), (3, 1))},
+        2,
+    )
+
+
+def _believed(to: Repairs) -> None:
+    clean = must("SEG-RCV-001", "SEG-LDR-003")
+    to.recover("clean", "After a clean shutdown nothing is touched.", clean, ALL, ALL, 30, cleanShutdown=True)
+    damaged = {**ALL, name_of(0): flipped(ALL[name_of(0)], 70)}
+    for point, scanned in ((0, 3), (14, 3), (15, 2), (16, 2), (23, 2), (24, 1), (30, 1), (99, 1)):
+        bases = ["0", "15", "24"][3 - scanned :]
+        to.recover(
+            f"recovery-point-{point}",
+            "What is below the segment that holds the recovery point is believed.",
+            must("SEG-RCV-002"),
+            ALL,
+            {**ALL, **epochs((0, int(bases[0])))},
+            30,
+            plan={"scanned": bases, "cuts": [], "dropped": []},
+            recoveryPoint=str(point),
+        )
+    to.recover(
+        "recovery-point-of-another-partition",
+        "What is said of other partitions does not count.",
+        must("SEG-RCV-002"),
+        ALL,
+        {**ALL, **epochs((0, 0))},
+        30,
+        plan={"scanned": ["0", "15", "24"]},
+        root={POINTS: offsets(("topic", 1, 30), ("other", 0, 30)), STARTS: offsets(("other", 0, 99))},
+    )
+    to.recover(
+        "damage-below-the-recovery-point",
+        "Nobody looks.",
+        must("SEG-RCV-002"),
+        damaged,
+        {**damaged, **epochs((0, 24))},
+        30,
+        recoveryPoint="29",
+    )
+    bare = {**damaged}
+    del bare[name_of(0, ".index")]
+    to.recover(
+        "no-index-and-damage",
+        "A segment without an index is scanned and cut; it is believed to be on disk, so what follows stays.",
+        must("SEG-RCV-004", "SEG-RCV-006"),
+        bare,
+        {**ALL, **segment([])},
+        30,
+        cleanShutdown=True,
+        plan={"scanned": ["0"], "dropped": []},
+    )
+    ends = {**ALL, name_of(24): ALL[name_of(24)] + bytes(5)}
+    to.recover(
+        "clean-with-a-tail",
+        "By the text, what follows the last whole batch of the last segment goes, after a clean shutdown too.",
+        should("SEG-RCV-024"),
+        ends,
+        {**ALL, **epochs((0, 24))},
+        30,
+        modes="t",
+        cleanShutdown=True,
+        plan={
+            "scanned": [],
+            "cuts": [
+                {
+                    "baseOffset": "24",
+                    "position": 2 * SIZE,
+                    "nextOffset": "30",
+                    "requirements": ["SEG-RCV-024", "SEG-LOG-004"],
+                }
+            ],
+        },
+    )
+    to.recover("clean-with-a-tail-kept", "A broker leaves it.", clean, ends, ends, 30, modes="b", cleanShutdown=True)
+    hidden = flipped(bytes_of(FIRST), 70)
+    alone = {**segment(FIRST), name_of(0): hidden}
+    to.recover("clean-and-damaged", "Checksums are not looked at after a clean shutdown.", clean, alone, alone, 15, cleanShutdown=True)  # fmt: skip
+    broken = with_field(FIRST[4].encoded(), (8, "i"), 3, seal=False)
+    stopped = {**segment(FIRST), name_of(0): bytes_of(FIRST[:4]) + broken}
+    to.stops(
+        "clean-and-no-way-to-the-end",
+        "From the last index entry on there is damage: brokers find no end, and do not start.",
+        should("SEG-LOG-003", "SEG-RCV-001"),
+        stopped,
+        cleanShutdown=True,
+    )
+    early = {
+        **segment(FIRST),
+        name_of(0): with_field(FIRST[0].encoded(), (8, "i"), 3, seal=False) + bytes_of(FIRST[1:]),
+    }
+    to.recover(
+        "clean-and-damaged-before-the-last-entry",
+        "The damage is before the last index entry: nobody gets there.",
+        clean,
+        early,
+        early,
+        15,
+        modes="b",
+        cleanShutdown=True,
+    )
+
+
+def _truncated(to: Repairs) -> None:
+    files = {**segment(FIRST), **segment(SECOND, 15)}
+    others = [("other", 0, 29), ("topic", 1, 28)]
+    for offset, kept in ((9, _short(FIRST[:3], 9)), (20, {**segment(FIRST), **_short(SECOND[:1], 20, 15)})):
+        given = {
+            POINTS: offsets(("topic", 0, 24), *others),
+            STARTS: offsets(("topic", 0, 12), *others),
+            MARKS: offsets(("topic", 0, 27), *others),
+        }
+        lowered = {
+            POINTS: offsets(("topic", 0, offset), *others),
+            STARTS: offsets(("topic", 0, min(12, offset)), *others),
+            MARKS: given[MARKS],
+        }
+        to.truncate(
+            f"checkpoints-{offset}",
+            "Checkpoints above the new end come down to it; those of other partitions stay.",
+            must("SEG-TRN-005"),
+            offset,
+            files,
+            kept,
+            beside=lowered,
+            root=given,
+        )
+    to.truncate(
+        "checkpoints-below",
+        "Checkpoints below the new end stay.",
+        must("SEG-TRN-005"),
+        20,
+        files,
+        {**segment(FIRST), **_short(SECOND[:1], 20, 15)},
+        beside={POINTS: offsets(("topic", 0, 20)), STARTS: offsets(("topic", 0, 0)), MARKS: None},
+        root={POINTS: offsets(("topic", 0, 20)), STARTS: offsets(("topic", 0, 0))},
+    )
+    broken = b"0\n2\ntopic 0 24\n"
+    to.truncate(
+        "checkpoint-unreadable",
+        "One that cannot be read is left alone, and the other comes down all the same.",
+        must("SEG-TRN-005"),
+        9,
+        files,
+        _short(FIRST[:3], 9),
+        beside={POINTS: broken, STARTS: offsets(("topic", 0, 9)), MARKS: None},
+        root={POINTS: broken, STARTS: offsets(("topic", 0, 12))},
+    )
+    nothing = must("SEG-TRN-002")
+    high = {POINTS: offsets(("topic", 0, 99)), STARTS: offsets(("topic", 0, 98))}
+    for offset in (24, 25, 1000):
+        to.truncate(
+            f"at-{offset}",
+            "At the end of the log or beyond nothing changes, not even a checkpoint.",
+            nothing,
+            offset,
+            files,
+            files,
+            end=24,
+            beside=high,
+            root=high,
+        )
+    moved = {**segment(row(3, base=100), 100), **epochs((4, 100)), name_of(100, ".snapshot"): EMPTY}
+    to.truncate(
+        "below-the-first",
+        "Below the first segment: everything goes, and no epoch is known.",
+        nothing,
+        50,
+        moved,
+        {name_of(50): b"", EPOCHS: b"0\n0\n"},
+    )
+    to.truncate("to-the-base", "The first segment stays, empty.", nothing, 100, moved, {**segment([], 100), EPOCHS: b"0\n0\n", name_of(100, ".snapshot"): EMPTY})  # fmt: skip
+    side = must("SEG-TRN-004")
+    shots = {name_of(base, ".snapshot"): EMPTY for base in (0, 15, 18, 20, 21, 24)}
+    to.truncate(
+        "snapshots",
+        "Snapshots above the offset go; one at it stays.",
+        side,
+        20,
+        {**files, **shots},
+        {
+            **segment(FIRST),
+            **_short(SECOND[:1], 20, 15),
+            **{name: content for name, content in shots.items() if name < name_of(21)},
+        },
+    )
+    for offset, left in ((16, ((0, 0), (1, 9))), (17, ((0, 0), (1, 9), (2, 16))), (9, ((0, 0),)), (1, ((0, 0),))):
+        kept = {
+            16: {**segment(FIRST), **_short([], 16, 15)},
+            17: {**segment(FIRST), **_short([], 17, 15)},
+            9: _short(FIRST[:3], 9),
+            1: _short([], 1),
+        }[offset]
+        to.truncate(
+            f"epochs-{offset}",
+            "Epochs that begin at the offset or above go.",
+            side,
+            offset,
+            {**files, **epochs((0, 0), (1, 9), (2, 16))},
+            {**kept, **epochs(*left)},
+        )
+    ended = [data(0, b"a"), marker("ABORT", 1), data(2, b"b", sequence=1), marker("ABORT", 3), *row(1, base=4)]
+    for offset, rows in ((3, aborted(9, 0, 1, 2)), (4, aborted(9, 0, 1, 2) + aborted(9, 2, 3, 4)), (1, b"")):
+        count = {3: 3, 4: 4, 1: 1}[offset]
+        to.truncate(
+            f"aborted-{offset}",
+            "Transactions that ended at the offset or above go.",
+            must("SEG-TRN-003"),
+            offset,
+            {name_of(0): bytes_of(ended), name_of(0, ".txnindex"): aborted(9, 0, 1, 2) + aborted(9, 2, 3, 4)},
+            {name_of(0): bytes_of(ended[:count]), name_of(0, ".txnindex"): rows},
+        )
+    zeros = {**files, name_of(15, ".index"): ALL[name_of(15, ".index")] + bytes(80), name_of(15, ".timeindex"): ALL[name_of(15, ".timeindex")] + bytes(120)}  # fmt: skip
+    to.truncate(
+        "preallocated",
+        "Zeros of a preallocated index are no entries.",
+        must("SEG-TRN-003"),
+        20,
+        zeros,
+        {**segment(FIRST), **_short(SECOND[:1], 20, 15)},
+    )
+    to.refused("negative", "There is no offset below 0.", must("SEG-TRN-001"), -1, files)
+    to.refused("nothing", "There is no log.", must("SEG-TRN-001"), 0, {"notes.txt": b""})
+
+
+def _short(units: Sequence[Batch], offset: int, base: int = 0) -> Files:
+    """A segment of the full log that was cut: its indexes have the entries below the offset."""
+    whole = {0: segment(FIRST), 15: segment(SECOND, 15)}[base]
+    rows, times = whole[name_of(base, ".index")], whole[name_of(base, ".timeindex")]
+    kept = [rows[at : at + 8] for at in range(0, len(rows), 8)]
+    kept = [one for one in kept if base + struct.unpack(">ii", one)[0] < offset]
+    timed = [times[at : at + 12] for at in range(0, len(times), 12)]
+    timed = [one for one in timed if base + struct.unpack(">qi", one)[1] < offset]
+    return {
+        name_of(base): bytes_of(units),
+        name_of(base, ".index"): b"".join(kept),
+        name_of(base, ".timeindex"): b"".join(timed),
+    }
+
+
+def _odd(to: Repairs) -> None:
+    """What is found once in a thousand directories."""
+    high = [*FIRST[:4], replace(FIRST[4], base=2, base_timestamp=5000)]
+    to.recover(
+        "order-late-time",
+        "Offsets go back where no index entry is due, and the largest timestamp with them: brokers empty the segment.",
+        should("SEG-RCV-023"),
+        {name_of(0): bytes_of(high), name_of(0, ".index"): b""},
+        segment([]),
+        0,
+        modes="b",
+        plan={
+            "cuts": [
+                {"baseOffset": "0", "position": 0, "nextOffset": "0", "requirements": ["SEG-RCV-023", "SEG-LOG-006"]}
+            ]
+        },
+        indexIntervalBytes=3 * SIZE - 1,
+    )
+    to.recover(
+        "empty-without-time-index",
+        "An empty log and an index.",
+        must("SEG-RCV-025"),
+        {name_of(0): b"", name_of(0, ".index"): b""},
+        segment([]),
+        0,
+    )
+    short = {name.lstrip("0"): content for name, content in segment(SECOND, 15).items()}
+    to.recover(
+        "names-with-few-digits",
+        "A broker would not find indexes of such names again: they get the right ones.",
+        must("SEG-PDR-005"),
+        {**segment(FIRST), **short},
+        {**segment(FIRST), **segment(SECOND, 15), **epochs((0, 0))},
+        24,
+        modes="t",
+    )
+    gone = Batch(base=4, recs=(), last_delta=0, producer_id=9, producer_epoch=2, attributes=CONTROL | TRANSACTIONAL)
+    kept = segment([data(0, b"a"), *row(1, base=1), gone, *row(1, base=5)])
+    to.recover(
+        "marker-removed",
+        "Compaction took the marker and left its batch: that is fine.",
+        must("SEG-RCV-008"),
+        kept,
+        {**kept, **epochs((0, 0))},
+        8,
+        plan={"cuts": [], "remarks": [], "differences": []},
+    )
+    far = [Batch(base=0), Batch(base=2**31 - 1)]
+    to.recover(
+        "offsets-as-far-as-they-go",
+        "The last offset that a segment can index.",
+        must("SEG-RCV-003", "SEG-LOG-009"),
+        segment(far),
+        {**segment(far), **epochs((0, 0))},
+        2**31,
+        plan={"cuts": [], "remarks": []},
+    )
+    for name, cut in (("first", 0), ("second", 1)):
+        logs_cut = {name_of(0): bytes_of(FIRST), name_of(15): bytes_of(SECOND), name_of(24): bytes_of(THIRD)}
+        broken = name_of(0 if cut == 0 else 15)
+        logs_cut[broken] = flipped(logs_cut[broken], SIZE + 70)
+        left = segment(FIRST[:1]) if cut == 0 else {**segment(FIRST), **segment(SECOND[:1], 15)}
+        to.recover(
+            f"cut-in-the-{name}",
+            "The cut, what it rests on, and what goes behind it.",
+            must("SEG-RCV-003", "SEG-RCV-004"),
+            {**ALL, **logs_cut},
+            {**left, **epochs((0, 0))},
+            (3, 18)[cut],
+            plan={
+                "scanned": [["0"], ["0", "15"]][cut],
+                "cuts": [
+                    {
+                        "baseOffset": ("0", "15")[cut],
+                        "position": SIZE,
+                        "nextOffset": ("3", "18")[cut],
+                        "requirements": ["SEG-RCV-003", "SEG-BAT-003"],
+                    }
+                ],
+                "dropped": [["15", "24"], ["24"]][cut],
+            },
+        )
+    to.recover(
+        "recovery-point-and-an-index-that-is-missing",
+        "Below the recovery point the cut of a segment without an index drops nothing; above it a cut does.",
+        must("SEG-RCV-004", "SEG-RCV-006"),
+        {
+            name: content
+            for name, content in {
+                **ALL,
+                name_of(0): flipped(ALL[name_of(0)], 70),
+                name_of(15): flipped(ALL[name_of(15)], 70),
+            }.items()
+            if name != name_of(0, ".index")
+        },
+        {**segment([]), **segment([], 15)},
+        15,
+        recoveryPoint="20",
+        plan={"scanned": ["0", "15"], "dropped": ["24"]},
+    )
+    point = {**ALL, name_of(15): flipped(ALL[name_of(15)], 70)}
+    to.recover(
+        "recovery-point-above-an-index-that-is-missing",
+        "Nothing is unflushed but the last segment.",
+        must("SEG-RCV-004", "SEG-RCV-006"),
+        {name: content for name, content in point.items() if name != name_of(15, ".index")},
+        {**ALL, **segment([], 15), **epochs((0, 24))},
+        30,
+        recoveryPoint="24",
+        plan={"scanned": ["15", "24"], "dropped": []},
+    )
+
+
+def _rare(to: Repairs) -> None:
+    """What only one more batch, or one number less, shows."""
+    back = [*FIRST[:3], replace(FIRST[3], base=2), FIRST[4]]
+    to.recover(
+        "order-kept-one-byte-short",
+        "Offsets go back where an index entry would be due one byte later: brokers do not notice.",
+        should("SEG-RCV-023"),
+        {name_of(0): bytes_of(back), name_of(0, ".index"): b""},
+        {**segment(back, interval=SIZE), **epochs((0, 0))},
+        15,
+        modes="b",
+        indexIntervalBytes=SIZE,
+    )
+    looks = replace(data(0, b"a"), recs=(Rec(key=control_key(0), value=marker_value(0)),))
+    begun, ended = segment([looks, *row(1, base=1)]), segment([marker("ABORT", 4), *row(1, base=5)], 4)
+    index = {name_of(4, ".txnindex"): aborted(9, 0, 4, 5)}
+    for name, point, found in (("", None, epochs((0, 0), (3, 4))), ("-not-scanned", "4", epochs((3, 4)))):
+        to.recover(
+            f"data-that-looks-like-a-marker{name}",
+            "Data that looks like an end marker ends nothing: it stands in no control batch.",
+            must("SEG-RCV-025", "SEG-TXN-001"),
+            {**begun, **ended},
+            {**begun, **ended, **index, **found},
+            8,
+            recoveryPoint=point,
+            plan={"cuts": [], "dropped": [], "remarks": []},
+        )
+    two = [data(0, b"a"), marker("ABORT", 1), data(2, b"b", sequence=1)]
+    first, second = segment(two), segment([marker("ABORT", 3)], 3)
+    to.recover(
+        "aborts-of-the-segment-before",
+        "Those that ended in the segment before are listed there.",
+        must("SEG-RCV-025", "SEG-TXN-001"),
+        {**first, **second},
+        {**first, **second, name_of(3, ".txnindex"): aborted(9, 2, 3, 4), **epochs((3, 3))},
+        4,
+        recoveryPoint="3",
+    )
+    to.recover(
+        "aborts-of-both-segments",
+        "Each segment lists its own.",
+        must("SEG-RCV-025", "SEG-TXN-001"),
+        {**first, **second},
+        {
+            **first,
+            **second,
+            name_of(0, ".txnindex"): aborted(9, 0, 1, 2),
+            name_of(3, ".txnindex"): aborted(9, 2, 3, 4),
+            **epochs((0, 0), (3, 1)),
+        },
+        4,
+    )
+    grown = [replace(one, leader_epoch=epoch) for one, epoch in zip(FIRST, (0, 2, 2, 5, 6), strict=True)]
+    to.recover(
+        "epochs-known-begins-later",
+        "The epoch of a batch is known already, though from a later offset on.",
+        must("SEG-RCV-028"),
+        {**segment(grown), **epochs((0, 0), (2, 3), (6, 14))},
+        {**segment(grown), **epochs((0, 0), (2, 3), (6, 14))},
+        15,
+    )
+    wide = [Batch(base=0), Batch(base=2**31, base_timestamp=2000), Batch(base=2**31 + 5, base_timestamp=3000)]
+    parts = {**segment(wide[:1]), **segment(wide[1:], 2**31)}
+    to.recover(
+        "offsets-too-far-for-an-index",
+        "Offsets that no index of this segment can hold: the segment is split before them.",
+        should("SEG-RCV-022", "SEG-LOG-009"),
+        {name_of(0): bytes_of(wide), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},
+        {**parts, **epochs((0, 0))},
+        2**31 + 6,
+        modes="bt",
+    )
+    clean = must("SEG-RCV-002")
+    to.recover(
+        "nothing-differs",
+        "Brokers do the same.",
+        clean,
+        ALL,
+        {**ALL, **epochs((0, 0))},
+        30,
+        modes="t",
+        plan={"cuts": [], "remarks": [], "differences": []},
+    )
+    to.recover(
+        "cut-like-brokers",
+        "Brokers cut and drop the same.",
+        must("SEG-RCV-003", "SEG-RCV-004"),
+        {**ALL, name_of(15): flipped(ALL[name_of(15)], SIZE + 70)},
+        {**segment(FIRST), **segment(SECOND[:1], 15), **epochs((0, 0))},
+        18,
+        modes="t",
+        plan={"differences": []},
+    )
+
+
+def _far_and_late(to: Repairs) -> None:
+    rows = [*row(8), replace(row(9)[8], base=12, base_timestamp=9000)]
+    to.recover(
+        "order-late-time-behind-two-entries",
+        "The largest timestamp belongs to an offset that the time index has passed: brokers empty the segment.",
+        should("SEG-RCV-023"),
+        {name_of(0): bytes_of(rows), name_of(0, ".index"): b""},
+        segment([]),
+        0,
+        modes="b",
+        indexIntervalBytes=3 * SIZE - 1,
+    )
+    begun = segment([data(0, b"a"), *row(1, base=1)])
+    outside = segment([data(4, b"x", transactional=False, sequence=1)], 4)
+    to.stops(
+        "outside-of-a-transaction-of-the-segment-before",
+        "The transaction is open since the segment before: brokers do not start.",
+        should("SEG-CTL-007", "SEG-RCV-008"),
+        {**begun, **outside},
+        recoveryPoint="4",
+    )
+    crossed = [
+        data(0, b"a", producer_id=1),
+        data(1, b"b", producer_id=2),
+        *row(1, base=2),
+        marker("ABORT", 5, producer_id=1),
+        marker("ABORT", 3, producer_id=2),
+    ]
+    to.stops(
+        "abort-before-the-last-one",
+        "An abort whose offset is below that of the one before: brokers do not start.",
+        should("SEG-TXN-004", "SEG-RCV-023"),
+        {name_of(0): bytes_of(crossed), name_of(0, ".index"): b""},
+        indexIntervalBytes=4096,
+    )
+    odd = _control(2**31 + 1, control_key(5), marker_value(0))
+    far = [Batch(base=0), Batch(base=2**31, base_timestamp=2000), odd]
+    to.stops(
+        "split-and-then-stopped",
+        "The segment is split first; then a broker meets what it cannot start with.",
+        should("SEG-CTL-003", "SEG-RCV-022"),
+        {name_of(0): bytes_of(far), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},
+    )
+    behind = Batch(
+        base=4,
+        stored=Rec(key=control_key(0), value=marker_value(0)).encoded() + b"\0",
+        recs=(Rec(key=control_key(0), value=marker_value(0)),),
+        producer_id=9,
+        producer_epoch=2,
+        attributes=CONTROL | TRANSACTIONAL,
+    )
+    good = [data(0, b"a"), *row(1, base=1)]
+    to.recover(
+        "marker-with-bytes-behind-cut-before",
+        "Behind the record of an end marker there is one more byte: by the text, it goes.",
+        must("SEG-RCV-008", "SEG-BAT-008"),
+        segment([*good, behind, *row(1, base=5)]),
+        {**segment(good), **epochs((0, 0))},
+        4,
+        modes="t",
+    )
+    last = {name_of(4, ".snapshot"): snapshot((8, -1))}
+    opened, ended = segment([*row(1, base=0), *row(1, 1, base=3), data(4, b"a")]), segment([marker("ABORT", 5)], 5)
+    to.recover(
+        "snapshot-at-the-last-batch",
+        "The snapshot is from before the last batch of the segment: what that opens is open.",
+        must("SEG-RCV-025", "SEG-TXN-001"),
+        {**opened, **ended, **last},
+        {**opened, **ended, name_of(5, ".txnindex"): aborted(9, 4, 5, 6), **epochs((3, 5))},
+        6,
+        recoveryPoint="5",
+    )
+    long, tail = row(40), row(20, base=120)
+    rows = b"".join(struct.pack(">ii", 3 * at + 2, at * SIZE) for at in (3, 4, 20))
+    guessed = max(value for value in (1, 2, 4, 8, 16, 32, 64, 128, *range(10, 100, 10), 100) if value <= SIZE - 1)
+    odd_index = {**segment(long), name_of(0, ".index"): rows}
+    to.recover(
+        "interval-of-no-rule",
+        "No setting explains the index: it is the greatest round one that its closest entries allow.",
+        should("SEG-RCV-025"),
+        {**odd_index, **segment(tail, 120, interval=9_999_999)},
+        {**odd_index, **segment(tail, 120, interval=guessed), **epochs((0, 120))},
+        180,
+        indexIntervalBytes=None,
+        recoveryPoint="120",
+    )
+    wide = [Batch(base=at, recs=(Rec(value=bytes(5000)),), base_timestamp=1000 + at) for at in range(12)]
+    size = len(wide[0].encoded())
+    rows = b"".join(struct.pack(">ii", at, at * size) for at in (3, 4, 9))
+    wide_index = {**segment(wide), name_of(0, ".index"): rows}
+    more = [Batch(base=at, recs=(Rec(value=bytes(1500)),), base_timestamp=1000 + at) for at in range(12, 24)]
+    to.recover(
+        "interval-of-no-rule-and-wide",
+        "No setting explains the index, and its entries are far from each other: it is the setting that brokers have.",
+        should("SEG-RCV-025"),
+        {**wide_index, **segment(more, 12, interval=9_999_999)},
+        {**wide_index, **segment(more, 12, interval=4096), **epochs((0, 12))},
+        24,
+        indexIntervalBytes=None,
+        recoveryPoint="12",
+    )
+    to.recover(
+        "metadata-log",
+        "The metadata log is recovered as a whole, whatever the log directory says.",
+        must("SEG-RCV-002"),
+        ALL,
+        {**ALL, **epochs((0, 0))},
+        30,
+        plan={"scanned": ["0", "15", "24"]},
+        topic="__cluster_metadata",
+        cleanShutdown=True,
+    )

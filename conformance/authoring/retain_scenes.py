@@ -1,0 +1,52 @@
+"""Logs that nobody has open, and retention: scenes that Kafka's classes play, too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from authoring.casefile import must
+from authoring.scenes import NOW, Scene, hexed, settings_of
+from authoring.segments import bytes_of, name_of, offset_index, row, time_index
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from authoring.casefile import Json, Terms
+
+
+def retain_scenes() -> Iterator[Scene]:
+    """Logs that nobody has open, and retention."""
+    logs = {base: row(3, base=base, start=NOW + 100 * base) for base in (0, 9, 18)}
+    files = {name_of(base): bytes_of(units) for base, units in logs.items()}
+    files |= {name_of(base, ".index"): offset_index(units, 100, base) for base, units in logs.items()}
+    files |= {name_of(base, ".timeindex"): time_index(units, 100, base) for base, units in logs.items()}
+    size = len(bytes_of(logs[0]))
+    epochs = b"0\n3\n0 0\n1 12\n4 20\n"
+
+    def retained(
+        name: str, why: str, terms: Terms, *, now: int = NOW, more: Json | None = None, **config: str
+    ) -> Scene:
+        given = hexed({**files, "leader-epoch-checkpoint": epochs})
+        request = {"files": given, "config": settings_of(config), "now": str(now), "options": more or {}}
+        return Scene(f"retain-files-{name}", "retain", why, terms, request)
+
+    terms = must("SEG-RET-009", "SEG-RET-011")
+    yield retained("by-size-1", "The first segment goes.", terms, retention_bytes=str(2 * size), retention_ms="-1")
+    yield retained("by-size-2", "Two segments go.", terms, retention_bytes=str(size), retention_ms="-1")
+    yield retained("by-size-none", "No segment goes.", terms, retention_bytes=str(3 * size), retention_ms="-1")
+    yield retained("by-time", "The first is too old.", terms, now=NOW + 1500, retention_ms="1000")
+    yield retained(
+        "by-start",
+        "What lies below the start of the log goes.",
+        must("SEG-RET-008", "SEG-RET-011"),
+        more={"logStartOffset": "13"},
+        retention_ms="-1",
+    )
+    yield retained(
+        "by-size-not-replicated",
+        "What is not on all replicas stays.",
+        must("SEG-RET-002"),
+        more={"highWatermark": "12"},
+        retention_bytes="1",
+        retention_ms="-1",
+    )

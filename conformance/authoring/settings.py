@@ -1,0 +1,161 @@
+"""Topic settings: what holds where nothing is said, and how far each may go (part of family 44)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from authoring.casefile import Terms, must
+
+if TYPE_CHECKING:
+    from authoring.casefile import Family
+
+INT32: Final = 2**31 - 1
+INT64: Final = 2**63 - 1
+SOURCE: Final = "Kafka's documentation of topic settings, 4.0"
+
+DEFAULTS: Final = {
+    "segment.bytes": "1073741824",
+    "segment.ms": "604800000",
+    "segment.jitter.ms": "0",
+    "segment.index.bytes": "10485760",
+    "index.interval.bytes": "4096",
+    "max.message.bytes": "1048588",
+    "retention.ms": "604800000",
+    "retention.bytes": "-1",
+    "file.delete.delay.ms": "60000",
+    "delete.retention.ms": "86400000",
+    "min.compaction.lag.ms": "0",
+    "max.compaction.lag.ms": str(INT64),
+    "min.cleanable.dirty.ratio": "0.5",
+    "cleanup.policy": "delete",
+    "message.timestamp.type": "CreateTime",
+    "message.timestamp.before.max.ms": str(INT64),
+    "message.timestamp.after.max.ms": "3600000",
+    "flush.messages": str(INT64),
+    "flush.ms": str(INT64),
+    "preallocate": "false",
+    "roll.ms": "604800000",
+}
+RANGES: Final = {
+    "segment.bytes": (14, INT32, "SEG-ROL-001"),
+    "segment.ms": (1, INT64, "SEG-ROL-001"),
+    "segment.jitter.ms": (0, INT64, "SEG-ROL-001"),
+    "segment.index.bytes": (4, INT32, "SEG-ROL-001"),
+    "index.interval.bytes": (0, INT32, "SEG-ROL-001"),
+    "max.message.bytes": (0, INT32, "SEG-APP-006"),
+    "retention.ms": (-1, INT64, "SEG-RET-001"),
+    "retention.bytes": (-1, INT64, "SEG-RET-001"),
+    "file.delete.delay.ms": (0, INT64, "SEG-RET-001"),
+    "delete.retention.ms": (0, INT64, "SEG-RET-001"),
+    "min.compaction.lag.ms": (0, INT64, "SEG-RET-001"),
+    "max.compaction.lag.ms": (1, INT64, "SEG-RET-001"),
+    "message.timestamp.before.max.ms": (0, INT64, "SEG-APP-011"),
+    "message.timestamp.after.max.ms": (0, INT64, "SEG-APP-011"),
+    "flush.messages": (1, INT64, "SEG-ROL-001"),
+    "flush.ms": (0, INT64, "SEG-ROL-001"),
+}
+TERMS: Final = {"flags": ("CONFIG",), "needs": ("config",), "source": SOURCE}
+
+
+class Settings:
+    """Adds cases to a family."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+
+    def takes(self, name: str, why: str, rule: str, given: dict[str, str], found: dict[str, str]) -> None:
+        """Settings that hold."""
+        self._ask(name, "valid", why, must(rule, **TERMS), given, {"object": found})
+
+    def refuses(self, name: str, why: str, rule: str, given: dict[str, str]) -> None:
+        """A setting that is out of its range, or none."""
+        self._ask(name, "invalid", why, must(rule, **TERMS), given, {"reject": {"class": "policy"}})
+
+    def _ask(
+        self, name: str, result: str, why: str, terms: Terms, given: dict[str, str], expect: dict[str, object]
+    ) -> None:
+        lines = "".join(f"{key}={value}\n" for key, value in given.items())
+        request = {"kind": "config", "data": lines.encode().hex()}
+        self.family.add(
+            f"config-{name}", "parse", result, why, replace(terms, level="may"), request=request, expect=expect
+        )
+
+
+def _of_brokers(to: Settings) -> None:
+    """Settings of a broker, in units of their own."""
+    rule, why = "SEG-RET-013", "Of several units the smallest counts; a topic's own setting counts more."
+    spans = (("hours", "2", "7200000"), ("minutes", "3", "180000"), ("ms", "1000", "1000"))
+    given: dict[str, str] = {}
+    for unit, number, found in spans:
+        given = {**given, f"log.retention.{unit}": number}
+        to.takes(f"broker-retention-{unit}", why, rule, {f"log.retention.{unit}": number}, {"retention.ms": found})
+        to.takes(f"broker-retention-to-{unit}", why, rule, given, {"retention.ms": found})
+        backwards = dict(reversed(given.items()))
+        to.takes(f"broker-retention-from-{unit}", why, rule, backwards, {"retention.ms": found})
+    to.takes("broker-and-topic", why, rule, {**given, "retention.ms": "7"}, {"retention.ms": "7"})
+    to.takes("broker-retention-none", why, rule, {"log.retention.hours": "-2"}, {"retention.ms": "-1"})
+    to.takes("broker-roll", why, rule, {"log.roll.hours": "2", "log.roll.ms": "5"}, {"segment.ms": "5"})
+    to.takes("broker-jitter", why, rule, {"log.roll.jitter.hours": "2"}, {"segment.jitter.ms": "7200000"})
+    to.takes("broker-segment", why, rule, {"log.segment.bytes": "5000"}, {"segment.bytes": "5000"})
+
+
+def settings(family: Family) -> None:
+    """Add the cases."""
+    to = Settings(family)
+    to.takes("defaults", "What holds where nothing is said.", "SEG-ROL-001", {}, DEFAULTS)
+    for name, (least, most, rule) in RANGES.items():
+        short = name.replace(".", "-")
+        for number in (least, most):
+            to.takes(f"{short}-{number}", "As far as it may go.", rule, {name: str(number)}, {name: str(number)})
+        for number in (least - 1, most + 1):
+            to.refuses(f"{short}-{number}", "Further than it may go.", rule, {name: str(number)})
+    _of_brokers(to)
+    ratio = "min.cleanable.dirty.ratio"
+    for text in ("0.0", "1.0", "0.25"):
+        to.takes(f"ratio-{text.replace('.', '-')}", "A share of the log.", "SEG-RET-001", {ratio: text}, {ratio: text})
+    for text in ("-0.1", "1.1"):
+        to.refuses(f"ratio-{text.replace('.', '-')}", "No share.", "SEG-RET-001", {ratio: text})
+    for text, found in (
+        ("delete", "delete"),
+        ("compact", "compact"),
+        ("compact,delete", "compact,delete"),
+        ("delete, compact", "compact,delete"),
+    ):
+        name = "cleanup.policy"
+        short = text.replace(",", "-and-").replace(" ", "")
+        to.takes(f"policy-{short}", "One policy or both.", "SEG-RET-001", {name: text}, {name: found})
+    to.refuses("policy-none", "There is no such policy.", "SEG-RET-001", {"cleanup.policy": "keep"})
+    to.refuses("policy-one-unknown", "One of them is none.", "SEG-RET-001", {"cleanup.policy": "delete,keep"})
+    for text in ("CreateTime", "LogAppendTime"):
+        name = "message.timestamp.type"
+        to.takes(f"timestamps-{text.lower()}", "Who says when.", "SEG-APP-011", {name: text}, {name: text})
+    to.refuses(
+        "timestamps-none", "There is no such type.", "SEG-APP-011", {"message.timestamp.type": "NoTimestampType"}
+    )
+    to.refuses("timestamps-unknown", "Nor this one.", "SEG-APP-011", {"message.timestamp.type": "Now"})
+    for text, found in (("true", "true"), ("false", "false"), ("TRUE", "true")):
+        to.takes(
+            f"preallocate-{text.lower()}{'-in-capitals' if text.isupper() else ''}",
+            "Yes or no.",
+            "SEG-ROL-001",
+            {"preallocate": text},
+            {"preallocate": found},
+        )
+    to.refuses("unknown", "No setting of that name.", "SEG-ROL-001", {"segment.size": "1"})
+    to.refuses("no-number", "Text where a number belongs.", "SEG-ROL-001", {"segment.bytes": "1k"})
+    to.takes(
+        "internal",
+        "Brokers since 4.1 take small sizes under another name, for tests.",
+        "SEG-ROL-001",
+        {"internal.segment.bytes": "100"},
+        {"segment.bytes": "100"},
+    )
+    lag = {"cleanup.policy": "compact", "max.compaction.lag.ms": "1000", "segment.ms": "5000"}
+    to.takes("compacted-rolls-by-lag", "Compaction does not wait longer.", "SEG-ROL-001", lag, {"roll.ms": "1000"})
+    longer = {**lag, "max.compaction.lag.ms": "9000"}
+    to.takes("compacted-rolls-by-segment-ms", "Nor does the segment.", "SEG-ROL-001", longer, {"roll.ms": "5000"})
+    kept = {**lag, "cleanup.policy": "delete"}
+    to.takes(
+        "deleted-rolls-by-segment-ms", "Without compaction there is no lag.", "SEG-ROL-001", kept, {"roll.ms": "5000"}
+    )

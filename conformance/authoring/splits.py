@@ -1,0 +1,164 @@
+"""What recovery says beside what it does, segments that are split, and names that are odd (part of family 40)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from authoring.batches import Batch, Rec
+from authoring.casefile import must, should
+from authoring.control import data, marker
+from authoring.primitives import flipped
+from authoring.repairs import ALL, FIRST, SECOND, Repairs, epochs, segment, snapshot
+from authoring.segments import SIZE, aborted, bytes_of, name_of
+
+if TYPE_CHECKING:
+    from authoring.casefile import Family
+
+FAR = 2**31
+
+
+def splits(family: Family) -> None:
+    """Add the cases."""
+    to = Repairs(family)
+    _split(to)
+    _remarks(to)
+    _one_offset(to)
+    _names(to)
+
+
+def bare(units: list[Batch], base: int = 0) -> dict[str, bytes]:
+    """A log whose indexes are empty."""
+    return {name_of(base): bytes_of(units), name_of(base, ".index"): b"", name_of(base, ".timeindex"): b""}
+
+
+def _split(to: Repairs) -> None:
+    rule = should("SEG-RCV-022", "SEG-LOG-009")
+    why = "The segment is split before what no index of it can hold."
+    near, far = Batch(base=0), Batch(base=FAR, base_timestamp=2000)
+    last = Batch(base=FAR + 5, base_timestamp=3000)
+    widest = replace(far, recs=(Rec(), Rec(delta=FAR - 1)))
+    for name, units, cut in (
+        ("widest-entry", [near, widest], 1),
+        ("ends-too-far", [near, replace(far, base=FAR - 1, recs=(Rec(), Rec()))], 1),
+        ("second-of-three", [near, far, last], 1),
+        ("third-of-three", [near, Batch(base=7), far], 2),
+    ):
+        parts = {**segment(units[:cut]), **segment(units[cut:], units[cut].base)}
+        to.recover(f"split-{name}", why, rule, bare(units), {**parts, **epochs((0, 0))}, units[-1].next_offset)
+    three = [near, far, replace(last, base=2 * FAR + 1)]
+    parts = {**segment(three[:1]), **segment(three[1:2], FAR), **segment(three[2:], 2 * FAR + 1)}
+    to.recover("split-in-three", why, rule, bare(three), {**parts, **epochs((0, 0))}, 2 * FAR + 2)
+    first, second = Batch(base=50), replace(far, base=50 + FAR)
+    above = {**segment([first], 50), **segment([second], 50 + FAR)}
+    to.recover("split-base-50", why, rule, bare([first, second], 50), {**above, **epochs((0, 50))}, 51 + FAR)
+    edge = replace(far, base=49 + FAR)
+    kept = segment([first, edge], 50)
+    fits = must("SEG-RCV-003", "SEG-LOG-009")
+    to.recover("no-split-base-50", "The last offset that fits.", fits, bare([first, edge], 50), {**kept, **epochs((0, 50))}, 50 + FAR, plan={"remarks": []})  # fmt: skip
+    backwards = replace(far, base=FAR + 5, last_delta=-1)
+    to.stops(
+        "split-entry-that-ends-before-it-begins",
+        "It would be the first of its part, and ends below it: brokers do not start.",
+        should("SEG-LOG-009", "SEG-RCV-022"),
+        bare([near, backwards]),
+    )
+    to.stops(
+        "split-with-a-tail",
+        "Bytes behind the last entry: brokers fail to split the segment.",
+        should("SEG-LOG-004", "SEG-RCV-022"),
+        {**bare([near, far]), name_of(0): bytes_of([near, far]) + bytes(5)},
+    )
+    to.stops(
+        "split-and-a-smaller-offset-behind",
+        "Offsets in front of a smaller one: brokers fail.",
+        should("SEG-LOG-009", "SEG-RCV-022"),
+        bare([near, far, Batch(base=9)]),
+    )
+
+
+def _remarks(to: Repairs) -> None:
+    """What a plan says of what it leaves alone, and where brokers do otherwise."""
+    clean = should("SEG-RCV-024")
+    for name, rest in (("zeros", bytes(30)), ("half", Batch(base=30).encoded()[:-1])):
+        files = {**ALL, name_of(24): ALL[name_of(24)] + rest}
+        cut = {"baseOffset": "24", "position": 2 * SIZE, "nextOffset": "30"}
+        to.recover(
+            f"clean-with-{name}-behind",
+            "By the text, what follows the last whole batch goes; nothing is left to remark.",
+            clean,
+            files,
+            {**ALL, **epochs((0, 24))},
+            30,
+            modes="t",
+            cleanShutdown=True,
+            plan={"scanned": [], "cuts": [cut], "dropped": [], "remarks": []},
+        )
+    far = [Batch(base=0), Batch(base=FAR, base_timestamp=2000)]
+    parts = {**segment(far[:1]), **segment(far[1:], FAR)}
+    position = len(far[0].encoded())
+    to.recover(
+        "split-is-remarked",
+        "What makes a broker split a segment is remarked.",
+        should("SEG-LOG-009", "SEG-RCV-022"),
+        bare(far),
+        {**parts, **epochs((0, 0))},
+        FAR + 1,
+        modes="t",
+        plan={"remarks": [{"at": position, "requirement": "SEG-LOG-009"}]},
+    )
+    for at in (0, 2):
+        files = {**ALL, name_of(15): flipped(ALL[name_of(15)], at * SIZE + 70)}
+        to.recover(
+            f"nothing-to-remark-{at}",
+            "A cut is no remark, and brokers do the same.",
+            must("SEG-RCV-003", "SEG-RCV-004"),
+            files,
+            {**segment(FIRST), **segment(SECOND[:at], 15), **epochs((0, 0))},
+            15 + 3 * at,
+            plan={"remarks": [], "differences": [], "dropped": ["24"], "scanned": ["0", "15"]},
+        )
+    snapshotless = [data(0, b"a"), marker("COMMIT", 1)]
+    to.recover(
+        "committed-and-nothing-listed",
+        "A transaction that was committed is not listed.",
+        must("SEG-RCV-025", "SEG-TXN-001"),
+        segment(snapshotless),
+        {**segment(snapshotless), **epochs((0, 0), (3, 1))},
+        2,
+        plan={"cuts": [], "remarks": [], "differences": []},
+    )
+
+
+def _one_offset(to: Repairs) -> None:
+    """A segment of one offset, and the snapshot from where it begins."""
+    rows, one, ended = segment([*FIRST[:1]]), segment([data(3, b"a")], 3), segment([marker("ABORT", 4)], 4)
+    shot = {name_of(3, ".snapshot"): snapshot((8, -1))}
+    to.recover(
+        "snapshot-of-a-segment-of-one-offset",
+        "What the only batch of a segment opens is open behind it.",
+        must("SEG-RCV-025", "SEG-TXN-001"),
+        {**rows, **one, **ended, **shot},
+        {**rows, **one, **ended, **shot, name_of(4, ".txnindex"): aborted(9, 3, 4, 5), **epochs((3, 4))},
+        5,
+        recoveryPoint="4",
+    )
+
+
+def _names(to: Repairs) -> None:
+    rule = must("SEG-PDR-005")
+    good = {**segment(FIRST), **segment(SECOND, 15)}
+    left = {**good, **epochs((0, 0))}
+    for name, odd in (("log", "15.log"), ("index", "15.index"), ("of-the-first", "0.log")):
+        extra = {odd: b"other bytes"}
+        to.recover(
+            f"name-twice-{name}",
+            "There is a file of the right name: the other one is left alone.",
+            rule,
+            {**good, **extra},
+            {**left, **extra},
+            24,
+            modes="t",
+        )
+    stray = {"77.snapshot.deleted": b"x", "77.txnindex": b""}
+    to.recover("name-of-an-orphan", "An index without a log goes, whatever its name.", should("SEG-RCV-026"), {**good, **stray}, left, 24, modes="t")  # fmt: skip

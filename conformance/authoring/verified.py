@@ -1,0 +1,240 @@
+"""What a validator has to say of directories (part of family 43)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from authoring.batches import Batch, Rec
+from authoring.casefile import Terms, may, must, should
+from authoring.codecs import gzip, lz4_frame, xerial
+from authoring.control import data, marker
+from authoring.messages import Msg, Wrapper
+from authoring.primitives import flipped
+from authoring.repairs import EPOCHS, FIRST, POINTS, SECOND, epochs, offsets, segment, snapshot
+from authoring.segments import ROW, SIZE, aborted, bytes_of, name_of, row, time_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from authoring.casefile import Family
+
+SOURCE: Final = "the level of each rule; bytes put together by hand"
+LARGEST_SIZE: Final = 64 << 20
+"""Bytes of a file that a reader decodes as a whole, at most."""
+UNIQUE: Final = "0123456789abcdef0123456789abcdef"
+Files = dict[str, bytes]
+Found = tuple[str, str, str]
+
+
+class Verifying:
+    """Adds cases to a family."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+
+    def says(self, name: str, why: str, terms: Terms, files: Files, *found: Found) -> None:
+        """All that is found, by file and requirement."""
+        findings = [{"file": file, "requirement": rule, "severity": severity} for file, rule, severity in sorted(found)]
+        request = {"files": {key: content.hex() for key, content in files.items()}}
+        own = replace(terms, needs=("requirements",), source=SOURCE)
+        self.family.add(f"verify-{name}", "verify", "valid", why, own, request=request, expect={"findings": findings})
+
+    def finds(self, name: str, why: str, rule: str, files: Files, file: str, severity: str, *more: Found) -> None:
+        """One finding that the case is about, and what follows from the same bytes."""
+        terms = {"error": must, "warning": should, "note": may}[severity](rule)
+        self.says(name, why, terms, files, (file, rule, severity), *more)
+
+
+def whole(units: Sequence[Batch], base: int = 0) -> Files:
+    """A segment with the indexes that brokers have by default."""
+    return segment(units, base, interval=4096)
+
+
+def verified(family: Family) -> None:
+    """Add the cases."""
+    to = Verifying(family)
+    _directories(to)
+    _segments(to)
+    _streams(to)
+    _side_files(to)
+    _notes(to)
+    _gaps(to)
+    request = {
+        "files": {name: content.hex() for name, content in {**whole(FIRST), EPOCHS: b""}.items()},
+        "options": {"sizes": {EPOCHS: str(LARGEST_SIZE + 1)}},
+    }
+    finding = {"file": EPOCHS, "requirement": "SEG-PDR-020", "severity": "warning"}
+    terms = should("SEG-PDR-020", needs=("requirements", "sizes"), source=SOURCE)
+    why = "What is decoded as a whole has a limit."
+    expect = {"findings": [finding]}
+    family.add("verify-too-large", "verify", "valid", why, terms, request=request, expect=expect)
+
+
+def _directories(to: Verifying) -> None:
+    topic = {f"topic-0/{name}": content for name, content in whole(FIRST).items()}
+    to.says("log-directory", "Nothing is wrong.", must("SEG-LDR-001"), topic)
+    for name, directory in (
+        ("without-a-dash", "topic"),
+        ("without-a-number", "a-b"),
+        ("without-a-topic", "-1"),
+        ("number-too-large", "topic-2147483648"),
+    ):
+        why = "A directory that is none of a partition: a broker does not start."
+        to.finds(f"directory-{name}", why, "SEG-LDR-001", {**topic, f"{directory}/": b""}, directory, "error")
+    cache = {**topic, "remote-log-index-cache/": b""}
+    to.says("index-cache", "The cache of remote indexes may be there.", must("SEG-LDR-001"), cache)
+    copy = {f"topic-0.{UNIQUE}-future/{name}": content for name, content in whole(FIRST).items()}
+    to.says("future-copy", "A copy that will take its place.", must("SEG-LDR-002"), {**topic, **copy})
+    twice = {f"topic-00/{name}": content for name, content in whole(FIRST).items()}
+    odd = ("topic-00", "SEG-PDR-017", "warning")
+    to.finds("directory-twice", "The same partition under two names.", "SEG-LDR-002", {**topic, **twice}, "topic-00", "error", odd)  # fmt: skip
+    for name, content, rule, severity in (
+        ("no-number", b"0\n1\ntopic 0 x\n", "SEG-CKP-004", "error"),
+        ("twice", offsets(("topic", 0, 1), ("topic", 0, 2)), "SEG-CKP-008", "warning"),
+    ):
+        to.finds(f"checkpoint-{name}", "A line of a checkpoint.", rule, {**topic, f"/{POINTS}": content}, POINTS, severity)  # fmt: skip
+    to.finds("properties", "A version that nobody knows.", "SEG-LDR-005", {**topic, "/meta.properties": b"version=7\n"}, "meta.properties", "error")  # fmt: skip
+
+
+def _segments(to: Verifying) -> None:
+    log = name_of(0)
+    good = whole(FIRST)
+    to.says("partition", "Nothing is wrong.", must("SEG-LOG-006"), {**good, **whole(SECOND, 15)})
+    to.finds("checksum", "A wrong checksum.", "SEG-BAT-003", {**good, log: flipped(bytes_of(FIRST), 70)}, log, "error")
+    two = {**good, log: flipped(flipped(bytes_of(FIRST), 70), 3 * SIZE + 70)}
+    both = (log, "SEG-BAT-003", "error")
+    to.finds("checksums", "Two wrong checksums.", "SEG-BAT-003", two, log, "error", both)
+    to.finds("tail", "Part of an entry at the end.", "SEG-LOG-005", {**good, log: bytes_of(FIRST) + bytes(3)}, log, "note")  # fmt: skip
+    back = {log: bytes_of([*ROW[:3], replace(ROW[3], base=6)])}
+    alone = (log, "SEG-PDR-012", "note")
+    to.finds("order", "Offsets go back.", "SEG-LOG-006", back, log, "error", alone)
+    low = {name_of(100): bytes_of([Batch(base=99, recs=(Rec(), Rec()))])}
+    to.finds("below-the-base", "It begins below the name of its file.", "SEG-LOG-008", low, name_of(100), "error", (name_of(100), "SEG-PDR-012", "note"))  # fmt: skip
+    over = [*FIRST[:4], replace(FIRST[4], recs=(*FIRST[4].recs, Rec(key=b"k3", value=b"value")))]
+    to.finds("into-the-next", "It ends in the segment behind.", "SEG-PDR-013", {**whole(over), **whole(SECOND, 15)}, log, "error")  # fmt: skip
+    short = {**good, "15.log": bytes_of(SECOND)}
+    to.finds("name", "A name with too few digits.", "SEG-PDR-005", short, "15.log", "error", ("15.log", "SEG-PDR-012", "note"))  # fmt: skip
+    again = {**good, "0.log": bytes_of(SECOND)}
+    to.finds("name-twice", "Another name for the same file.", "SEG-PDR-005", again, "0.log", "error")
+    to.finds("bare", "A log without indexes.", "SEG-PDR-012", {log: bytes_of(FIRST)}, log, "note")
+    to.says("others", "Other files mean nothing.", must("SEG-PDR-011"), {**good, "notes.txt": b"mine"})
+    to.says("set-aside", "Nor do files that were set aside.", must("SEG-PDR-009"), {**good, f"{log}.cleaned": b"half"})
+
+
+def _streams(to: Verifying) -> None:
+    """Bytes behind the last frame of compressed data, which readers pass over."""
+    log = name_of(0)
+    for codec, rule, compress in (
+        ("gzip", "SEG-COD-018", gzip),
+        ("snappy", "SEG-COD-019", xerial),
+        ("lz4", "SEG-COD-011", lz4_frame),
+    ):
+        batch = Batch(codec=codec, compress=compress)
+        to.says(f"{codec}-to-its-end", "Nothing is behind it.", should(rule), whole([batch]))
+        behind = replace(batch, compress=lambda content, compress=compress: compress(content) + b"\0\0\0")
+        to.finds(f"{codec}-and-more", "Three bytes are behind it.", rule, whole([behind]), log, "warning")
+
+
+def _side_files(to: Verifying) -> None:
+    good = whole(FIRST)
+    for kind in (".index", ".timeindex"):
+        file = name_of(99, kind)
+        to.finds(f"orphan{kind.replace('.', '-')}", "An index without a log.", "SEG-PDR-008", {**good, file: b""}, file, "error")  # fmt: skip
+    shot = name_of(15, ".snapshot")
+    to.finds("snapshot", "A snapshot with a wrong checksum.", "SEG-PSN-002", {**good, shot: snapshot((9, -1))[:-1] + b"\1"}, shot, "error")  # fmt: skip
+    to.finds("epochs", "Epochs that go back.", "SEG-CKP-007", {**good, **epochs((3, 0), (2, 5))}, EPOCHS, "warning")
+    meta = "partition.metadata"
+    to.finds("metadata", "A file without a topic id.", "SEG-CKP-009", {**good, meta: b"x"}, meta, "error")
+    index, times = name_of(0, ".index"), name_of(0, ".timeindex")
+    row = (5).to_bytes(4, "big") + SIZE.to_bytes(4, "big")
+    to.says("index-entry", "An entry of an index, and it is right.", must("SEG-IDX-003"), {**good, index: row})
+    wrong = {**good, index: (5).to_bytes(4, "big") + (SIZE + 1).to_bytes(4, "big")}
+    to.finds("index-position", "It leads into the middle of an entry.", "SEG-IDX-003", wrong, index, "error")
+    other = {**good, index: (1).to_bytes(4, "big") + SIZE.to_bytes(4, "big")}
+    to.finds("index-offset", "It names an offset of another entry.", "SEG-IDX-006", other, index, "error")
+    low = {**good, index: bytes(4) + SIZE.to_bytes(4, "big")}
+    to.finds("index-offset-of-the-base", "It names the base offset, which is of the first.", "SEG-IDX-006", low, index, "error")  # fmt: skip
+    old = Wrapper(inner=tuple(Msg(offset=at) for at in range(3)), compress=gzip, offset=2, offsets=(0, 1, 2))
+    follows_it = replace(old, offset=5, offsets=(3, 4, 5))
+    place = len(old.encoded())
+    entry = (5).to_bytes(4, "big") + place.to_bytes(4, "big")
+    wrappers = {name_of(0): bytes_of([old, follows_it]), index: entry, times: time_entry(1000, 2)}
+    to.says("index-of-wrappers", "An entry for a wrapper.", must("SEG-IDX-006"), wrappers)
+    alone = {EPOCHS: epochs((3, 0), (2, 5))[EPOCHS]}
+    empty = (".", "SEG-PDR-016", "note")
+    to.finds("no-segment", "A partition directory without a segment is one.", "SEG-CKP-007", alone, EPOCHS, "warning", empty)  # fmt: skip
+    late = {**good, times: time_entry(1042, 14) + time_entry(1041, 14)}
+    follows = ((times, "SEG-TIX-004", "error"), (times, "SEG-TIX-005", "warning"))
+    to.finds("time-order", "Times go back.", "SEG-TIX-002", late, times, "error", *follows)
+    ended = [data(0, b"a"), marker("ABORT", 1, leader_epoch=0)]
+    listed = {**whole(ended), name_of(0, ".txnindex"): aborted(9, 0, 1, 2)}
+    to.says("aborted", "An aborted transaction, as it is listed.", should("SEG-TXN-006"), listed)
+    for number in (-1, 3, -5):
+        wrong = {**listed, name_of(0, ".txnindex"): aborted(9, 0, 1, number)}
+        to.finds(f"aborted-stable-{number}", "No last stable offset of that moment.", "SEG-TXN-008", wrong, name_of(0, ".txnindex"), "warning")  # fmt: skip
+    version = {**listed, name_of(0, ".txnindex"): b"\1\0" + aborted(9, 0, 1, 2)[2:]}
+    to.finds("aborted-version", "A version that nobody knows.", "SEG-TXN-002", version, name_of(0, ".txnindex"), "error")  # fmt: skip
+
+
+def _notes(to: Verifying) -> None:
+    """What brokers live with, and a validator tells all the same."""
+    good, log, times = whole(FIRST), name_of(0), name_of(0, ".timeindex")
+    longest = "t" * 250
+    topic = {f"{longest}-0/{name}": content for name, content in good.items()}
+    to.finds("topic-too-long", "A topic name of 250 characters.", "SEG-PDR-002", topic, f"{longest}-0", "warning")
+    digits = "\u0660" * 20 + ".log"
+    to.finds("digits", "A name with digits of another script.", "SEG-PDR-006", {**good, digits: b""}, digits, "warning")
+    to.finds("empty", "There is no segment.", "SEG-PDR-016", {EPOCHS: b"0\n0\n"}, ".", "note")
+    odd = whole([replace(FIRST[0], leader_epoch=-2), *FIRST[1:]])
+    to.finds("leader-epoch", "A leader epoch below -1.", "SEG-BAT-021", odd, log, "warning")
+    to.finds("time-of-another", "The time of an entry is not that of its log entry.", "SEG-TIX-005", {**good, times: time_entry(1043, 14)}, times, "warning")  # fmt: skip
+    two = {**good, **whole(SECOND, 15)}
+    to.finds("time-not-the-largest", "A closed segment without its largest timestamp.", "SEG-TIX-006", {**two, times: time_entry(1012, 5)}, times, "warning")  # fmt: skip
+    shot = name_of(15, ".snapshot")
+    to.finds("snapshot-twice", "A producer that occurs twice.", "SEG-PSN-004", {**two, shot: snapshot((9, -1), (9, -1))}, shot, "warning")  # fmt: skip
+    to.finds("snapshot-ahead", "A snapshot that knows what comes after it.", "SEG-PSN-006", {**two, shot: snapshot((9, 99))}, shot, "warning")  # fmt: skip
+    placed = {f"topic-0/{name}": content for name, content in good.items()}
+    ahead = {**placed, f"/{POINTS}": offsets(("topic", 0, 99))}
+    to.finds("checkpoint-ahead", "A recovery point above the end of the log.", "SEG-CKP-012", ahead, POINTS, "warning")
+
+
+def _gaps(to: Verifying) -> None:
+    """Offsets that are missing: compaction may take them, and nothing else."""
+    good, log, index = whole(FIRST), name_of(0), name_of(0, ".index")
+    behind = {**good, **whole(row(3, base=20), 20)}
+    to.finds("gap", "Offsets are missing between two segments.", "SEG-PDR-014", behind, log, "warning")
+    to.finds("gap-behind-nothing", "The segment before the gap is empty.", "SEG-PDR-014", {log: b"", index: b"", name_of(0, ".timeindex"): b"", **whole(SECOND, 15)}, log, "warning")  # fmt: skip
+    inside = {**whole([FIRST[0], *FIRST[2:]]), **whole(row(3, base=20), 20)}
+    to.finds("gap-and-one-inside", "Offsets are missing inside a segment, too: it was compacted.", "SEG-PDR-014", inside, log, "note")  # fmt: skip
+    fewer = {
+        **whole([*FIRST[:-1], replace(FIRST[-1], recs=FIRST[-1].recs[:1], last_delta=2)]),
+        **whole(row(3, base=20), 20),
+    }
+    to.finds("gap-and-fewer-records", "An entry has lost records, too: it was compacted.", "SEG-PDR-014", fewer, log, "note", (log, "SEG-BAT-019", "note"))  # fmt: skip
+    for topic, severity in (
+        ("__consumer_offsets", "note"),
+        ("__transaction_state", "note"),
+        ("__share_group_state", "warning"),
+        ("__remote_log_metadata", "warning"),
+    ):
+        placed = {f"{topic}-0/{name}": content for name, content in behind.items()}
+        why = "A topic that brokers compact." if severity == "note" else "A topic that brokers do not compact."
+        to.finds(f"gap-in-{topic.strip('_').replace('_', '-')}", why, "SEG-PDR-014", placed, f"{topic}-0/{log}", severity)  # fmt: skip
+    for topic, severity in (("topic", "note"), ("other", "warning")):
+        cleaned = {f"topic-0/{name}": content for name, content in behind.items()} | {
+            "/cleaner-offset-checkpoint": offsets((topic, 0, 15))
+        }
+        why = "The cleaner's checkpoint names this partition." if severity == "note" else "It names another one."
+        to.finds(f"gap-with-cleaned-{topic}", why, "SEG-PDR-014", cleaned, f"topic-0/{log}", severity)
+    torn = {**behind, log: bytes_of(FIRST) + bytes_of(FIRST)[:40]}
+    to.finds("cut-inside-an-entry", "A segment ends inside an entry, and offsets are missing behind it.", "SEG-PDR-024", torn, log, "error", (log, "SEG-LOG-004", "warning"))  # fmt: skip
+    named = {**behind, index: (19).to_bytes(4, "big") + (5 * SIZE).to_bytes(4, "big")}
+    to.finds("cut-before-its-index", "An index names offsets that are missing.", "SEG-PDR-024", named, log, "error", (index, "SEG-IDX-003", "error"))  # fmt: skip
+    lost = {**behind, name_of(15, ".index"): b"", name_of(15, ".timeindex"): b""}
+    orphans = ((name_of(15, kind), "SEG-PDR-008", "error") for kind in (".index", ".timeindex"))
+    to.says("missing-log", "The log of a segment is gone, its indexes are there.", must("SEG-PDR-008"), lost, *orphans)
+    shot = name_of(15, ".snapshot")
+    to.finds("missing-segment", "A segment is gone, its snapshot is there.", "SEG-PDR-024", {**behind, shot: snapshot()}, shot, "error")  # fmt: skip
+    late = name_of(16, ".snapshot")
+    to.finds("snapshot-above-the-end", "A snapshot names an offset above the end of the log.", "SEG-PSN-008", {**good, late: snapshot()}, late, "warning")  # fmt: skip

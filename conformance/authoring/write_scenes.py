@@ -1,0 +1,375 @@
+"""Logs while they are open: scenes that Kafka's classes play, too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from authoring.batches import TRANSACTIONAL
+from authoring.casefile import may, must, should
+from authoring.control import marker
+from authoring.scenes import NOW, Scene, append, batch, follow, hexed, sent, settings_of
+from authoring.segments import bytes_of, name_of, row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from authoring.casefile import Json, Terms
+
+INT32_MAX: Final = 2**31 - 1
+LOOK: Final = {"do": "look"}
+ONE: Final = batch(NOW)
+SIZE: Final = len(ONE.encoded())
+EMPTY_SNAPSHOT: Final = bytes.fromhex("000148674bc700000000")
+
+
+def scene(
+    name: str,
+    why: str,
+    terms: Terms,
+    *steps: Json,
+    files: dict[str, bytes] | None = None,
+    over: tuple[tuple[str, bytes | None], ...] = (),
+    options: Json | None = None,
+    **config: str,
+) -> Scene:
+    """A log that is opened, written to, and closed."""
+    request = {
+        "files": hexed(files or {}),
+        "config": settings_of(config),
+        "now": str(NOW),
+        "steps": list(steps),
+        "options": options or {},
+    }
+    return Scene(f"write-{name}", "write", why, terms, request, over)
+
+
+def write_scenes() -> Iterator[Scene]:
+    """Logs while they are open."""
+    yield from _sparse()
+    yield from _rolls()
+    yield from _producers()
+    yield from _epochs_and_flushes()
+    yield from _retention()
+
+
+def _sparse() -> Iterator[Scene]:
+    """How often there are index entries."""
+    sparse = must("SEG-ROL-010", since="4.1")
+    for interval in (0, SIZE - 1, SIZE, SIZE + 1, 2 * SIZE):
+        yield scene(
+            f"interval-{interval}",
+            "An index entry is due when more bytes than the interval lie behind the ONE before.",
+            sparse,
+            *(append(ONE) for _ in range(6)),
+            LOOK,
+            index_interval_bytes=str(interval),
+        )
+    yield scene(
+        "interval-after-opening",
+        "Where a log is opened again the bytes may be counted anew.",
+        may("SEG-ROL-012", since="4.1"),
+        *(append(ONE) for _ in range(4)),
+        files={name_of(0): bytes_of(row(3, start=NOW)), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},
+        options={"cleanShutdown": True},
+        index_interval_bytes="200",
+    )
+    together = [batch(NOW, base=0), batch(NOW + 5, base=1), batch(NOW + 3, base=2), batch(NOW + 9, base=3)]
+    yield scene(
+        "interval-several-batches",
+        "Each batch of an append counts.",
+        must("SEG-ROL-011", since="4.1"),
+        follow(*together),
+        follow(batch(NOW, base=4), batch(NOW + 99, base=5)),
+        index_interval_bytes="100",
+    )
+    yield scene(
+        "time-index-order",
+        "Timestamps that go back make no entries; the last ONE is added when the segment ends.",
+        should("SEG-ROL-014"),
+        *(append(batch(NOW + at)) for at in (10, 5, 30, 20, 31, 2)),
+        {"do": "roll"},
+        append(batch(NOW)),
+        index_interval_bytes="0",
+    )
+    yield scene(
+        "no-timestamps",
+        "Without timestamps there are no entries by time.",
+        should("SEG-ROL-014"),
+        *(append(batch(-1)) for _ in range(3)),
+        {"do": "roll"},
+        index_interval_bytes="0",
+    )
+    yield scene(
+        "index-sizes",
+        "Indexes are as large as they may get while a segment is written, and are cut when it ends.",
+        should("SEG-ROL-013", "SEG-ROL-014"),
+        append(ONE),
+        LOOK,
+        append(ONE),
+        {"do": "roll"},
+        LOOK,
+        append(ONE),
+        index_interval_bytes="0",
+        segment_index_bytes="100",
+    )
+
+
+def _rolls() -> Iterator[Scene]:
+    """When a segment ends."""
+    for slots, size_of_index in (("offset", "24"), ("time", "36")):
+        yield scene(
+            f"{slots}-index-full",
+            "A segment ends when an index is full.",
+            must("SEG-ROL-005"),
+            *(append(batch(-1 if slots == "offset" else NOW + at)) for at in range(9)),
+            index_interval_bytes="0",
+            segment_index_bytes=size_of_index,
+        )
+    yield scene(
+        "roll-by-size",
+        "A segment ends before the append that does not fit.",
+        must("SEG-ROL-002", "SEG-ROL-007"),
+        *(append(ONE) for _ in range(7)),
+        segment_bytes=str(3 * SIZE),
+    )
+    yield scene(
+        "roll-by-time-of-the-first-entry",
+        "The time of a segment begins with its first entry, whatever came with it.",
+        must("SEG-ROL-003", "SEG-ROL-004", since="4.1"),
+        follow(batch(NOW, base=0), batch(NOW + 900, base=1)),
+        follow(batch(NOW + 1000, base=2)),
+        follow(batch(NOW + 1001, base=3)),
+        segment_ms="1000",
+    )
+    yield scene(
+        "roll-by-time-without-timestamps",
+        "Without timestamps the clock counts.",
+        must("SEG-ROL-003", "SEG-ROL-004", since="4.1"),
+        append(batch(-1), now=NOW),
+        append(batch(-1), now=NOW + 1000),
+        append(batch(-1), now=NOW + 2001),
+        segment_ms="1000",
+    )
+    yield scene(
+        "roll-after-opening",
+        "The time of a segment that was there begins with its first entry, too.",
+        must("SEG-ROL-003", "SEG-ROL-004", since="4.1"),
+        append(batch(NOW + 500)),
+        append(batch(NOW + 1200)),
+        files={name_of(0): bytes_of(row(3, start=NOW)), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},
+        options={"cleanShutdown": True},
+        segment_ms="1000",
+    )
+    yield scene(
+        "roll-an-empty-segment",
+        "An empty segment is made anew.",
+        must("SEG-ROL-007"),
+        {"do": "roll"},
+        {"do": "roll"},
+        append(ONE),
+    )
+    yield scene(
+        "roll-after-a-gap",
+        "A new segment has the name of the first offset in it.",
+        must("SEG-ROL-007"),
+        follow(batch(NOW, base=0)),
+        follow(batch(NOW, base=50)),
+        follow(batch(NOW, base=70)),
+        segment_bytes=str(SIZE),
+    )
+    yield scene(
+        "roll-by-span",
+        "Offsets that do not fit the index begin a new segment.",
+        must("SEG-ROL-006"),
+        follow(batch(NOW, base=0)),
+        follow(batch(NOW, base=INT32_MAX)),
+        follow(batch(NOW, base=INT32_MAX + 1)),
+    )
+
+
+def _producers() -> Iterator[Scene]:
+    """What is known of producers, and stored."""
+    snapshots = must("SEG-ROL-015", "SEG-FLS-004")
+    yield scene(
+        "snapshots",
+        "What is known of producers is stored with each new segment, and at the end.",
+        snapshots,
+        append(sent(7, 0)),
+        append(sent(7, 1, count=3)),
+        {"do": "roll"},
+        LOOK,
+        append(sent(7, 4)),
+        {"do": "roll"},
+        {"do": "roll"},
+        append(sent(7, 5)),
+    )
+    yield scene("closed-at-once", "A log that nobody wrote to is closed.", snapshots)
+    yield scene(
+        "producer-goes-on",
+        "What a log knows of a producer is read when it is opened.",
+        must("SEG-PSN-001", "SEG-APP-008"),
+        append(sent(7, 3)),
+        append(sent(7, 2)),
+        append(sent(7, 4)),
+        files={
+            name_of(0): bytes_of([replace(sent(7, 0, count=3), base=0)]),
+            name_of(0, ".index"): b"",
+            name_of(0, ".timeindex"): b"",
+        },
+        options={"cleanShutdown": True},
+    )
+    yield scene(
+        "aborted-transaction",
+        "An aborted transaction is listed with the segment of its marker.",
+        should("SEG-ROL-014", "SEG-TXN-001"),
+        append(sent(7, 0, attributes=TRANSACTIONAL)),
+        {"do": "roll"},
+        append(sent(8, 0, attributes=TRANSACTIONAL)),
+        append(replace(marker("ABORT", 0, producer_id=7, producer_epoch=0, at=NOW), base=0), origin="coordinator"),
+        append(replace(marker("COMMIT", 0, producer_id=8, producer_epoch=0, at=NOW), base=0), origin="coordinator"),
+        append(sent(7, 1, attributes=TRANSACTIONAL)),
+        append(replace(marker("ABORT", 0, producer_id=7, producer_epoch=0, at=NOW), base=0), origin="coordinator"),
+        {"do": "roll"},
+    )
+    yield from _known_producers()
+
+
+def _known_producers() -> Iterator[Scene]:
+    """What is known of producers when a log is opened."""
+    clean = {"cleanShutdown": True}
+    two = {
+        name_of(0): replace(sent(7, 0, count=3), base=0).encoded(),
+        name_of(3): replace(sent(7, 3, count=2), base=3).encoded(),
+        **{name_of(base, ending): b"" for base in (0, 3) for ending in (".index", ".timeindex")},
+    }
+    yield scene(
+        "producer-after-a-snapshot",
+        "A snapshot tells what was known where a segment begins; the rest is in the log.",
+        must("SEG-PSN-001", "SEG-APP-008"),
+        append(sent(7, 9)),
+        append(sent(7, 5)),
+        append(sent(7, 3, count=2)),
+        files=two,
+        over=((name_of(5, ".snapshot"), None),),
+        options=clean,
+    )
+    yield scene(
+        "stray-snapshots",
+        "Snapshots that no segment begins with are removed, but for the newest.",
+        must("SEG-PSN-001"),
+        LOOK,
+        append(sent(7, 5)),
+        files=two,
+        over=tuple((name_of(base, ".snapshot"), EMPTY_SNAPSHOT) for base in (1, 4, 99)),
+        options=clean,
+    )
+    yield scene(
+        "marker-of-an-unknown-producer",
+        "A marker is all that is known of a producer.",
+        must("SEG-PSN-001", "SEG-FLS-004"),
+        append(replace(marker("COMMIT", 0, producer_id=7, producer_epoch=4, at=NOW), base=0), origin="coordinator"),
+    )
+    undone = [
+        replace(sent(7, 0, attributes=TRANSACTIONAL), base=0),
+        replace(marker("ABORT", 1, producer_id=7, producer_epoch=0, at=NOW), base=1, leader_epoch=0),
+    ]
+    yield scene(
+        "transaction-index-goes-on",
+        "Aborted transactions are added to those that are listed.",
+        should("SEG-TXN-001"),
+        append(sent(7, 1, attributes=TRANSACTIONAL)),
+        append(replace(marker("ABORT", 0, producer_id=7, producer_epoch=0, at=NOW), base=0), origin="coordinator"),
+        files={name_of(0): bytes_of(undone), name_of(0, ".index"): b"", name_of(0, ".timeindex"): b""},
+        options=clean,
+    )
+
+
+def _epochs_and_flushes() -> Iterator[Scene]:
+    """Leader epochs, and flushes."""
+    epochs = must("SEG-APP-016", "SEG-CKP-006")
+    yield scene(
+        "leader-epochs",
+        "Each leader epoch begins with its first batch.",
+        epochs,
+        append(ONE, leaderEpoch=3),
+        append(ONE, leaderEpoch=3),
+        append(ONE, leaderEpoch=5),
+        {"do": "lead", "leaderEpoch": 8},
+        LOOK,
+        append(ONE, leaderEpoch=9),
+    )
+    yield scene(
+        "leader-epochs-follow",
+        "Those of the batches, where they are copied.",
+        epochs,
+        follow(batch(NOW, base=0, leader_epoch=2), batch(NOW, base=1, leader_epoch=4)),
+        follow(batch(NOW, base=2, leader_epoch=4)),
+        follow(batch(NOW, base=3, leader_epoch=7)),
+    )
+    yield scene(
+        "flush-messages",
+        "Flushed after so many records.",
+        must("SEG-FLS-001"),
+        append(ONE),
+        append(ONE),
+        append(ONE),
+        append(batch(NOW, NOW + 1)),
+        append(batch(NOW, NOW + 1)),
+        flush_messages="3",
+    )
+    yield scene(
+        "flush",
+        "The recovery point is where the log ends when it is flushed.",
+        must("SEG-FLS-002"),
+        append(ONE),
+        append(batch(NOW, NOW + 1)),
+        {"do": "flush"},
+        append(ONE),
+        {"do": "flush"},
+        {"do": "roll"},
+        append(ONE),
+    )
+
+
+def _retention() -> Iterator[Scene]:
+    """Retention while the log is open."""
+    retention = must("SEG-RET-009", "SEG-RET-010")
+    three = [step for at in range(3) for step in (append(sent(7, at, leader_epoch=at)), {"do": "roll"})]
+    yield scene(
+        "retain-by-size",
+        "Segments go, with their indexes and snapshots.",
+        retention,
+        *three,
+        {"do": "retain"},
+        LOOK,
+        append(ONE),
+        retention_bytes=str(SIZE),
+    )
+    yield scene(
+        "retain-all",
+        "All are too old: a new segment begins, and the producers are known all the same.",
+        must("SEG-RET-006", "SEG-RET-009"),
+        append(sent(7, 0)),
+        append(sent(7, 1)),
+        {"do": "retain", "now": str(NOW + 10_000)},
+        LOOK,
+        append(sent(7, 2)),
+        retention_ms="1000",
+    )
+    yield scene(
+        "retain-none",
+        "Nothing is too old.",
+        must("SEG-RET-003"),
+        *three,
+        {"do": "retain", "now": str(NOW + 10_000)},
+        retention_ms="20000",
+    )
+    yield scene(
+        "retain-leader-epochs",
+        "Leader epochs of segments that are gone go with them.",
+        must("SEG-RET-011"),
+        *(step for at in range(4) for step in (append(ONE, leaderEpoch=2 * at), {"do": "roll"})),
+        {"do": "retain"},
+        retention_bytes=str(SIZE),
+    )

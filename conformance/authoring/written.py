@@ -1,0 +1,656 @@
+"""What an append writes: the bytes that a leader or a follower puts into the log (part of family 41)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from authoring.batches import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, Batch, Rec
+from authoring.casefile import Json, Terms, lay, must, should
+from authoring.codecs import LZ4_PLAIN, XERIAL, ZSTD_MAGIC, lz4_header, lz4_stored, xerial, xxh32, zstd_block
+from authoring.control import control_key, empty, marker_value
+from authoring.damage import COMPRESSORS
+from authoring.messages import Msg, Wrapper
+from authoring.primitives import flipped
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from authoring.casefile import Family, Unit
+
+NOW: Final = 1_700_000_000_000
+DAY: Final = 86_400_000
+STAMPED: Final = {"message.timestamp.type": "LogAppendTime"}
+TRUSTED: Final = {"message.timestamp.after.max.ms": str(2**63 - 1)}
+UNSTABLE: Final = ("crc", "sizeInBytes")
+SOURCE: Final = "facts 2.3, 5.1 and 7; bytes put together by hand"
+
+
+def entry(unit: Unit, first: int, at: int | None = None, *, bytes_count: bool = True) -> Json:
+    """What is written for one entry: its bytes, or what they read as where a compressor decides about them."""
+    answer = unit.answer(0)
+    found: Json = {
+        "firstOffset": str(first),
+        "lastOffset": answer["lastOffset"],
+        "maxTimestamp": answer["maxTimestamp"],
+        "maxTimestampOffset": answer["lastOffset"] if at is None else str(at),
+    }
+    if bytes_count:
+        return {"data": unit.encoded().hex(), **found}
+    records = [{key: item for key, item in record.items() if key != "crc"} for record in answer["records"]]
+    kept = {key: item for key, item in answer.items() if key not in UNSTABLE}
+    return {**found, "batches": [{**kept, "records": records}]}
+
+
+class Written:
+    """Adds cases to a family."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+
+    def ask(self, name: str, why: str, terms: Terms, data: bytes, expect: Json, **request: Any) -> None:  # noqa: ANN401
+        """One append."""
+        needs = (*terms.needs, "appended", f"policy:{request.get('policy', 'append')}")
+        terms = replace(terms, needs=needs, source=terms.source or SOURCE)
+        request = {"data": data.hex(), "policy": "append", "now": str(NOW), **request}
+        result = "invalid" if "reject" in expect else "valid"
+        self.family.add(f"writes-{name}", "validate", result, why, terms, request=request, expect=expect)
+
+    def leads(
+        self,
+        name: str,
+        why: str,
+        terms: Terms,
+        units: Sequence[Unit | bytes],
+        entries: Sequence[Json],
+        offset: int = 700,
+        **request: Any,  # noqa: ANN401
+    ) -> None:
+        """A leader appends at an offset, in epoch 6."""
+        given = {"baseOffset": str(offset), "leaderEpoch": 6, **request}
+        self.ask(name, why, terms, lay(units)[0], {"accept": True, "entries": list(entries)}, **given)
+
+    def follows(
+        self,
+        name: str,
+        why: str,
+        terms: Terms,
+        units: Sequence[Unit | bytes],
+        entries: Sequence[Json],
+        offset: int,
+        **request: Any,  # noqa: ANN401
+    ) -> None:
+        """A follower takes over what a leader wrote."""
+        given = {"policy": "replicate", "baseOffset": str(offset), **request}
+        self.ask(name, why, terms, lay(units)[0], {"accept": True, "entries": list(entries)}, **given)
+
+    def refuses(self, name: str, why: str, terms: Terms, units: Sequence[Unit | bytes], **request: Any) -> None:  # noqa: ANN401
+        """An append that does not come about."""
+        self.ask(name, why, terms, lay(units)[0], {"reject": {"class": "policy"}}, **request)
+
+
+def appended(family: Family) -> None:
+    """Add the cases."""
+    to = Written(family)
+    _batches(to)
+    _stamped(to)
+    _messages(to)
+    _limits(to)
+    _followers(to)
+    _overlapping(to)
+    _coordinators(to)
+    _frames(to)
+
+
+def _sent(*recs: Rec, **fields: Any) -> Batch:  # noqa: ANN401
+    return Batch(recs=recs, leader_epoch=-1, base_timestamp=NOW, **fields)
+
+
+def _placed(batch: Batch, **fields: Any) -> Batch:  # noqa: ANN401
+    return replace(batch, base=700, leader_epoch=6, **fields)
+
+
+TIMES: Final = (Rec(time=5), Rec(time=40), Rec(time=40, key=None), Rec(time=-7, headers=((b"h", b""),)))
+
+
+def _batches(to: Written) -> None:
+    terms = must("SEG-APP-001", "SEG-APP-003", flags=("APPEND_POLICY",))
+    batch = _sent(*TIMES)
+    placed = _placed(batch)
+    to.leads(
+        "offsets",
+        "The leader gives the offset and its epoch; checksum and deltas stay.",
+        terms,
+        [batch],
+        [entry(placed, 700)],
+    )
+    one = _sent(Rec())
+    for offset in (0, 2**40, 2**63 - 2):
+        to.leads(
+            f"at-{offset}",
+            "Offsets of 64 bits.",
+            terms,
+            [one],
+            [entry(replace(one, base=offset, leader_epoch=6), offset)],
+            offset,
+        )
+    to.refuses(
+        "past-the-last-offset",
+        "There is no offset for the second record.",
+        must("SEG-LOG-013", "SEG-BAT-009", flags=("APPEND_POLICY",)),
+        [_sent(Rec(), Rec())],
+        baseOffset=str(2**63 - 1),
+    )
+    for codec, compress in COMPRESSORS.items():
+        packed = replace(batch, codec=codec, compress=compress)
+        to.leads(
+            f"codec-{codec}",
+            "Compressed data is kept as the producer sent it.",
+            must("SEG-APP-003", flags=("APPEND_POLICY",)),
+            [packed],
+            [entry(_placed(packed), 700)],
+        )
+    idempotent = replace(batch, producer_id=9, producer_epoch=3, base_sequence=5, attributes=TRANSACTIONAL)
+    to.leads(
+        "transactional", "Producer, epoch and sequence stay.", terms, [idempotent], [entry(_placed(idempotent), 700)]
+    )
+    odd = replace(batch, attributes=0x100)
+    to.leads(
+        "unknown-bits-kept",
+        "Where nothing is put right, attribute bits without a meaning stay.",
+        must("SEG-APP-003", flags=("APPEND_POLICY",)),
+        [odd],
+        [entry(_placed(odd), 700)],
+    )
+    right = must("SEG-APP-010", flags=("APPEND_POLICY",))
+    for name, given in (("above", NOW + 41), ("below", NOW + 39), ("none", -1)):
+        wrong = replace(batch, max_timestamp=given)
+        to.leads(
+            f"maximum-timestamp-{name}",
+            "The leader puts the maximum timestamp right, and the checksum with it.",
+            right,
+            [wrong],
+            [entry(placed, 700)],
+        )
+    to.leads(
+        "maximum-timestamp-and-unknown-bits",
+        "Where the header is written anew, bits without a meaning are cleared.",
+        right,
+        [replace(odd, max_timestamp=NOW)],
+        [entry(placed, 700)],
+    )
+    to.leads(
+        "part-behind",
+        "Bytes behind the batch are not written.",
+        must("SEG-APP-005", flags=("APPEND_POLICY",)),
+        [batch, b"\0\0\0"],
+        [entry(placed, 700)],
+    )
+    offsets = must("SEG-APP-015", flags=("APPEND_POLICY",))
+    for generation, at in (("2.0", 701), ("0.11", 701), ("0.10.1", 701), ("3.7", 703), ("4.1", 703)):
+        to.leads(
+            f"largest-{generation}",
+            "Up to 3.6 the time index names the record itself, later the last one of its batch.",
+            offsets,
+            [batch],
+            [entry(placed, 700, at)],
+            config={"generation": generation, **TRUSTED},
+        )
+    packed = replace(batch, codec="gzip", compress=COMPRESSORS["gzip"])
+    to.leads(
+        "largest-compressed",
+        "Of a compressed batch it names the last one in every version.",
+        offsets,
+        [packed],
+        [entry(_placed(packed), 700)],
+        config={"generation": "2.0"},
+    )
+
+
+def _stamped(to: Written) -> None:
+    terms = must("SEG-APP-010", flags=("APPEND_POLICY",))
+    batch = _sent(*TIMES)
+    for name, given, codec in (("plain", batch, "none"), ("gzip", batch, "gzip")):
+        unit = given if codec == "none" else replace(given, codec=codec, compress=COMPRESSORS[codec])
+        stamped = _placed(unit, attributes=LOG_APPEND_TIME, max_timestamp=NOW + DAY)
+        to.leads(
+            f"log-append-time-{name}",
+            "The broker's clock goes into the header, and the type with it; deltas stay.",
+            terms,
+            [unit],
+            [entry(stamped, 700)],
+            config=STAMPED,
+            now=str(NOW + DAY),
+        )
+    same = replace(batch, max_timestamp=NOW + 3)
+    to.leads(
+        "log-append-time-same-number",
+        "The type changes, though the number is the same.",
+        terms,
+        [same],
+        [entry(_placed(same, attributes=LOG_APPEND_TIME), 700)],
+        config=STAMPED,
+        now=str(NOW + 3),
+    )
+    to.leads(
+        "log-append-time-in-2-0",
+        "With the broker's time every record is equally old: the time index names the last one.",
+        must("SEG-APP-015", flags=("APPEND_POLICY",)),
+        [batch],
+        [entry(_placed(batch, attributes=LOG_APPEND_TIME, max_timestamp=NOW), 700)],
+        config={**STAMPED, "generation": "2.0"},
+    )
+    none = Batch(recs=(Rec(), Rec()), leader_epoch=-1, base_timestamp=-1)
+    to.leads(
+        "no-timestamps",
+        "Records without a timestamp.",
+        terms,
+        [none],
+        [entry(replace(none, base=700, leader_epoch=6), 700)],
+    )
+    transactional = replace(batch, attributes=TRANSACTIONAL, producer_id=4, producer_epoch=0, base_sequence=0)
+    to.leads(
+        "log-append-time-transactional",
+        "The other attribute bits stay.",
+        terms,
+        [transactional],
+        [entry(_placed(transactional, attributes=TRANSACTIONAL | LOG_APPEND_TIME, max_timestamp=NOW), 700)],
+        config=STAMPED,
+    )
+
+
+def _messages(to: Written) -> None:
+    for magic in (0, 1):
+        old = {"since": "0.8" if magic == 0 else "0.10", "needs": (f"magic:{magic}",), "flags": ("APPEND_POLICY",)}
+        terms = must("SEG-APP-003", "SEG-APP-001", **old)
+        sent = [Msg(magic=magic, offset=at, timestamp=NOW + at, value=b"v%d" % at) for at in range(3)]
+        placed = [replace(one, offset=700 + at) for at, one in enumerate(sent)]
+        to.leads(
+            f"magic-{magic}",
+            "Each message gets the next offset.",
+            terms,
+            sent,
+            [entry(one, one.offset) for one in placed],
+        )
+        relative = [replace(one, offset=at if magic else 700 + at) for at, one in enumerate(sent)]
+        offsets = (700, 701, 702)
+        for codec in ("gzip", "snappy"):
+            wrapper = Wrapper(magic=magic, inner=tuple(relative), codec=codec, compress=COMPRESSORS[codec])
+            right = replace(wrapper, offset=702, offsets=offsets)
+            to.leads(
+                f"magic-{magic}-{codec}-kept",
+                "The offsets inside are right: nothing is compressed again.",
+                terms,
+                [replace(wrapper, offset=2)],
+                [entry(right, 700)],
+            )
+            for name, shift in (("above", 1), ("far", 50)):
+                moved = tuple(replace(one, offset=one.offset + shift) for one in relative)
+                to.leads(
+                    f"magic-{magic}-{codec}-offsets-{name}",
+                    "The offsets inside are not right: the wrapper is made anew.",
+                    terms,
+                    [replace(wrapper, inner=moved, offset=90)],
+                    [entry(right, 700, bytes_count=False)],
+                )
+        first_wrong = (replace(relative[0], offset=relative[0].offset + 1), *relative[1:])
+        single = Wrapper(magic=magic, inner=first_wrong, compress=COMPRESSORS["gzip"], offset=2)
+        right = Wrapper(magic=magic, inner=tuple(relative), compress=COMPRESSORS["gzip"], offset=702, offsets=offsets)
+        to.leads(
+            f"magic-{magic}-one-offset-wrong",
+            "One offset inside is not right: the wrapper is made anew.",
+            terms,
+            [single],
+            [entry(right, 700, bytes_count=False)],
+        )
+        second = [*relative, replace(sent[0], offset=3 if magic else 703)]
+        to.leads(
+            f"magic-{magic}-two-wrappers",
+            "The second wrapper goes on where the first ends.",
+            terms,
+            [
+                replace(right, offset=2, offsets=None),
+                Wrapper(
+                    magic=magic, inner=(replace(second[3], offset=0 if magic else 703),), compress=COMPRESSORS["gzip"]
+                ),
+            ],
+            [
+                entry(right, 700),
+                entry(
+                    Wrapper(
+                        magic=magic,
+                        inner=(replace(second[3], offset=0 if magic else 703),),
+                        compress=COMPRESSORS["gzip"],
+                        offset=703,
+                        offsets=(703,),
+                    ),
+                    703,
+                ),
+            ],
+        )
+    _stamped_messages(to)
+
+
+def _stamped_messages(to: Written) -> None:
+    old = must("SEG-APP-010", since="0.10", needs=("magic:1",), flags=("APPEND_POLICY",))
+    message = Msg(timestamp=NOW)
+    to.leads(
+        "magic-1-log-append-time",
+        "The broker's clock goes into the message.",
+        old,
+        [message],
+        [entry(replace(message, offset=700, timestamp=NOW + 9, attributes=LOG_APPEND_TIME), 700)],
+        config=STAMPED,
+        now=str(NOW + 9),
+    )
+    marked = Msg(timestamp=NOW, attributes=-128)
+    to.leads(
+        "magic-1-unknown-bit",
+        "The highest bit of the attributes means nothing, and stays.",
+        replace(old, req=("SEG-APP-003",)),
+        [marked],
+        [entry(replace(marked, offset=700), 700)],
+    )
+    zero = Msg(magic=0, timestamp=-1)
+    to.leads(
+        "magic-0-log-append-time",
+        "A message of magic 0 has no place for a time.",
+        must("SEG-APP-010", since="0.8", needs=("magic:0",), flags=("APPEND_POLICY",)),
+        [zero],
+        [entry(replace(zero, offset=700), 700)],
+        config=STAMPED,
+    )
+    inner = tuple(Msg(offset=at, timestamp=NOW + at) for at in range(3))
+    wrapper = Wrapper(inner=inner, compress=COMPRESSORS["gzip"], offset=2)
+    placed = replace(wrapper, offset=702, offsets=(700, 701, 702))
+    to.leads(
+        "magic-1-wrapper-log-append-time",
+        "The clock goes into the wrapper; the messages inside stay.",
+        old,
+        [wrapper],
+        [entry(replace(placed, attributes=LOG_APPEND_TIME, timestamp=NOW + 9), 700)],
+        config=STAMPED,
+        now=str(NOW + 9),
+    )
+    for name, given in (("above", NOW + 5), ("below", NOW)):
+        to.leads(
+            f"magic-1-wrapper-maximum-{name}",
+            "The wrapper gets the largest timestamp inside.",
+            old,
+            [replace(wrapper, timestamp=given)],
+            [entry(replace(placed, timestamp=NOW + 2), 700)],
+        )
+    bad = Wrapper(inner=(inner[0],), compress=lambda data: COMPRESSORS["gzip"](flipped(data, 30)))
+    to.refuses(
+        "magic-1-wrong-inner-checksum",
+        "A message in a wrapper has a wrong checksum.",
+        must("SEG-MSG-010", since="0.10", needs=("magic:1",), flags=("APPEND_POLICY",)),
+        [bad],
+    )
+    several = [replace(message, offset=at) for at in range(2)]
+    to.follows(
+        "magic-1-followed",
+        "A follower takes messages over.",
+        must("SEG-APP-002", since="0.10", needs=("magic:1",), flags=("APPEND_POLICY",)),
+        [replace(one, offset=40 + one.offset) for one in several],
+        [entry(replace(one, offset=40 + one.offset), 40 + one.offset) for one in several],
+        40,
+    )
+    to.refuses(
+        "two-magics",
+        "Messages of two magics at once.",
+        must("SEG-APP-004", flags=("APPEND_POLICY",), needs=("magic:0", "magic:1")),
+        [Msg(magic=0), Msg(magic=1, offset=1)],
+    )
+
+
+def _limits(to: Written) -> None:
+    terms = must("SEG-APP-006", flags=("APPEND_POLICY",))
+    batch = _sent(Rec(value=bytes(40)))
+    size = len(batch.encoded())
+    to.leads(
+        "segment-bytes",
+        "As large as a segment may be.",
+        terms,
+        [batch],
+        [entry(_placed(batch), 700)],
+        config={"segment.bytes": str(size)},
+    )
+    to.refuses(
+        "segment-bytes-one-less", "Larger than a segment.", terms, [batch], config={"segment.bytes": str(size - 1)}
+    )
+    messages = [Msg(timestamp=NOW, offset=at) for at in range(3)]
+    old = must("SEG-APP-006", since="0.10", needs=("magic:1",), flags=("APPEND_POLICY",))
+    length = len(messages[0].encoded())
+    to.leads(
+        "messages-of-a-segment",
+        "All of one append has to fit a segment.",
+        old,
+        messages,
+        [entry(replace(one, offset=700 + one.offset), 700 + one.offset) for one in messages],
+        config={"segment.bytes": str(3 * length), "max.message.bytes": str(length)},
+    )
+    to.refuses(
+        "messages-larger-than-a-segment",
+        "Each fits, all of them do not.",
+        old,
+        messages,
+        config={"segment.bytes": str(3 * length - 1)},
+    )
+    to.refuses(
+        "messages-larger-than-allowed",
+        "The second is larger than the limit for one.",
+        old,
+        [messages[0], replace(messages[1], value=b"vv")],
+        config={"max.message.bytes": str(length)},
+    )
+
+
+def _followers(to: Written) -> None:
+    terms = must("SEG-APP-002", flags=("APPEND_POLICY",))
+    first = Batch(base=40, recs=(Rec(), Rec(time=5)), leader_epoch=2)
+    second = Batch(base=45, recs=(Rec(),), leader_epoch=3, attributes=0x100)
+    both = [entry(first, 40), entry(second, 45)]
+    for offset in (0, 39, 40):
+        to.follows(
+            f"as-leader-wrote-{offset}",
+            "A follower takes every byte over, gaps too.",
+            terms,
+            [first, second],
+            both,
+            offset,
+            config=STAMPED,
+        )
+    to.refuses(
+        "below-the-end",
+        "The batch begins below the end of the log.",
+        terms,
+        [first],
+        policy="replicate",
+        baseOffset="41",
+    )
+    to.refuses(
+        "offsets-back",
+        "The second batch begins inside the first.",
+        terms,
+        [first, replace(second, base=41)],
+        policy="replicate",
+        baseOffset="40",
+    )
+    to.refuses("same-offsets", "The same batch twice.", terms, [first, first], policy="replicate", baseOffset="40")
+    to.follows("next-offset", "The next batch goes on at once.", terms, [first, replace(second, base=42)], [entry(first, 40), entry(replace(second, base=42), 42)], 40)  # fmt: skip
+    epoch = should("SEG-APP-014", flags=("APPEND_POLICY",))
+    for limit, count in ((3, 2), (2, 1)):
+        to.follows(
+            f"until-epoch-{limit}",
+            "Batches of a later epoch than the fetch was made in are left out.",
+            epoch,
+            [first, second],
+            both[:count],
+            40,
+            leaderEpoch=limit,
+        )
+    third = replace(first, base=50)
+    to.follows(
+        "behind-a-later-epoch",
+        "What follows a batch of a later epoch is left out, too.",
+        epoch,
+        [first, second, third],
+        both[:1],
+        40,
+        leaderEpoch=2,
+    )
+    to.follows("all-of-a-later-epoch", "Nothing is left.", epoch, [second], [], 40, leaderEpoch=2)
+    to.refuses(
+        "ends-before-it-begins",
+        "The second batch ends where the first does.",
+        terms,
+        [first, replace(second, base=42, last_delta=-1)],
+        policy="replicate",
+        baseOffset="40",
+    )
+    emptied = empty(60, 63, leader_epoch=2)
+    to.follows("emptied", "A batch that compaction emptied.", terms, [emptied], [entry(emptied, 60)], 50)
+    to.refuses(
+        "damaged-batch",
+        "A wrong checksum.",
+        must("SEG-BAT-003", flags=("APPEND_POLICY",)),
+        [first, flipped(second.encoded(), 65)],
+        policy="replicate",
+        baseOffset="40",
+    )
+    to.refuses(
+        "nothing-whole", "Part of a batch.", must("SEG-APP-005", flags=("APPEND_POLICY",)), [first.encoded()[:-1]], policy="replicate"
+    )  # fmt: skip
+    for magic in (0, 1):
+        old = must("SEG-APP-002", since="0.8", needs=(f"magic:{magic}",), flags=("APPEND_POLICY",))
+        inner = tuple(Msg(magic=magic, offset=at if magic else 80 + at, timestamp=NOW + at) for at in range(3))
+        wrapper = Wrapper(magic=magic, inner=inner, offset=82, offsets=(80, 81, 82), compress=COMPRESSORS["gzip"])
+        for offset in (80, 82):
+            to.follows(
+                f"magic-{magic}-wrapper-{offset}",
+                "The offset of a wrapper is that of its last message: of more a follower knows nothing.",
+                old,
+                [wrapper],
+                [entry(wrapper, 82)],
+                offset,
+                leaderEpoch=1,
+            )
+        to.refuses(
+            f"magic-{magic}-wrapper-83", "It ends below the end of the log.", old, [wrapper], policy="replicate", baseOffset="83"
+        )  # fmt: skip
+    to.refuses(
+        "segment-bytes-replicated",
+        "Larger than a segment.",
+        must("SEG-APP-006", flags=("APPEND_POLICY",)),
+        [first],
+        policy="replicate",
+        baseOffset="40",
+        config={"segment.bytes": "70"},
+    )
+
+
+def _overlapping(to: Written) -> None:
+    """Offsets of what a follower takes over: of the first entry both ends count, of the others the last."""
+    terms = must("SEG-APP-002", flags=("APPEND_POLICY",))
+    first = Batch(base=10, recs=(Rec(), Rec(), Rec()))
+    for base in (11, 12):
+        units = [first, Batch(base=base, recs=(Rec(), Rec(), Rec()))]
+        to.follows(
+            f"begins-inside-at-{base}",
+            "The second entry begins inside the first and ends behind it: brokers look at where it ends.",
+            terms,
+            units,
+            [entry(one, one.base) for one in units],
+            10,
+        )
+    given: Json = {"policy": "replicate", "baseOffset": "10"}
+    inside = [first, Batch(base=11, recs=(Rec(), Rec()))]
+    to.refuses("ends-inside", "It ends where the first does.", terms, inside, **given)
+    to.refuses("begins-below", "It begins below the end of the log.", terms, [replace(first, base=9)], **given)
+    for delta in (-3, -1, -2):
+        why = "It ends below the end of the log, though it begins there or above."
+        to.refuses(f"ends-below-{-delta}", why, terms, [replace(first, base=9 - delta, last_delta=delta)], **given)  # fmt: skip
+
+
+def _coordinators(to: Written) -> None:
+    marker = Batch(
+        recs=(Rec(key=control_key(1), value=marker_value(0)),),
+        attributes=CONTROL | TRANSACTIONAL,
+        producer_id=9,
+        producer_epoch=0,
+        base_timestamp=NOW,
+        leader_epoch=-1,
+    )
+    terms = should("SEG-APP-004", flags=("APPEND_POLICY",))
+    to.leads(
+        "marker",
+        "The broker itself writes markers.",
+        terms,
+        [marker],
+        [entry(_placed(marker), 700)],
+        origin="coordinator",
+    )
+    several = [_sent(Rec()), replace(_sent(Rec(), Rec()), base=55)]
+    to.leads(
+        "several-batches",
+        "Coordinators append several batches at once.",
+        terms,
+        several,
+        [entry(_placed(several[0]), 700), entry(replace(several[1], base=701, leader_epoch=6), 701)],
+        origin="coordinator",
+    )
+    bare = _sent(Rec(), producer_id=9, producer_epoch=0)
+    to.leads(
+        "no-sequence", "Sequences are not looked at.", terms, [bare], [entry(_placed(bare), 700)], origin="coordinator"
+    )
+    sequence = must("SEG-APP-007", flags=("APPEND_POLICY",))
+    for producer, base in ((0, 0), (9, 2**31 - 1)):
+        own = _sent(Rec(), Rec(), producer_id=producer, producer_epoch=0, base_sequence=base)
+        to.leads(
+            f"sequence-{base}-of-{producer}",
+            "A producer that nothing is known of may begin with any sequence from 0 on.",
+            sequence,
+            [own],
+            [entry(_placed(own), 700)],
+        )
+    to.refuses(
+        "producer-0-no-sequence",
+        "A producer id of 0 is one.",
+        sequence,
+        [_sent(Rec(), producer_id=0, producer_epoch=0)],
+    )
+
+
+def _frames(to: Written) -> None:
+    """Compressed data that is odd at one end; the leader looks into it before it keeps it as it is."""
+    recs = (Rec(value=bytes(range(256)) + b"x" * 50),)
+    for name, codec, rule, compress in (
+        ("gzip-half-a-header-behind", "gzip", "SEG-COD-002", _half_a_member),
+        ("zstd-size-in-two-bytes", "zstd", "SEG-COD-014", _sized_frame),
+        ("zstd-window-128-mib", "zstd", "SEG-COD-022", lambda data: ZSTD_MAGIC + b"\x00\x88" + zstd_block(data)),
+        ("zstd-window-1-kib", "zstd", "SEG-COD-014", lambda data: ZSTD_MAGIC + b"\x00\x00" + zstd_block(data)),
+    ):
+        batch = _sent(*recs, codec=codec, compress=compress)
+        why = "A frame at the edge of what is allowed."
+        to.leads(name, why, must(rule, flags=("APPEND_POLICY",)), [batch], [entry(_placed(batch), 700)])
+    for size in (8, 15):
+        batch = _sent(*recs, codec="snappy", compress=lambda data, size=size: xerial(data) + XERIAL[:size])
+        terms = must("SEG-COD-003", flags=("APPEND_POLICY",))
+        to.refuses(f"snappy-second-header-cut-at-{size}", "A second header that is not whole.", terms, [batch])
+    for cut in (1, 3, 4):
+        batch = _sent(*recs, codec="lz4", compress=lambda data, cut=cut: _summed_frame(data)[:-cut])
+        terms = must("SEG-COD-010", flags=("APPEND_POLICY",))
+        to.refuses(f"lz4-content-checksum-cut-by-{cut}", "The checksum of the content is cut short.", terms, [batch])
+
+
+def _half_a_member(data: bytes) -> bytes:
+    return COMPRESSORS["gzip"](data) + b"\x1f\x8b\x08\x08" + bytes(6) + b"x" * 20
+
+
+def _sized_frame(data: bytes) -> bytes:
+    return ZSTD_MAGIC + b"\x60" + (len(data) - 256).to_bytes(2, "little") + zstd_block(data)
+
+
+def _summed_frame(data: bytes) -> bytes:
+    return lz4_header(LZ4_PLAIN | 4) + lz4_stored(data) + bytes(4) + xxh32(data)

@@ -1,0 +1,1 @@
+"""Proofs on hostile and random bytes."""

@@ -1,0 +1,211 @@
+"""Run every kernel on hostile bytes with each load and store checked, and once without.
+
+A position out of range is an `IndexError` then, and a failure here. Verdicts have to be the same both times, and each
+time those of the reference (`fuzz_targets`). Inputs: the corpus of the fuzzer and what it started from; small logs of
+every magic and codec, cut everywhere and changed at every byte, with checksums that are right again; and blocks put
+together by hand. Each way of running has a process of its own: numba decides once whether it checks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from proofs.fuzz.fuzz import CHECKED, memory, packed
+from proofs.report_facts import machine, versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+WAYS: Final[dict[str, dict[str, str]]] = {
+    "checked": CHECKED,
+    "checked, portable checksums": {**CHECKED, "SEGLOG_CHECKSUM_PATH": "portable"},
+    "usual": {},
+}
+"""Environments to run in; the last has the kernels that everybody uses."""
+BLOCKS: Final = 4000
+EXTREMES: Final = (0x00, 0x7F, 0x80, 0xFF)
+TESTS: Final = (
+    "expanding",
+    "columnar_checksum",
+    "encode_columns",
+    "hostile_scan",
+    "objects",
+    "clear",
+    "volume",
+    "scan",
+)
+"""Tests that a full run also runs with checks."""
+MAX_FAILURES: Final = 20
+FAILED: Final = "FAILED "
+
+
+def inputs() -> Iterator[bytes]:
+    """Every input, in an order that stays."""
+    seeds = import_module("proofs.fuzz.seeds")
+    yield from packed()
+    yield from seeds.seeds()
+    for number, log in enumerate(seeds.made_logs()):
+        dice = random.Random(number)
+        for content in (*cuts(log), *changes(log, dice)):
+            yield from (bytes([target | 8 | dice.randrange(16) << 4]) + content for target in seeds.LOG_TARGETS)
+    made, places = import_module("proofs.fuzz.made_blocks"), import_module("proofs.fuzz.targets").TARGETS.index
+    dice = random.Random(7)
+    for number in range(BLOCKS):
+        yield bytes([places("lz4") | (number & 3) << 4]) + made.random_lz4(dice)
+        yield bytes([places("snappy") | (number & 3) << 4]) + made.random_snappy(dice)
+
+
+def cuts(log: bytes) -> Iterator[bytes]:
+    """The log cut everywhere, and so that the size of its first entry fits."""
+    for size in range(len(log)):
+        yield log[:size]
+        if size > 26:  # noqa: PLR2004 - less is no entry
+            yield log[:8] + (size - 12).to_bytes(4) + log[12:size]
+
+
+def changes(log: bytes, dice: random.Random) -> Iterator[bytes]:
+    """The log with one byte changed: a flipped bit, and an extreme."""
+    for position, byte in enumerate(log):
+        for value in (byte ^ 1 << dice.randrange(8), dice.choice(EXTREMES)):
+            yield log[:position] + bytes([value]) + log[position + 1 :]
+
+
+def chosen(share: float, seed: int) -> list[bytes]:
+    """A seeded share of the inputs; all of them for 1."""
+    dice = random.Random(seed)
+    return [data for data in inputs() if share >= 1 or dice.random() < share]
+
+
+# In a process of its own
+
+
+def work(directory: Path, share: float, seed: int) -> dict[str, Any]:
+    """What each input leads to here, which kernels were called, and whether positions are checked at all."""
+    compiled = import_module("seglog_format.columnar.compiled")
+    compiled.TELLER.has_told = True
+    run = import_module("proofs.fuzz.targets").Targets(directory).run
+    verdicts = []
+    for data in chosen(share, seed):
+        try:
+            verdicts.append(run(data))
+        except Exception as problem:  # noqa: BLE001 - finding these is what this program is for
+            verdicts.append(f"{FAILED}{type(problem).__name__}: {problem} ({data.hex()})")
+    for module in import_module("seglog_format.columnar.warm").modules():
+        import_module(f"seglog_format.columnar.{module}")
+    kernels = {kernel.py_func.__name__: bool(kernel.signatures) for kernel in compiled.KERNELS}
+    return {"verdicts": verdicts, "kernels": kernels, "checksBounds": checks_bounds()}
+
+
+def checks_bounds() -> bool:
+    """Whether a load behind the end of a region is noticed, in a helper of a kernel as everywhere."""
+    from numba import njit  # noqa: PLC0415 - only workers need it
+
+    places = import_module("seglog_format.columnar.memory")
+    load, region = places.load_64, places.region
+    inner = import_module("seglog_format.columnar.compiled").helper(lambda where, position: load(where, position))  # noqa: PLW0108 - compiled
+    kernel = njit(lambda array, position: inner(region(array), position))
+    numbers = import_module("numpy").zeros(4, "int64")
+    try:
+        kernel(numbers[:2], 9)
+    except IndexError:
+        return True
+    return False
+
+
+# The process around
+
+
+def worker(name: str, scratch: Path, share: float, seed: int) -> dict[str, Any]:
+    """Run a worker in one of the ways; dying is a failure, too."""
+    answer = scratch / "answer.json"
+    command = [
+        sys.executable,
+        "-m",
+        "proofs.fuzz.bounds",
+        "--worker",
+        str(scratch),
+        "--sample",
+        str(share),
+        "--seed",
+        str(seed),
+    ]
+    done = subprocess.run(command, env={**os.environ, **WAYS[name]}, check=False, cwd=ROOT)
+    if done.returncode:
+        return {"verdicts": [], "kernels": {}, "checksBounds": False, "died": done.returncode}
+    result: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+    return result
+
+
+def failures(found: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """What is wrong with the answers of all ways."""
+    *_, usual = found.values()
+    for name, result in found.items():
+        if "died" in result:
+            yield f"{name}: the process ended with {result['died']}"
+            continue
+        if result["checksBounds"] != (WAYS[name] != {}):
+            yield f"{name}: positions are {'' if result['checksBounds'] else 'not '}checked"
+        yield from (f"{name}: {kernel} was never called" for kernel, called in result["kernels"].items() if not called)
+        for own, other in zip(result["verdicts"], usual["verdicts"], strict=False):
+            if own != other or own.startswith(FAILED):
+                yield f"{name}: {own}, usually {other}"
+
+
+def run_tests() -> int:
+    """Run the tests that hold kernels against the reference, with checks."""
+    names = [f"tests/columnar/test_{name}.py" for name in TESTS]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", *names]
+    return subprocess.run(command, env={**os.environ, **CHECKED}, check=False, cwd=ROOT).returncode
+
+
+def report(found: dict[str, dict[str, Any]], wrong: list[str], options: argparse.Namespace) -> dict[str, Any]:
+    """The result as one JSON object, without names or paths of this machine."""
+    sample = f" --sample {options.sample:g} --seed {options.seed}" if options.sample < 1 else ""
+    return {
+        "command": f"python -m proofs.fuzz.bounds{sample}",
+        "versions": versions("seglog-format", "numba", "llvmlite", "numpy", "pyarrow"),
+        "machine": machine(),
+        "inputs": {name: len(result["verdicts"]) for name, result in found.items()},
+        "kernels": sorted(next(iter(found.values()))["kernels"]),
+        "failures": wrong,
+    }
+
+
+def main() -> int:
+    """Run all ways, compare, tell."""
+    parser = argparse.ArgumentParser(description="run every kernel on hostile bytes with each load and store checked")
+    parser.add_argument("--sample", type=float, default=1.0, help="a share of all inputs; tests are left out then")
+    parser.add_argument("--seed", type=int, default=1, help="of the sample")
+    parser.add_argument("--report", type=Path)
+    parser.add_argument("--worker", type=Path, metavar="DIRECTORY", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        result = work(options.worker, options.sample, options.seed)
+        (options.worker / "answer.json").write_text(json.dumps(result), encoding="utf-8")
+        return 0
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="bounds-", dir=memory()) as scratch:
+        found = {name: worker(name, Path(scratch), options.sample, options.seed) for name in WAYS}
+    wrong = list(dict.fromkeys(failures(found)))[:MAX_FAILURES]
+    if options.sample >= 1 and run_tests():
+        wrong.append("a test fails with checks")
+    if options.report:
+        options.report.write_text(json.dumps(report(found, wrong, options), indent=1) + "\n", encoding="utf-8")
+    counts = ", ".join(f"{len(result['verdicts'])} {name}" for name, result in found.items())
+    print(f"{counts}; {len(wrong)} failures, {time.monotonic() - started:.0f} s", *wrong, sep="\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

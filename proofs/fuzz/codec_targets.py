@@ -1,0 +1,124 @@
+"""What fuzzing and checks of bounds run of the codecs: what is decompressed is what the libraries decompress."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from typing import Final
+
+import numpy as np
+
+from proofs.fuzz.judging import ARENA, LIMIT, LOG, SMALL_LIMIT, DifferenceError, hold
+from seglog_format.codec.compression import decompress
+from seglog_format.columnar import plan as names
+from seglog_format.columnar.copying import SLACK
+from seglog_format.columnar.cpu import checksum_path
+from seglog_format.columnar.decoders import Decoders
+from seglog_format.columnar.sections import expand_ahead, no_sections
+from seglog_format.errors import FormatError, Location
+from seglog_format.model import CompressionCodec
+
+ROOM: Final = 2**16
+"""Bytes of a decompressed block in the targets of a codec."""
+CANARY: Final = 0xA5
+DECODERS: Final = Decoders()
+
+
+# Targets that decompress
+
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+FRAME_START: Final = bytes.fromhex("04224d18604082")
+LZ4_SIZE: Final = 65536
+
+
+def batch_around(stored: bytes, codec: CompressionCodec) -> bytes:
+    """An entry of magic 2 whose records section is these bytes; nobody looks at its checksum here."""
+    return HEADER.pack(0, 49 + len(stored), 0, 2, 0, codec, 0, 0, 0, -1, -1, -1, 1) + stored
+
+
+def message_around(stored: bytes, codec: CompressionCodec) -> bytes:
+    """A wrapper of magic 0 with these bytes: for it, the header of an lz4 frame is not held to its checksum."""
+    return struct.pack(">qiIbbii", 0, 14 + len(stored), 0, 0, codec, -1, len(stored)) + stored
+
+
+def expanded(
+    stored: bytes, codec: CompressionCodec, *, magic: int = 2, used: int = 0, room: int = ROOM, limit: int = 2**20
+) -> bytes | None:
+    """What the kernel decompresses, or None; nothing else may have changed in the arena, but for its slack.
+
+    Args:
+        stored: compressed bytes, to the last one before memory that may not be read.
+        codec: of them.
+        magic: of the entry, 0 or 2.
+        used: bytes of the arena that are taken.
+        room: bytes after them.
+        limit: bytes that an entry may decompress to.
+    """
+    log = LOG.holding(batch_around(stored, codec) if magic else message_around(stored, codec))
+    arena = ARENA.last(used + room + SLACK)
+    arena[:used], arena[used:] = CANARY, 0
+    plan, state = np.zeros(names.PLAN_SIZE, np.int64), np.zeros(names.STATE_SIZE, np.int64)
+    sections = no_sections()
+    plan[names.LIMIT], plan[names.MAX_ROWS], state[names.ARENA_USED] = limit, 1, used
+    plan[names.CHECKSUM_PATH], plan[names.DECODERS :] = checksum_path(), DECODERS.slots
+    data = np.frombuffer(log, np.uint8)
+    data.flags.writeable = False
+    expand_ahead(data, arena, plan, state, sections)
+    if (arena[:used] != CANARY).any():
+        msg = "bytes before the content were overwritten"
+        raise DifferenceError(msg)
+    if not state[names.SECTIONS]:
+        return None
+    position, start, end = sections[: names.SECTION_FIELDS].tolist()
+    hold("section", (position, start), (0, used))
+    return bytes(arena[start:end])
+
+
+def by_reference(stored: bytes, codec: CompressionCodec, magic: int = 2) -> bytes | None:
+    """What the library decompresses; None where it refuses."""
+    try:
+        return decompress(codec, stored, magic=magic, at=Location("p", 0), limit=2**20)
+    except FormatError:
+        return None
+
+
+def hold_content(stored: bytes, codec: CompressionCodec, option: int, *, magic: int = 2, is_plain: bool = False) -> str:
+    """Content is that of the library; with ``is_plain``, there is content whenever the library has some."""
+    wanted = by_reference(stored, codec, magic)
+    used = (option & 3) * 21
+    found = expanded(stored, codec, magic=magic, used=used)
+    if found is not None or (is_plain and wanted is not None and len(wanted) <= ROOM):
+        hold(f"content of {codec.label}", found, wanted)
+    if found is not None:
+        for room in {len(found), max(len(found) - 1, 0), len(found) // 2, min(len(found) + 5, ROOM)}:
+            again = expanded(stored, codec, magic=magic, used=used, room=room)
+            hold(f"content of {codec.label} in {room} bytes", again, found if room >= len(found) else None)
+    return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
+
+
+def lz4(data: bytes, option: int) -> str:
+    """Blocks, or whole frames. Options: two bits for the place; a whole frame; of magic 0."""
+    if option & 4:
+        return hold_content(data, CompressionCodec.LZ4, option, magic=0 if option & 8 else 2)
+    data = data[:LZ4_SIZE]
+    frame = FRAME_START + struct.pack("<I", len(data)) + data + bytes(4) if data else FRAME_START + bytes(4)
+    return hold_content(frame, CompressionCodec.LZ4, option)
+
+
+def snappy(data: bytes, option: int) -> str:
+    """A raw block, or xerial blocks, as the first bytes say. Options: two bits for the place."""
+    return hold_content(data, CompressionCodec.SNAPPY, option, is_plain=True)
+
+
+def libraries(data: bytes, option: int) -> str:
+    """What functions of libraries decompress: gzip, or zstd, by the first bit; a small limit, by the second."""
+    codec = CompressionCodec.GZIP if option & 1 else CompressionCodec.ZSTD
+    limit = SMALL_LIMIT if option & 2 else LIMIT
+    found = expanded(data, codec, room=LIMIT, limit=limit)
+    try:
+        wanted = decompress(codec, data, magic=2, at=Location("p", 0), limit=limit)
+    except FormatError:
+        wanted = None
+    if found is not None:
+        hold(f"content of {codec.label}", found, wanted)
+    return hashlib.sha256(repr(found).encode()).hexdigest()[:16]

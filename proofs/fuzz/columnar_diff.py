@@ -1,0 +1,127 @@
+"""Read random logs with the columnar engine and with the reference: both deliver the same.
+
+Each seed gives one log. It is read whole, from its middle, committed records only, by two threads, and once more with
+one byte changed: records and errors must be equal each time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import sys
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from proofs.fuzz.delivered_rows import COLUMNS, Row, reference_only, row_of, rows_of
+from proofs.fuzz.random_logs import random_log
+from proofs.report_facts import machine, versions
+from seglog_format.errors import FormatError
+from seglog_format.log.partition import open_partition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+MAX_DIFFERENCES = 20
+PART = 100
+"""Logs that a process reads before it tells what it found."""
+
+Outcome = tuple[list[Row], str]
+
+
+def outcome(read: Callable[[], Iterable[Row]]) -> Outcome:
+    """What is delivered, and the error that ends it, or keeps it from starting."""
+    found: list[Row] = []
+    try:
+        found.extend(read())
+    except FormatError as error:
+        return found, str(error)
+    return found, ""
+
+
+def differences(directory: Path, seed: int) -> list[str]:
+    """Ways of reading one log that do not agree."""
+    log, dice = random_log(seed), random.Random(seed)
+    path = directory / f"{log.base_offset:020d}.log"
+    path.write_bytes(log.data)
+    found = compared(directory, f"seed {seed}")
+    changed = bytearray(log.data)
+    if changed:
+        changed[dice.randrange(len(changed))] ^= 1 << dice.randrange(8)
+        path.write_bytes(changed)
+        found += compared(directory, f"seed {seed} with a changed byte")
+    path.unlink()
+    return found
+
+
+def compared(directory: Path, name: str) -> list[str]:
+    """Differences in any way of reading."""
+    with open_partition(directory) as partition, reference_only():
+        middle = (partition.log_start_offset + partition.log_end_offset) // 2
+        ways: tuple[dict[str, Any], ...] = ({}, {"from_offset": middle}, {"isolation": "read_committed"})
+        extras: tuple[dict[str, Any], ...] = ({"batch_rows": 50}, {"layout": "binary"}, {"threads": 2})
+        return [
+            f"{name}: {way | extra}"
+            for way, extra in zip(ways, extras, strict=True)
+            if outcome(lambda: rows_of(partition.scan(COLUMNS, **way, **extra)))  # noqa: B023 - called at once
+            != outcome(lambda: map(row_of, partition.records(**way)))  # noqa: B023
+        ]
+
+
+def run_of(seeds: range) -> list[str]:
+    """Differences in some logs."""
+    with tempfile.TemporaryDirectory() as scratch:
+        directory = Path(scratch) / "chance-0"
+        directory.mkdir()
+        return [text for seed in seeds for text in differences(directory, seed)]
+
+
+def of_many(seeds: range, workers: int, minutes: float) -> tuple[int, list[str]]:
+    """How many logs were compared in a time, and the differences; not many more of these than anyone wants to read."""
+    parts = [seeds[start : start + PART] for start in range(0, len(seeds), PART)]
+    end, logs, found = time.monotonic() + 60 * minutes, 0, []
+    with ProcessPoolExecutor(workers) as pool:
+        for part, differences in zip(parts, pool.map(run_of, parts), strict=True):
+            found += differences
+            logs += len(part)
+            print(f"{logs:,} logs, {len(found)} differences", file=sys.stderr, flush=True)
+            if len(found) >= MAX_DIFFERENCES or time.monotonic() >= end:
+                pool.shutdown(cancel_futures=True)
+                break
+    return logs, found
+
+
+def main() -> int:
+    """Compare as many logs as asked for."""
+    parser = argparse.ArgumentParser(description="compare the columnar engine with the reference")
+    parser.add_argument("--logs", type=int, default=20_000)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="compare no further logs after these")
+    parser.add_argument("--seed", type=int, default=0, help="of the first log")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
+    parser.add_argument("--report", type=Path)
+    options = parser.parse_args()
+    started = time.monotonic()
+    logs, found = of_many(range(options.seed, options.seed + options.logs), options.workers, options.minutes)
+    result = {
+        "command": f"python -m proofs.fuzz.columnar_diff --logs {logs} --seed {options.seed}",
+        "versions": versions("seglog-format", "numba", "numpy", "pyarrow"),
+        "machine": machine(),
+        "logs": logs,
+        "firstSeed": options.seed,
+        "differences": found,
+        "seconds": round(time.monotonic() - started, 1),
+    }
+    text = json.dumps(result, indent=2)
+    print(text)
+    if options.report:
+        options.report.write_text(text + "\n", encoding="utf-8")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

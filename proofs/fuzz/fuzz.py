@@ -1,0 +1,325 @@
+"""Fuzz the columnar engine against the reference, guided by the reference's coverage.
+
+The fuzzer is atheris, with libFuzzer inside (the extra ``fuzz``). What inputs mean, and what is compared, stands in
+`fuzz_targets`. Rounds with kernels that check each load and store take turns with rounds with the kernels that
+everybody uses. Each round is a process of its own, so that one that dies is a finding and not the end. At the end the
+corpus is reduced to what reaches all that the whole of it reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import zipfile
+from dataclasses import dataclass, field
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any, Final
+
+from proofs.report_facts import machine, versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+CORPUS: Final = ROOT / "tests" / "columnar" / "fuzz_corpus.zip"
+BOUNDS_CACHE: Final = ROOT / "build" / "bounds"
+"""Kernels that check bounds: numba does not tell them from others, so they are kept elsewhere."""
+CHECKED: Final = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(BOUNDS_CACHE)}
+KINDS: Final[dict[str, dict[str, str]]] = {
+    "checked": CHECKED,
+    "usual": {},
+    "checked, portable checksums": {**CHECKED, "SEGLOG_CHECKSUM_PATH": "portable"},
+}
+"""Environment by kind of kernels; these take turns."""
+MAX_SIZE: Final = 1600
+MAX_CORPUS: Final = 2**20
+ROUND_SECONDS: Final = 300
+INPUT_SECONDS: Final = 25
+MEMORY_MB: Final = 3000
+MAX_FINDINGS: Final = 50
+GUIDING: Final = (
+    "schema",
+    "codec",
+    "log",
+    "checks",
+    "storage",
+    "state",
+    "recovery",
+    "cleaning",
+    "writing",
+    "generation",
+)
+LIBRARIES: Final = ("atheris", "numba", "llvmlite", "numpy", "pyarrow", "lz4", "cramjam", "isal", "zstandard")
+DATE: Final = (1980, 1, 1, 0, 0, 0)
+
+
+# The worker: a fuzzer in a process of its own
+
+
+def fuzz_here(directory: Path, given: list[str]) -> None:
+    """Let libFuzzer call the targets; does not return.
+
+    Args:
+        directory: takes findings, and files of the targets.
+        given: options and directories of libFuzzer.
+    """
+    import atheris  # noqa: PLC0415 - only the worker needs it
+
+    package = ROOT / "seglog_format"
+    compiled = [f"seglog_format.columnar.{module.name}" for module in iter_modules([str(package / "columnar")])]
+    with atheris.instrument_imports(include=["seglog_format"], exclude=compiled):
+        for part in GUIDING:
+            for module in iter_modules([str(package / part)]):
+                import_module(f"seglog_format.{part}.{module.name}")
+        import_module("seglog_format.codec.compression.lz4")
+        for codec in ("gzip", "snappy", "zstd"):
+            import_module(f"seglog_format.codec.compression.{codec}")
+        targets = import_module("proofs.fuzz.targets").Targets(directory)
+    import_module("seglog_format.columnar.compiled").TELLER.has_told = True
+    seen: set[str] = set()
+
+    def one(data: bytes) -> None:
+        try:
+            targets.run(data)
+        except Exception as problem:  # noqa: BLE001 - finding these is what this program is for
+            note(directory, data, problem, seen)
+
+    atheris.Setup(given, one)
+    atheris.Fuzz()
+
+
+def note(directory: Path, data: bytes, problem: Exception, seen: set[str]) -> None:
+    """Keep a finding, once for each place that it shows in."""
+    where = traceback.extract_tb(problem.__traceback__)[-1]
+    told = str(problem).partition(":")[0][:60]
+    name = f"{data[0] & 7} {type(problem).__name__} {Path(where.filename).name}:{where.lineno} {told}"
+    if name in seen or len(seen) >= MAX_FINDINGS:
+        return
+    seen.add(name)
+    finding = {"finding": name, "problem": str(problem)[:1000], "input": data.hex()}
+    with (directory / "findings.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(finding) + "\n")
+
+
+# The process around
+
+
+@dataclass(slots=True)
+class Total:
+    """What all rounds came to."""
+
+    rounds: list[dict[str, Any]] = field(default_factory=list)
+    findings: dict[str, dict[str, str]] = field(default_factory=dict)
+    executions: int = 0
+    seconds: float = 0.0
+
+
+def run_worker(scratch: Path, options: Iterable[str], kind: dict[str, str]) -> tuple[int, str]:
+    """Run one fuzzer to its end; its exit status and what it printed."""
+    launcher = scratch / "worker"
+    launcher.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m proofs.fuzz.fuzz --worker "{scratch}" "$0" "$@"\n')
+    launcher.chmod(0o755)
+    environment = {**os.environ, "PYTHONHASHSEED": "0", **kind}
+    with (scratch / "output.txt").open("w+", encoding="utf-8", errors="replace") as output:
+        status = subprocess.run([str(launcher), *options], stdout=output, stderr=output, env=environment, check=False)
+        output.seek(0)
+        return status.returncode, output.read()
+
+
+def compile_ahead() -> None:
+    """Have kernels of all kinds on disk before anybody counts seconds."""
+    compiling = "from seglog_format.columnar.warm import warm; list(warm(1))"
+    for kind in KINDS.values():
+        subprocess.run([sys.executable, "-c", compiling], env={**os.environ, **kind}, check=True, cwd=ROOT)
+
+
+def one_round(scratch: Path, number: int, seconds: int, seed: int) -> dict[str, Any]:
+    """Fuzz for some time, with kernels of one of the kinds in turn."""
+    name, kind = list(KINDS.items())[number % len(KINDS)]
+    options = [
+        f"-max_total_time={seconds}",
+        f"-seed={seed + number}",
+        f"-max_len={MAX_SIZE}",
+        f"-timeout={INPUT_SECONDS}",
+        f"-rss_limit_mb={MEMORY_MB}",
+        f"-artifact_prefix={scratch}/died-",
+        "-print_final_stats=1",
+        "-reload=0",
+        str(scratch / "corpus"),
+    ]
+    started = time.monotonic()
+    status, output = run_worker(scratch, options, kind)
+    counted = re.search(r"number_of_executed_units:\s*(\d+)", output)
+    reached = re.findall(r"cov: (\d+) ft: (\d+) corp: (\d+)", output)
+    (scratch / f"output-{number}.txt").write_text(output, encoding="utf-8")
+    return {
+        "kernels": name,
+        "seconds": round(time.monotonic() - started, 1),
+        "executions": int(counted[1]) if counted else int((re.findall(r"^#(\d+)", output, re.MULTILINE) or [0])[-1]),
+        "edges": int(reached[-1][0]) if reached else 0,
+        "features": int(reached[-1][1]) if reached else 0,
+        "exit": status,
+    }
+
+
+def deaths(scratch: Path) -> Iterator[dict[str, str]]:
+    """Inputs at which a process died, hung or took too much memory."""
+    for path in sorted(scratch.glob("died-*")):
+        yield {
+            "finding": path.name.rpartition("-")[0],
+            "problem": "the process ended",
+            "input": path.read_bytes().hex(),
+        }
+        path.unlink()
+
+
+def noted(scratch: Path) -> Iterator[dict[str, str]]:
+    """Findings that workers have noted."""
+    path = scratch / "findings.jsonl"
+    if path.exists():
+        yield from map(json.loads, path.read_text(encoding="utf-8").splitlines())
+
+
+def fuzz(scratch: Path, seconds: int, seed: int) -> Total:
+    """Fuzz in rounds until the time is up."""
+    total, started = Total(), time.monotonic()
+    while (left := seconds - total.seconds) > 0:
+        found = one_round(scratch, len(total.rounds), int(min(left, ROUND_SECONDS)) + 1, seed)
+        total.rounds.append(found)
+        total.executions += found["executions"]
+        total.seconds = time.monotonic() - started
+        for finding in (*noted(scratch), *deaths(scratch)):
+            if total.findings.setdefault(finding["finding"], finding) is finding:
+                print(f"FOUND {finding['finding']}: {finding['problem']}", flush=True)
+        print(f"{total.seconds:.0f} s: {json.dumps(found)}, {len(total.findings)} findings", flush=True)
+        if found["executions"] == 0:
+            print(output_end(scratch), flush=True)
+            break
+    return total
+
+
+def output_end(scratch: Path) -> str:
+    """What the last worker said last."""
+    return (scratch / "output.txt").read_text(encoding="utf-8", errors="replace")[-3000:]
+
+
+# The corpus
+
+
+def packed(path: Path = CORPUS) -> list[bytes]:
+    """The inputs that are kept."""
+    if not path.exists():
+        return []
+    with zipfile.ZipFile(path) as archive:
+        return [archive.read(name) for name in sorted(archive.namelist())]
+
+
+def unpack(inputs: Iterable[bytes], directory: Path) -> None:
+    """Write inputs as files, named as libFuzzer does it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for data in inputs:
+        (directory / sha256(data).hexdigest()[:40]).write_bytes(data)
+
+
+def pack(directory: Path, path: Path) -> tuple[int, int]:
+    """Pack inputs into one file, smallest first, as many as may be; how many they are, and its size."""
+    files = sorted(directory.iterdir(), key=lambda file: (file.stat().st_size, file.name))
+    made, count = io.BytesIO(), 0
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_LZMA) as archive:
+        for number, file in enumerate(files):
+            data = file.read_bytes()
+            if made.tell() + len(data) + 100 * (number + 1) > MAX_CORPUS:
+                break
+            archive.writestr(zipfile.ZipInfo(f"{number:05}", DATE), data, zipfile.ZIP_LZMA)
+            count = number + 1
+    path.write_bytes(made.getvalue())
+    return count, len(made.getvalue())
+
+
+def reduced(scratch: Path) -> Path:
+    """The part of the corpus that reaches all that the whole reaches, in a directory."""
+    target = scratch / "reduced"
+    target.mkdir()
+    options = ["-merge=1", f"-max_len={MAX_SIZE}", f"-timeout={INPUT_SECONDS}", str(target), str(scratch / "corpus")]
+    run_worker(scratch, options, {})
+    if not any(target.iterdir()):
+        print(output_end(scratch), flush=True)
+        return scratch / "corpus"
+    return target
+
+
+# The report
+
+
+def report(total: Total, arguments: argparse.Namespace, whole: int, kept: tuple[int, int]) -> dict[str, Any]:
+    """The result as one JSON object, without names or paths of this machine."""
+    return {
+        "command": f"python -m proofs.fuzz.fuzz --seconds {arguments.seconds} --seed {arguments.seed}",
+        "versions": versions("seglog-format", *LIBRARIES),
+        "machine": machine(),
+        "seed": arguments.seed,
+        "seconds": round(total.seconds, 1),
+        "executions": total.executions,
+        "rounds": total.rounds,
+        "corpus": {"inputs": whole, "keptInputs": kept[0], "keptBytes": kept[1]},
+        "findings": list(total.findings.values()),
+    }
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="fuzz the columnar engine and the reference against each other")
+    parser.add_argument("--seconds", type=int, default=1800, help="of fuzzing")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--report", type=Path, help="write the result there as JSON")
+    parser.add_argument("--keep", action="store_true", help=f"write the reduced corpus to {CORPUS.name}")
+    parser.add_argument("--logs", type=Path, help="keep what libFuzzer says there")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Fuzz, tell, answer whether nothing was found."""
+    arguments = _arguments()
+    with tempfile.TemporaryDirectory(prefix="fuzz-", dir=memory()) as name:
+        scratch = Path(name)
+        seeds = import_module("proofs.fuzz.seeds").seeds()
+        compile_ahead()
+        unpack((*packed(), *seeds), scratch / "corpus")
+        total = fuzz(scratch, arguments.seconds, arguments.seed)
+        whole = len(list((scratch / "corpus").iterdir()))
+        chosen = reduced(scratch)
+        kept = pack(chosen, CORPUS if arguments.keep else scratch / "corpus.zip")
+        if arguments.logs:
+            for path in scratch.glob("output*.txt"):
+                (arguments.logs / path.name).write_bytes(path.read_bytes())
+    result = report(total, arguments, whole, kept)
+    if arguments.report:
+        arguments.report.parent.mkdir(parents=True, exist_ok=True)
+        arguments.report.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(
+        f"{total.executions:,} inputs in {total.seconds:.0f} s, {len(total.findings)} findings; "
+        f"{kept[0]} of {whole} kept in {kept[1]:,} bytes"
+    )
+    return 1 if total.findings or not total.executions else 0
+
+
+def memory() -> str | None:
+    """A place in memory where there is one: every input is written to a file."""
+    shared = "/dev/shm"  # noqa: S108 - a directory of its own is made in it
+    return shared if os.access(shared, os.W_OK) else None
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--worker"]:
+        fuzz_here(Path(sys.argv[2]), sys.argv[3:])
+    sys.exit(main())

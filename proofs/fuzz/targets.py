@@ -1,0 +1,295 @@
+"""What fuzzing and checks of bounds run: bytes go to the columnar engine and to the reference, which have to agree.
+
+The first byte of an input says to whom the others go, whether checksums are made right before, and what is asked:
+
+====  ==============================================================================
+bits  meaning
+====  ==============================================================================
+0-2   number of the target, in the order of `TARGETS`
+3     sizes are right already, or not: checksums (and headers of lz4 frames) are made right
+4-7   what is asked of the target
+====  ==============================================================================
+"""
+
+from __future__ import annotations
+
+import struct
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import google_crc32c
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from proofs.fuzz.codec_targets import libraries, lz4, snappy
+from proofs.fuzz.delivered_rows import COLUMNS, engine_from, reference_only, row_of, rows_of
+from proofs.fuzz.judging import LIMIT, LOG, SMALL_LIMIT, hold, outcome
+from seglog_format.checks import verify_log
+from seglog_format.codec.build import build_batch, new_record
+from seglog_format.codec.checksum import crc32
+from seglog_format.codec.compress import compress
+from seglog_format.codec.decode import checksum_is_valid
+from seglog_format.codec.encode import encode_batch
+from seglog_format.codec.framing import walk
+from seglog_format.columnar.batch_table import batch_table, sound_size
+from seglog_format.columnar.clear import Clearing
+from seglog_format.columnar.encode import BatchFields, encode
+from seglog_format.columnar.index_volume import ColumnarVolume
+from seglog_format.columnar.ranges import next_range, position_of
+from seglog_format.errors import FormatError
+from seglog_format.log.partition import open_partition
+from seglog_format.log.transactions import Transactions
+from seglog_format.model import INT64_MAX, CompressionCodec
+from seglog_format.record_model import Record
+from seglog_format.recovery.broker_scan_at_volume import broker_scan_with
+from seglog_format.recovery.index_settings import IndexSettings
+from seglog_format.recovery.segment_files import side_files_of
+from seglog_format.recovery.segment_scan import scan_segment
+from seglog_format.state.index_build import IndexedOffset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from seglog_format.log.partition import Partition
+    from seglog_format.recovery.volume import Volume
+
+SEALED: Final = 0x08
+ENTRY_COLUMNS: Final = ("position", "codec", "timestamp_type", "sequence", "is_transactional", "batch_offset")
+ENGINE: Final = ColumnarVolume()
+
+
+# Checksums
+
+
+def sealed(data: bytes) -> bytes:
+    """The same entries, as far as their sizes lead, with right checksums and right headers of lz4 frames."""
+    made, position = bytearray(data), 0
+    while len(made) - position > 16:  # noqa: PLR2004 - positions of the format, here and below
+        (size,) = struct.unpack_from(">i", made, position + 8)
+        end, magic = min(position + 12 + size, len(made)), made[position + 16]
+        if size < 5 or magic > 2:  # noqa: PLR2004
+            break
+        if magic == 2 and end - position > 61:  # noqa: PLR2004
+            if made[position + 22] & 7 == CompressionCodec.LZ4:
+                seal_frame(made, position + 61, end)
+            made[position + 17 : position + 21] = google_crc32c.value(bytes(made[position + 21 : end])).to_bytes(4)
+        elif magic < 2 and end - position > 16:  # noqa: PLR2004
+            made[position + 12 : position + 16] = crc32(bytes(made[position + 16 : end])).to_bytes(4)
+        position = end
+    return bytes(made)
+
+
+def seal_frame(data: bytearray, start: int, end: int) -> None:
+    """Make the checksum in the header of an lz4 frame right."""
+    last = start + 6 + (8 if end - start > 6 and data[start + 4] & 8 else 0)  # noqa: PLR2004
+    if last < end:
+        data[last] = xxhash.xxh32_intdigest(bytes(data[start + 4 : last])) >> 8 & 0xFF
+
+
+# Targets that read logs
+
+
+class Targets:
+    """Everything that takes an input.
+
+    Args:
+        directory: for a partition directory that is written anew for each input that needs one.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory / "fuzz-0"
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._named: tuple[Callable[[bytes, int], str], ...] = (
+            self.scan,
+            self.objects,
+            verify,
+            recover,
+            lz4,
+            snappy,
+            libraries,
+            entries_or_rows,
+        )
+
+    def run(self, data: bytes) -> str:
+        """Give one input to its target.
+
+        Returns:
+            What the engine made of it, in short: the same wherever it runs.
+
+        Raises:
+            DifferenceError: the reference says otherwise.
+            Exception: anything at all, and that is a finding too.
+        """
+        if not data:
+            return ""
+        kind, content = data[0], data[1:]
+        if kind & SEALED:
+            content = sealed(content)
+        return self._named[kind & 7](content, kind >> 4)
+
+    def _partition(self, data: bytes, option: int) -> Partition:
+        path = self._directory / f"{0:020d}.log"
+        path.write_bytes(data)
+        return open_partition(self._directory, limit=SMALL_LIMIT if option & 1 else LIMIT)
+
+    def scan(self, data: bytes, option: int) -> str:
+        """Rows of Arrow batches. Options: a small limit; committed records; copied layout; from the middle on."""
+        with self._partition(data, option) as partition:
+            shared = bounds_of(partition, option)
+            if isinstance(shared, str):
+                return shared
+            with reference_only():
+                wanted = outcome(lambda: map(row_of, partition.records(**shared)))
+            layout = "binary" if option & 4 else "view"
+            found = outcome(lambda: rows_of(partition.scan(COLUMNS, batch_rows=8, layout=layout, **shared)))
+            narrow = outcome(lambda: partition.scan((*ENTRY_COLUMNS, "key"), batch_rows=8, **shared))
+            keys = [key for part in narrow[0] for key in part.column("key").to_pylist()]
+            hold("keys beside columns of entries", (keys, narrow[1]), ([row[2] for row in found[0]], found[1]))
+            return hold("rows", found, wanted) + str([part.to_pylist() for part in narrow[0]])[-60:]
+
+    def objects(self, data: bytes, option: int) -> str:
+        """Records as objects. Options as for `scan`."""
+        with self._partition(data, option) as partition:
+            shared = bounds_of(partition, option)
+            if isinstance(shared, str):
+                return shared
+            with reference_only():
+                wanted = outcome(lambda: partition.records(**shared))
+            with engine_from(0):
+                found = outcome(lambda: partition.records(**shared))
+            return hold("records", found, wanted)
+
+
+def bounds_of(partition: Partition, option: int) -> dict[str, Any] | str:
+    """What to read; the error where a damaged log does not even tell."""
+    shared: dict[str, Any] = {"isolation": "read_committed"} if option & 2 else {}
+    if option & 8:
+        try:
+            shared["from_offset"] = (partition.log_start_offset + partition.log_end_offset) // 2
+        except FormatError as error:
+            return str(error)
+    return shared
+
+
+def verify(data: bytes, option: int) -> str:
+    """Findings. Options: a small limit; a base offset of 1."""
+    log, limit, base_offset = LOG.holding(data), SMALL_LIMIT if option & 1 else LIMIT, option >> 1 & 1
+    wanted = outcome(lambda: verify_log(log, base_offset=base_offset, limit=limit))
+    found = outcome(lambda: verify_log(log, base_offset=base_offset, limit=limit, clearer=Clearing))
+    return hold("findings", found, wanted)
+
+
+def recover(data: bytes, option: int) -> str:
+    """What recovery keeps, and the side files. Options: an index entry for each; of first offsets; as brokers do."""
+    log, base_offset = LOG.holding(data), 0
+    settings = IndexSettings(
+        0 if option & 1 else 200, IndexedOffset.FIRST if option & 2 else IndexSettings().indexed_offset
+    )
+
+    def answers(engine: Volume | None) -> Iterator[object]:
+        yield scan_segment(log, base_offset, "p", volume=engine)
+        transactions = Transactions(open_offsets={7: 0})
+        if option & 4:
+            yield broker_scan_with(engine, log, base_offset, "p", settings=settings, transactions=transactions)
+        else:
+            yield side_files_of(log, base_offset, settings, transactions=transactions, path="p", volume=engine)
+        yield transactions.aborted, transactions.open_offsets
+
+    return hold("recovery", outcome(lambda: answers(ENGINE)), outcome(lambda: answers(None)))
+
+
+def entries_or_rows(data: bytes, option: int) -> str:
+    """The table of entries and what goes from entry to entry; or, by the first bit of the option, encoding."""
+    return encoded(data, option) if option & 1 else entries(data)
+
+
+def entries(data: bytes) -> str:
+    """What the table says of entries is what the reference finds, as far as it goes; it never goes further."""
+    log = LOG.holding(data)
+    table = batch_table(log)
+    rows = table.rows[:, [0, 1, 2, 4, 7]].tolist()
+    wanted, _ = outcome(lambda: walk(log))
+    frames = [
+        [frame.position, frame.end - frame.position, frame.header.magic, frame.header.last_offset, int(is_valid)]
+        for frame, is_valid in zip(wanted, map(checksum_is_valid, wanted), strict=True)
+    ]
+    hold("entries", rows, frames[: len(rows)])
+    sound = next((row[0] for row in rows if not row[4]), table.end)
+    hold("sound size", sound_size(log), sound)
+    for (before, *_), (position, *_) in pairwise(rows[:50]):
+        state = np.array([before, -1, 0, INT64_MAX], np.int64)
+        next_range(np.frombuffer(log, np.uint8), state, 1)
+        hold("next entry", int(state[0]), position)
+    last = rows[len(rows) // 2][3] if rows else 5
+    found = position_of(log, (0, INT64_MAX), last)
+    if found is not None and found not in [row[0] for row in rows]:
+        hold("position of an offset", found, rows)
+    return str((rows, sound, found))[-60:]
+
+
+def encoded(data: bytes, option: int) -> str:
+    """Rows made out of the input are encoded as the reference does. Options: three bits, the codec."""
+    codec = CompressionCodec((option >> 1) % 5)
+    records = list(records_in(data))
+    if not records:
+        return ""
+    reference = encode_batch(build_batch(records, base_offset=records[0].offset, codec=codec, keeps_offsets=True))
+    rows = [
+        {
+            "offset": record.offset,
+            "timestamp": record.timestamp_ms,
+            "key": record.key,
+            "value": record.value,
+            "headers": [{"key": header.key, "value": header.value} for header in record.headers],
+        }
+        for record in records
+    ]
+    compressor = (lambda content: compress(codec, content, magic=2)) if codec else None
+    parts = encode(
+        pa.Table.from_pylist(rows, SCHEMA),
+        BatchFields(codec=codec),
+        counts=np.array([len(rows)]),
+        compress=compressor,
+    )
+    return hold("encoded", b"".join(bytes(part) for part in parts), reference)
+
+
+SCHEMA: Final = pa.schema(
+    {
+        "offset": pa.int64(),
+        "timestamp": pa.int64(),
+        "key": pa.binary(),
+        "value": pa.binary(),
+        "headers": pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())])),
+    }
+)
+
+
+def records_in(data: bytes) -> Iterator[Record]:
+    """Records that an input describes, whatever it holds: a few bytes for sizes and numbers, then the bytes meant."""
+    position, offset = 0, 0
+
+    def taken(size: int) -> bytes:
+        nonlocal position
+        position += size
+        return data[position - size : position].ljust(size, b"\0")
+
+    def value() -> bytes | None:
+        size = taken(1)[0]
+        return None if size == 255 else taken(size)  # noqa: PLR2004
+
+    while position < len(data):
+        step, width, count = taken(3)
+        offset += 1 + (step << (width >> 4))
+        timestamp_ms = int.from_bytes(taken(width & 7)) & (1 << 50) - 1
+        headers = [(value() or b"", value()) for _ in range(count & 3)]
+        made = new_record(key=value(), value=value(), timestamp_ms=timestamp_ms, headers=headers)
+        if offset > 2**31 - 2:
+            return
+        yield Record(offset, made.timestamp_ms, made.key, made.value, made.headers)
+
+
+TARGETS: Final = ("scan", "objects", "verify", "recover", "lz4", "snappy", "libraries", "entries_or_rows")
+"""Their names, by number."""

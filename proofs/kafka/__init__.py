@@ -1,0 +1,1 @@
+"""Proofs in which Kafka's own classes and brokers are the judge."""

@@ -1,0 +1,293 @@
+"""A real broker serves partitions that we wrote, and a stock consumer reads them.
+
+The topics are created first; then the broker stops, the files of their partitions are replaced by ours, and it starts
+again. ``partition.metadata`` and the files in the root of the log directory stay the broker's own.
+"""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from proofs.kafka.oracle import Oracle, OracleError, class_path
+from proofs.kafka.result import Result
+from seglog_format.codec.decode import decode_batch
+from seglog_format.generation.generate import GeneratedPartition, generate
+from seglog_format.generation.random_recipes import random_recipe
+from seglog_format.model import RecordBatchHeader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from seglog_format.generation.plan import PartitionPlan, PlannedAppend
+    from seglog_format.generation.recipe import StepRecipe
+    from seglog_format.state.config import LogConfig
+
+HOST: Final = "127.0.0.1"
+START_SECONDS: Final = 90
+STOP_SECONDS: Final = 60
+LIFETIME_SECONDS: Final = 900
+"""After this a broker is stopped even if whoever started it is gone."""
+KEPT: Final = "partition.metadata"
+TOPIC_CONFIG: Final = {"retention.ms": "-1", "retention.bytes": "-1"}
+JAVA_OPTIONS: Final = ("-Xmx512m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+
+SETTINGS: Final = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@{host}:{controller}
+listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller}
+advertised.listeners=PLAINTEXT://{host}:{port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={logs}
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+log.cleaner.enable=false
+log.cleaner.dedupe.buffer.size=2097152
+"""
+
+
+class Broker:
+    """A broker and controller in one process, with everything below one directory.
+
+    Args:
+        release: of `kafka_oracle.RELEASES`.
+        home: an empty directory.
+    """
+
+    def __init__(self, release: str, home: Path) -> None:
+        self.home = home
+        self.logs = home / "logs"
+        self.output = home / "output.txt"
+        self.port, controller = free_ports(2)
+        self.settings = home / "server.properties"
+        text = SETTINGS.format(host=HOST, port=self.port, controller=controller, logs=self.logs)
+        self.settings.write_text(text, encoding="utf-8")
+        self._java = ["java", *JAVA_OPTIONS, "-cp", class_path(release)]
+        self._format()
+
+    def _format(self) -> None:
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
+        arguments = ["format", f"--cluster-id={cluster}", "--config", str(self.settings)]  # it may begin with a dash
+        with self.output.open("a") as output:
+            subprocess.run(
+                [*self._java, "kafka.tools.StorageTool", *arguments],
+                stdout=output,
+                stderr=output,
+                timeout=START_SECONDS,
+                check=True,
+            )
+
+    @property
+    def address(self) -> str:
+        """For clients."""
+        return f"{HOST}:{self.port}"
+
+    @contextmanager
+    def running(self, lifetime_seconds: int = LIFETIME_SECONDS) -> Iterator[None]:
+        """Start the broker, and stop it cleanly in the end.
+
+        Args:
+            lifetime_seconds: after which it is stopped in any case.
+
+        Raises:
+            OracleError: it does not start, or does not stop.
+        """
+        limit = ["timeout", "--kill-after=20", str(lifetime_seconds)] if shutil.which("timeout") else []
+        with self.output.open("a") as output:
+            process = subprocess.Popen(
+                [*limit, *self._java, "kafka.Kafka", str(self.settings)], stdout=output, stderr=output
+            )
+        try:
+            self._wait(process)
+            yield
+        finally:
+            self._stop(process)
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                break
+            try:
+                with socket.create_connection((HOST, self.port), timeout=1):
+                    return
+            except OSError:
+                time.sleep(0.2)
+        msg = f"the broker does not start: {self._last_output()}"
+        raise OracleError(msg)
+
+    def _stop(self, process: subprocess.Popen[bytes]) -> None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(timeout=STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            msg = f"the broker does not stop: {self._last_output()}"
+            raise OracleError(msg) from None
+
+    def _last_output(self) -> str:
+        return self.output.read_text(encoding="utf-8", errors="replace")[-2000:]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback interface that nobody listens on now."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind((HOST, 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def check_broker(oracle: Oracle, seeds: Iterable[int]) -> Result:
+    """Let a broker serve what is generated from each seed, and compare what a consumer gets with what was planned.
+
+    Args:
+        oracle: whose consumer reads; a broker of the same release serves.
+        seeds: of the recipes, one topic each.
+    """
+    result = Result("a broker serves generated partitions to a stock consumer")
+    with tempfile.TemporaryDirectory() as root:
+        home = Path(root) / "broker"
+        home.mkdir()
+        broker = Broker(oracle.release, home)
+        made = [part for seed in seeds for part in make(seed, Path(root) / f"made-{seed}")]
+        with broker.running():
+            create_topics(oracle, broker, made)
+        for partition in made:
+            replace_files(broker.logs / partition.path.name, partition.path)
+        with broker.running():
+            for partition in made:
+                for isolation in ("read_uncommitted", "read_committed"):
+                    consume(result, oracle, broker, partition, isolation)
+                result.checked += 1
+    return result
+
+
+def make(seed: int, directory: Path) -> Sequence[GeneratedPartition]:
+    """The partitions that a recipe made up from a seed asks for; every other one leaves no transaction open."""
+    recipe = random_recipe(seed)
+    ends_all = bool(seed % 2)
+    topics = (
+        replace(topic, steps=tuple(_served(step, ends_all=ends_all) for step in topic.steps)) for topic in recipe.topics
+    )
+    return generate(replace(recipe, topics=tuple(topics)), directory, seed).partitions
+
+
+def _served(step: StepRecipe, *, ends_all: bool) -> StepRecipe:
+    """The same under leader epoch 0: what the leader of a new topic has, and what the controller believes."""
+    producers = replace(step.producers, open=0) if ends_all else step.producers
+    return replace(step, leader_epoch=0, producers=producers)
+
+
+def create_topics(oracle: Oracle, broker: Broker, made: Sequence[GeneratedPartition]) -> None:
+    """Create a topic for each recipe."""
+    topics: dict[str, Any] = {}
+    for partition in made:
+        plan = partition.plan
+        topics[plan.topic.name] = {"partitions": plan.topic.partitions, "config": TOPIC_CONFIG}
+    oracle.must("create", bootstrap=broker.address, topics=topics)
+    deadline = time.monotonic() + START_SECONDS
+    while not all((broker.logs / partition.path.name / KEPT).exists() for partition in made):
+        if time.monotonic() > deadline:
+            msg = "the broker does not create the partitions"
+            raise OracleError(msg)
+        time.sleep(0.1)
+
+
+def replace_files(theirs: Path, ours: Path) -> None:
+    """Put our files in the place of a broker's, its identity of the topic aside."""
+    for path in theirs.iterdir():
+        if path.name != KEPT:
+            path.unlink()
+    for path in ours.iterdir():
+        if path.name != KEPT:
+            shutil.copy(path, theirs)
+
+
+def consume(result: Result, oracle: Oracle, broker: Broker, partition: GeneratedPartition, isolation: str) -> None:
+    """Read a partition from start to end, and compare every field of every record."""
+    plan = partition.plan
+    name = f"{partition.path.name}, Kafka {oracle.version}, {isolation}"
+    answer = oracle.ask(
+        "consume", bootstrap=broker.address, topic=plan.topic.name, partition=plan.partition, isolation=isolation
+    )
+    if "error" in answer:
+        result.fail(name, f"{answer['error']}: {answer['message']}")
+        return
+    committed = isolation == "read_committed"
+    end = stable_end(plan) if committed else plan.end_offset
+    result.equal(name, "start offset", 0, answer["startOffset"])
+    result.equal(name, "end offset", end, answer["endOffset"])
+    expected = [
+        line for append in plan.appends for line in lines_of_append(append, plan.topic.config) if line["offset"] < end
+    ]
+    if committed:
+        gone = aborted_offsets(plan)
+        expected = [line for line in expected if line["offset"] not in gone]
+    result.equal(name, "number of records", len(expected), len(answer["records"]))
+    for ours, theirs in zip(expected, answer["records"], strict=False):
+        if not result.equal(name, f"record {ours['offset']}", ours, theirs):
+            break
+    result.counts[f"records read, {isolation}"] += len(answer["records"])
+
+
+def stable_end(plan: PartitionPlan) -> int:
+    """The last stable offset: where the oldest open transaction begins, or the end."""
+    opened = (transaction.first_offset for transaction in plan.transactions if transaction.last_offset is None)
+    return min(opened, default=plan.end_offset)
+
+
+def aborted_offsets(plan: PartitionPlan) -> set[int]:
+    """Offsets of the records of aborted transactions."""
+    gone: set[int] = set()
+    for append in plan.appends:
+        header = decode_batch(append.data).header
+        if not isinstance(header, RecordBatchHeader) or not header.is_transactional or append.is_control:
+            continue
+        for transaction in plan.transactions:
+            is_inside = transaction.first_offset <= append.base_offset <= (transaction.last_offset or -1)
+            if transaction.is_aborted and is_inside and transaction.producer_id == header.producer_id:
+                gone.update(record.offset for record in append.records)
+    return gone
+
+
+def lines_of_append(append: PlannedAppend, config: LogConfig) -> Iterator[dict[str, Any]]:
+    """The records of an append as the oracle tells of them; end markers are not for consumers."""
+    if append.is_control:
+        return
+    header = decode_batch(append.data).header
+    kind = header.timestamp_type if append.is_follower or not header.magic else config.message_timestamp_type
+    epoch = {"leaderEpoch": append.leader_epoch} if isinstance(header, RecordBatchHeader) else {}
+    for record in append.records:
+        yield {
+            "offset": record.offset,
+            "timestamp": record.timestamp_ms,
+            "timestampType": kind.value,
+            "key": _base64(record.key),
+            "value": _base64(record.value),
+            "headers": [[field.key.decode(), _base64(field.value)] for field in record.headers],
+            **epoch,
+        }
+
+
+def _base64(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode("ascii")

@@ -1,0 +1,215 @@
+"""Directories that brokers wrote, and directories that we make, as Kafka's classes and tools see them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from proofs.kafka.agreement import compared, numbered
+from proofs.kafka.appends import compare_directories
+from proofs.kafka.oracle import Oracle, scratch_directory
+from proofs.kafka.result import Result
+from proofs.unpacking import unpack_archive
+from seglog_format import open_partition
+from seglog_format.errors import FormatError
+from seglog_format.generation.generate import generate
+from seglog_format.generation.random_recipes import random_recipe
+from seglog_format.lines import lines_of
+from seglog_format.state.config import kafka_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from seglog_format.log.partition import Partition
+    from seglog_format.state.config import LogConfig
+
+    Line = dict[str, Any]
+
+FIXTURES: Final = Path(__file__).resolve().parents[2] / "fixtures"
+DUMPED: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
+INDEXES: Final = (".index", ".timeindex")
+COMPLAINT: Final = re.compile(
+    r"mismatches|not found|out of order|shallow|isvalid: false|invalid bytes|Exception|Missing|corrupt|not a valid",
+    re.IGNORECASE,
+)
+TIME_MISMATCH: Final = re.compile(r"Index timestamp: (-?\d+), log timestamp: (-?\d+)")
+"""What the tool says of an index entry; it looks at records, and an emptied batch keeps its timestamp without any."""
+GAP: Final = re.compile(r"\s*(\d+) is followed by (\d+)")
+PASSED: Final = re.compile(r"passed sanity check|is empty")
+SETTINGS: Final = ("segment_bytes", "index_interval_bytes", "segment_index_bytes", "segment_ms", "preallocate")
+
+
+# Directories that brokers wrote
+
+
+def check_fixtures(oracle: Oracle, every: int = 1) -> Result:
+    """Read bundled directories with Kafka's classes and with ours, and compare every field.
+
+    Args:
+        oracle: of any release; all read the older formats.
+        every: take one of so many.
+    """
+    result = Result("bundled directories of brokers 0.8.2 to 4.3: our lines against those of Kafka's classes")
+    for case in sorted(path.parent for path in FIXTURES.glob("kafka-*/*/case.toml"))[::every]:
+        with scratch_directory() as root:
+            unpack_archive(case / "files.tar.gz", Path(root))
+            compare_lines(result, oracle, f"{case.parent.name}/{case.name}", Path(root))
+        result.checked += 1
+    return result
+
+
+def compare_lines(result: Result, oracle: Oracle, name: str, directory: Path) -> None:
+    """Everything in the files of a directory, field by field."""
+    theirs = numbered(oracle.must("read", directory=str(directory))["lines"])
+    ours = numbered(our_lines(directory))
+    for key in theirs.keys() - ours.keys():
+        result.fail(name, f"Kafka's classes read {key}, ours do not")
+    for key in ours.keys() - theirs.keys():
+        if key[0] in {"batch", "record"}:
+            result.fail(name, f"we read {key}, Kafka's classes do not")
+    for key in theirs.keys() & ours.keys():
+        for text in compared(theirs[key], ours[key]):
+            result.fail(name, text)
+        result.counts[f"{key[0]} lines"] += 1
+
+
+def our_lines(directory: Path) -> list[Line]:
+    """The lines of a directory; crash cases hold two, which are read one by one."""
+    states = [name for name in ("before", "after") if (directory / name).is_dir()]
+    if not states:
+        return list(lines_of(directory, bytes_as="base64"))
+    return [
+        line | {"file": f"{state}/{line['file']}"}
+        for state in states
+        for line in lines_of(directory / state, bytes_as="base64")
+    ]
+
+
+# Directories that we make
+
+
+def check_generated(oracles: Sequence[Oracle], seeds: Iterable[int]) -> Result:
+    """Make a log directory for each seed, and give every partition of it to Kafka.
+
+    The dump tool has to find nothing, the loader has to recover it without changing a byte, and reading and looking up
+    have to give what we read and find.
+
+    Args:
+        oracles: one of each release to compare with; the newest first, whose recovery writes the same indexes.
+        seeds: of the recipes.
+    """
+    result = Result("generated directories: dumped, recovered, read and searched by Kafka")
+    for seed in seeds:
+        with scratch_directory() as root:
+            made = generate(random_recipe(seed), Path(root) / "log", seed)
+            for partition in made.partitions:
+                name = f"generated {seed}, {partition.path.name}"
+                for oracle in oracles:
+                    dump(result, oracle, f"{name}, Kafka {oracle.version}", partition.path)
+                    recover(
+                        result, oracle, f"{name}, Kafka {oracle.version}", partition.path, partition.plan.topic.config
+                    )
+                compare_lines(result, oracles[0], name, partition.path)
+                look_up(result, oracles[0], name, partition.path)
+                result.counts["partitions"] += 1
+        result.checked += 1
+    return result
+
+
+def dump(result: Result, oracle: Oracle, name: str, directory: Path) -> None:
+    """Kafka's own tool over every file: it has nothing to complain of but offsets that are left out."""
+    files = sorted(str(path) for path in directory.iterdir() if path.suffix in DUMPED)
+    indexes = [path for path in files if path.endswith(INDEXES)]
+    output = _output(oracle, "--deep-iteration", "--files", ",".join(files))
+    output += _output(oracle, "--verify-index-only", "--files", ",".join(indexes)) if indexes else ""
+    complaints = [line for line in output.splitlines() if COMPLAINT.search(line)]
+    for line in complaints[:1]:
+        result.fail(name, f"dump: {line}")
+    mismatches = {(int(index), int(log)) for index, log in TIME_MISMATCH.findall(output)}
+    emptied = {(time, -1) for time in emptied_timestamps(directory)}
+    result.equal(name, "timestamps that the dump does not find", set(), mismatches - emptied)
+    result.counts["index entries of emptied batches"] += len(mismatches)
+    reported = {(int(before), int(after)) for before, after in GAP.findall(output)}
+    result.equal(name, "gaps that the dump reports", gaps_in(directory), reported)
+    if indexes:
+        passed = PASSED.findall(_output(oracle, "--index-sanity-check", "--files", ",".join(indexes)))
+        result.equal(name, "indexes that pass the sanity check", len(indexes), len(passed))
+    result.counts["files dumped"] += len(files)
+
+
+def _output(oracle: Oracle, *arguments: str) -> str:
+    return str(oracle.must("dump", arguments=list(arguments))["output"])
+
+
+def emptied_timestamps(directory: Path) -> set[int]:
+    """Of batches that hold no record any more."""
+    lines = lines_of(directory, bytes_as="hex")
+    return {line["maxTimestamp"] for line in lines if line["type"] == "batch" and line["recordsCount"] == 0}
+
+
+def gaps_in(directory: Path) -> set[tuple[int, int]]:
+    """Where offsets of one segment are not consecutive."""
+    found = set()
+    last: dict[str, int] = {}
+    for line in lines_of(directory, bytes_as="hex"):
+        if line["type"] == "record":
+            before = last.get(line["file"])
+            if before is not None and line["offset"] != before + 1:
+                found.add((before, line["offset"]))
+            last[line["file"]] = line["offset"]
+    return found
+
+
+def recover(result: Result, oracle: Oracle, name: str, directory: Path, config: LogConfig) -> None:
+    """Kafka loads a copy as after a crash, scans every segment, builds every index anew: nothing may change."""
+    with scratch_directory() as root:
+        copy = Path(root) / directory.name
+        shutil.copytree(directory, copy)
+        answer = oracle.must("load", directory=str(copy), config=settings_of(config), isClean=False)
+        compare_directories(result, name, directory, copy)
+    with open_partition(directory) as partition:
+        result.equal(name, "log end offset", partition.log_end_offset, answer["logEndOffset"])
+
+
+def settings_of(config: LogConfig) -> dict[str, str]:
+    """The settings of a topic that Kafka's loader needs to know."""
+    return {kafka_name(field): str(getattr(config, field)).lower() for field in SETTINGS}
+
+
+def look_up(result: Result, oracle: Oracle, name: str, directory: Path) -> None:
+    """Positions of offsets, and offsets of timestamps, by the indexes."""
+    with scratch_directory() as root, open_partition(directory) as partition:
+        copy = Path(root) / directory.name
+        shutil.copytree(directory, copy)
+        timestamps = _timestamps(directory)
+        first: dict[int, tuple[int, int] | None] = dict.fromkeys(timestamps)
+        for segment in partition.segments:
+            offsets = list(range(segment.base_offset, segment.next_offset + 2))
+            answer = oracle.must(
+                "lookup", directory=str(copy), baseOffset=segment.base_offset, offsets=offsets, timestamps=timestamps
+            )
+            positions = [None if place is None else place[1] for place in answer["positions"]]
+            ours = [segment.position_of(offset, trust_index=True) for offset in offsets]
+            result.equal(name, f"positions in segment {segment.base_offset}", ours, positions)
+            for timestamp, found in zip(timestamps, answer["found"], strict=True):
+                first[timestamp] = first[timestamp] or (tuple(found) if found else None)
+            result.counts["offsets looked up"] += len(offsets)
+        for timestamp, expected in first.items():
+            result.equal(name, f"timestamp {timestamp}", _found(partition, timestamp), expected)
+            result.counts["timestamps looked up"] += 1
+
+
+def _timestamps(directory: Path) -> list[int]:
+    """Those of the records, and the ones between; negative ones mean something else."""
+    seen = {line["timestamp"] for line in lines_of(directory, bytes_as="hex") if line["type"] == "record"}
+    return sorted({time + step for time in seen for step in (-1, 0, 1) if time + step >= 0})
+
+
+def _found(partition: Partition, timestamp_ms: int) -> tuple[int, int] | str | None:
+    try:
+        found = partition.offset_for_timestamp(timestamp_ms)
+    except FormatError as error:
+        return str(error)
+    return None if found is None else (found.timestamp_ms, found.offset)

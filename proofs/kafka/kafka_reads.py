@@ -1,0 +1,151 @@
+"""Have Kafka's own code judge what we read, write and recover.
+
+Needs Java 17 and Maven; what Maven fetches is kept and used again. Every part repeats with its seed. The report names
+how often Kafka and we were compared, where the specification departs from brokers, and each disagreement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_conformance.toolchains import complaints
+
+from proofs.kafka.appends import check_partitions, check_segments
+from proofs.kafka.broker import check_broker
+from proofs.kafka.compaction import check_compaction
+from proofs.kafka.directories import check_fixtures, check_generated
+from proofs.kafka.loads import check_loads
+from proofs.kafka.oracle import RELEASES, TOOL_CHAIN, Oracle, OracleError
+from proofs.kafka.recovery import check_recovery
+from proofs.report_facts import machine, versions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from proofs.kafka.result import Result
+
+COUNTS: Final = {
+    "recovery": 2000,
+    "segments": 300,
+    "partitions": 300,
+    "loads": 200,
+    "compaction": 200,
+    "fixtures": 1,
+    "directories": 200,
+    "broker": 12,
+}
+"""The parts, and how many seeds each takes; of the fixtures, every so manieth."""
+
+
+def parts(oracles: dict[str, Oracle], counts: dict[str, int], seed: int) -> dict[str, Callable[[], Result]]:
+    """What can be run, by name.
+
+    Args:
+        oracles: by release.
+        counts: as in `COUNTS`.
+        seed: the first one of each part.
+    """
+    every = list(oracles.values())
+    newest_first = sorted(every, key=lambda oracle: oracle.release, reverse=True)
+
+    def seeds(name: str) -> range:
+        return range(seed, seed + counts[name])
+
+    table: dict[str, Callable[[], Result]] = {
+        "recovery": partial(check_recovery, every, seeds("recovery")),
+        "segments": partial(check_segments, every, seeds("segments")),
+        "partitions": partial(check_partitions, every, seeds("partitions")),
+        "loads": partial(check_loads, every, seeds("loads")),
+        "compaction": partial(check_compaction, newest_first[0], seeds("compaction")),
+        "fixtures": partial(check_fixtures, newest_first[0], counts["fixtures"]),
+        "directories": partial(check_generated, newest_first, seeds("directories")),
+    }
+    for oracle in every:
+        table[f"broker {oracle.version}"] = partial(check_broker, oracle, seeds("broker"))
+    return table
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the parts, print what each found, write the report. The exit status is 1 when Kafka disagrees anywhere."""
+    options = _options(arguments)
+    if unusable := complaints(TOOL_CHAIN):
+        print(f"Kafka needs {'; '.join(unusable)}", file=sys.stderr)
+        return 2
+    counts = {name: getattr(options, name) for name in COUNTS}
+    results: dict[str, dict[str, Any]] = {}
+    try:
+        with ExitStack() as stack:
+            oracles = {release: stack.enter_context(Oracle(release)) for release in options.releases}
+            for name, part in parts(oracles, counts, options.seed).items():
+                if name.split()[0] in options.parts and counts[name.split()[0]]:
+                    results[name] = {"seed": options.seed, **_run(name, part)}
+                    _write(results, options)
+    except OracleError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 1 if any(result["disagreements"] for result in results.values()) else 0
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=0, help="the first one; the others follow")
+    parser.add_argument("--parts", nargs="+", choices=[*COUNTS], default=[*COUNTS], help="run only these")
+    parser.add_argument("--releases", nargs="+", choices=[*RELEASES], default=[*RELEASES], help="of Kafka")
+    parser.add_argument("--report", type=Path, help="write what was found here, as JSON")
+    for name, count in COUNTS.items():
+        parser.add_argument(f"--{name}", type=int, default=count, metavar="N", help=f"how many; {count} by default")
+    return parser.parse_args(arguments)
+
+
+def _run(name: str, part: Callable[[], Result]) -> dict[str, Any]:
+    started = time.monotonic()
+    result = part()
+    seconds = time.monotonic() - started
+    print(f"{name}: {result.checked} compared, {result.failure_count} disagreements, {seconds:.0f} s", flush=True)
+    for text in result.failures:
+        print(f"  {text}")
+    return {**result.as_object(), "seconds": round(seconds)}
+
+
+def _write(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> None:
+    """Write what is known so far; parts of the report that this run leaves out stay as they are."""
+    if options.report is None:
+        return
+    known = json.loads(options.report.read_text(encoding="utf-8"))["parts"] if options.report.exists() else {}
+    options.report.parent.mkdir(parents=True, exist_ok=True)
+    options.report.write_text(json.dumps(_report(known | results, options), indent=1) + "\n", encoding="utf-8")
+
+
+def _report(results: dict[str, dict[str, Any]], options: argparse.Namespace) -> dict[str, Any]:
+    """What was found, without names or paths of this machine."""
+    return {
+        "command": "python -m proofs.kafka.kafka_reads",
+        "versions": {
+            "kafka": [RELEASES[release] for release in options.releases],
+            "java": java_version(),
+            **versions("seglog-format"),
+        },
+        "machine": machine(),
+        "disagreements": sum(result["disagreements"] for result in results.values()),
+        "parts": results,
+    }
+
+
+def java_version() -> str:
+    """Such as ``17.0.15``."""
+    command = ["java", "-XshowSettings:properties", "-version"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)
+    lines = (line.partition("=") for line in told.stderr.splitlines())
+    return next((value.strip() for key, _, value in lines if key.strip() == "java.version"), "")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""Kafka's own classes at the other end of a pipe: the Maven project in ``tests/java``, built once for each release.
+
+Maven keeps what it fetches in its own repository, and the classes go to ``build/java/<release>``; both are used again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_format.closing import Closing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+REPOSITORY: Final = Path(__file__).resolve().parents[2]
+PROJECT: Final = REPOSITORY / "tests" / "java"
+SHARED: Final = REPOSITORY / "conformance" / "adapters" / "_shared" / "java-storage"
+"""What the project shares with an adapter of the conformance suite."""
+BUILD: Final = REPOSITORY / "build" / "java"
+
+RELEASES: Final = {"3.9": "3.9.0", "4.1": "4.1.1"}
+"""Profiles of the project, and the version of Kafka in each: the older rule of the indexes, and the newest."""
+
+TOOL_CHAIN: Final = ("java", "mvn")
+BUILD_SECONDS: Final = 600
+JAVA_OPTIONS: Final = (
+    "-Xmx512m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-ea",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+)
+
+
+class OracleError(Exception):
+    """Kafka's classes could not be built, or do not answer."""
+
+
+def newest(folder: Path) -> float:
+    """When a file below a folder was changed last; 0 where there is none."""
+    return max((path.stat().st_mtime for path in folder.rglob("*") if path.is_file()), default=0.0)
+
+
+def class_path(release: str) -> str:
+    """Build the project for a release, unless that was done since it changed.
+
+    Args:
+        release: of `RELEASES`.
+
+    Raises:
+        OracleError: Maven failed.
+    """
+    home = BUILD / release
+    home.mkdir(parents=True, exist_ok=True)
+    listed = home / "classpath.txt"
+    with (BUILD / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # test processes that start together
+        _build(release, listed)
+    return os.pathsep.join([str(home / "classes"), listed.read_text(encoding="utf-8").strip()])
+
+
+def _build(release: str, listed: Path) -> None:
+    if not listed.exists() or listed.stat().st_mtime < max(newest(PROJECT), newest(SHARED)):
+        command = ["mvn", "-q", "-B", "-P", release, "compile"]
+        try:
+            done = subprocess.run(
+                command, cwd=PROJECT, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            msg = f"{' '.join(command)}: no end after {BUILD_SECONDS} s"
+            raise OracleError(msg) from error
+        if done.returncode:
+            msg = f"{' '.join(command)} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+            raise OracleError(msg)
+        listed.touch()
+
+
+class Oracle(Closing):
+    """One process of a release of Kafka; use it as a context manager.
+
+    Args:
+        release: of `RELEASES`.
+        scratch: where it keeps files while it answers; memory is quick.
+        main: the class that answers.
+        options: of Java. Those by default start quickly; for long work others are quicker.
+    """
+
+    def __init__(
+        self,
+        release: str,
+        scratch: Path | None = None,
+        *,
+        main: str = "seglog.oracle.Oracle",
+        options: Sequence[str] = JAVA_OPTIONS,
+    ) -> None:
+        self.release = release
+        self.version = RELEASES[release]
+        self._errors = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed with the process
+        command = ["java", *options, f"-Djava.io.tmpdir={scratch or scratch_root()}"]
+        self._process = subprocess.Popen(
+            [*command, "-cp", class_path(release), main],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            encoding="utf-8",
+        )
+
+    def ask(self, operation: str, /, **fields: object) -> dict[str, Any]:
+        """Have something done.
+
+        Args:
+            operation: see ``Oracle.java``.
+            fields: of the request.
+
+        Returns:
+            The answer; it has ``error`` and ``message`` where Kafka threw something.
+
+        Raises:
+            OracleError: there is no answer.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        request = json.dumps({"op": operation, **fields}, separators=(",", ":"))
+        try:
+            self._process.stdin.write(request + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            self._errors.seek(0)
+            msg = f"Kafka {self.version} does not answer {operation}: {self._errors.read()[-2000:]}"
+            raise OracleError(msg)
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def must(self, operation: str, /, **fields: object) -> dict[str, Any]:
+        """Have something done that has to work.
+
+        Raises:
+            OracleError: there is no answer, or Kafka threw something.
+        """
+        answer = self.ask(operation, **fields)
+        if "error" in answer:
+            msg = f"Kafka {self.version}: {operation}: {answer['error']}: {answer['message']}"
+            raise OracleError(msg)
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+        self._errors.close()
+
+
+def scratch_root() -> Path:
+    """Where files of a moment are best kept."""
+    memory = Path("/dev/shm")  # noqa: S108 - a directory of its own is made in it
+    return memory if memory.is_dir() and os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
+
+
+def scratch_directory() -> tempfile.TemporaryDirectory[str]:
+    """A directory for a moment, by a name that tells whose it is."""
+    return tempfile.TemporaryDirectory(prefix="kafka-reads-", dir=scratch_root())
+
+
+def bytes_of(answer: Mapping[str, Any], name: str) -> bytes:
+    """A file in an answer; one that does not exist is empty."""
+    return bytes.fromhex(answer[name] or "")

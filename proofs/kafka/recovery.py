@@ -1,0 +1,187 @@
+"""Our recovery of single segments against Kafka's ``LogSegment.recover``, on segments that were damaged by chance.
+
+Both of our scans are held against Kafka's: the one that imitates a broker has to give the same bytes, and the default
+one has to give the same or name the requirement by which it departs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from proofs.fuzz.random_damage import damaged
+from proofs.fuzz.random_logs import random_log
+from proofs.kafka.oracle import Oracle, bytes_of
+from proofs.kafka.result import Result
+from seglog_format.codec.end_marker import EndMarker, end_marker_of
+from seglog_format.codec.producer_snapshot import decode_producer_snapshot
+from seglog_format.errors import FormatError, Location
+from seglog_format.log.transactions import Transactions
+from seglog_format.model import NO_PRODUCER_ID, RecordBatchHeader
+from seglog_format.recovery.broker_scan import BrokerScan, Outcome, broker_scan
+from seglog_format.recovery.entry_walk import recoverable_frames
+from seglog_format.recovery.index_settings import IndexSettings
+from seglog_format.recovery.segment_files import encode_transaction_index, side_files_of
+from seglog_format.recovery.segment_scan import SegmentScan, scan_segment
+from seglog_format.state.index_build import encode_offset_index, encode_time_index
+from seglog_format.state.producer_state import Origin, ProducerStates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from seglog_format.model import AbortedTxn, BatchHeader, Frame
+    from seglog_format.small_model import ProducerStateEntry
+
+ABOUT: Final = "damaged segments: our recovery scans against LogSegment.recover"
+NEWEST: Final = "4.1"
+UNDAMAGED_EVERY: Final = 20
+EARLIER_CUTS: Final = ("SEG-LOG-006", "SEG-LOG-008", "SEG-RCV-008")
+"""Rules by which the default recovery cuts what brokers may keep."""
+
+
+def check_recovery(oracles: Sequence[Oracle], seeds: Iterable[int]) -> Result:
+    """Recover a segment for each seed.
+
+    Args:
+        oracles: one of each release to compare with.
+        seeds: every twentieth segment is left undamaged.
+    """
+    result = Result(ABOUT)
+    for seed in seeds:
+        log = random_log(seed)
+        data, damages = (log.data, []) if seed % UNDAMAGED_EVERY == 0 else damaged(seed, log.data)
+        result.counts.update(f"damage: {name}" for name in damages or ["none"])
+        for oracle in oracles:
+            case = _Case(result, oracle, seed, data, log.base_offset, log.interval_bytes)
+            case.check()
+        result.checked += 1
+    return result
+
+
+class _Case:
+    def __init__(
+        self, result: Result, oracle: Oracle, seed: int, data: bytes, base_offset: int, interval_bytes: int
+    ) -> None:
+        self.result = result
+        self.release = oracle.release
+        self.name = f"segment {seed}, Kafka {oracle.version}"
+        self.data = memoryview(data)
+        self.base_offset = base_offset
+        self.settings = IndexSettings(interval_bytes)
+        config = {"index.interval.bytes": interval_bytes}
+        self.answer = oracle.ask("recover", baseOffset=base_offset, config=config, log=data.hex())
+
+    def check(self) -> None:
+        """Compare both scans with what Kafka did."""
+        scan = broker_scan(self.data, self.base_offset, settings=self.settings)
+        outcome = outcome_of(self.answer)
+        if outcome is Outcome.FAILURE and scan.outcome is Outcome.RECOVERED and self._end(scan) is None:
+            self.result.counts[f"Kafka {self.release}: no start after recovery"] += 1
+            return
+        self.result.counts[f"Kafka {self.release}: {outcome.value}"] += 1
+        if not self.result.equal(self.name, "outcome", scan.outcome, outcome):
+            return
+        if outcome is Outcome.RECOVERED:
+            self._compare_broker_scan(scan)
+        self._compare_default_scan(scan)
+
+    def _end(self, scan: BrokerScan) -> int | None:
+        return scan.next_offset_since_4_1 if self.release == NEWEST else scan.next_offset
+
+    def _compare_broker_scan(self, scan: BrokerScan) -> None:
+        equal, answer, base = self.result.equal, self.answer, self.base_offset
+        equal(self.name, "log size", scan.valid_size, len(bytes_of(answer, "log")))
+        equal(self.name, "next offset", self._end(scan), answer["nextOffset"])
+        equal(self.name, "index", encode_offset_index(scan.offset_entries, base), bytes_of(answer, "index"))
+        equal(self.name, "timeindex", encode_time_index(scan.time_entries, base), bytes_of(answer, "timeindex"))
+        equal(self.name, "txnindex", encode_transaction_index(scan.aborted), bytes_of(answer, "txnindex"))
+        equal(self.name, "snapshot", producers_in(self.data[: scan.valid_size], base), snapshot_of(answer))
+
+    def _compare_default_scan(self, scan: BrokerScan) -> None:
+        """The same log, offset and indexes; or another log, by a requirement that says so."""
+        ours = scan_segment(self.data, self.base_offset)
+        kept = len(self.data) if ours.cut is None else ours.cut.position
+        departure = self._departure(ours, kept, scan)
+        if departure:
+            self.result.departures[departure] += 1
+            return
+        self._compare_kept(ours, kept)
+
+    def _departure(self, ours: SegmentScan, kept: int, scan: BrokerScan) -> str:
+        if scan.outcome is Outcome.OVERFLOW:
+            return "SEG-RCV-022"
+        if scan.outcome is Outcome.INVALID_OFFSET:
+            return "SEG-RCV-023"
+        if scan.outcome is Outcome.FAILURE:
+            return f"brokers do not start: {scan.requirements[0]}"
+        cut = ours.cut
+        if kept < scan.valid_size and cut is not None:
+            return next((id_ for id_ in EARLIER_CUTS if id_ in cut.requirements), "")
+        return ""
+
+    def _compare_kept(self, ours: SegmentScan, kept: int) -> None:
+        equal, answer = self.result.equal, self.answer
+        equal(self.name, "log size by default", kept, len(bytes_of(answer, "log")))
+        files = side_files_of(self.data, self.base_offset, self.settings, transactions=Transactions(), end=kept)
+        equal(self.name, "index by default", files.offset_index, bytes_of(answer, "index"))
+        equal(self.name, "timeindex by default", files.time_index, bytes_of(answer, "timeindex"))
+        equal(self.name, "txnindex by default", files.transaction_index, bytes_of(answer, "txnindex"))
+        if self.release != NEWEST or answer["nextOffset"] != self.base_offset:
+            equal(self.name, "next offset by default", ours.next_offset, answer["nextOffset"])
+
+
+def outcome_of(answer: dict[str, Any]) -> Outcome:
+    """How Kafka's recovery ended."""
+    if "emptied" in answer:
+        return Outcome.INVALID_OFFSET
+    if "error" not in answer:
+        return Outcome.RECOVERED
+    return Outcome.OVERFLOW if answer["error"] == "LogSegmentOffsetOverflowException" else Outcome.FAILURE
+
+
+def snapshot_of(answer: dict[str, Any]) -> list[ProducerStateEntry]:
+    """The entries of a snapshot by producer id; its checksum is verified."""
+    data = bytes_of(answer, "snapshot")
+    return sorted_entries(data) if data else []
+
+
+def sorted_entries(data: bytes) -> list[ProducerStateEntry]:
+    """The entries of a snapshot by producer id; its checksum is verified.
+
+    Raises:
+        FormatError: it is damaged.
+    """
+    return sorted(decode_producer_snapshot(data, Location()).producers, key=lambda entry: entry.producer_id)
+
+
+def producers_in(data: memoryview, base_offset: int) -> list[ProducerStateEntry]:
+    """What the batches of a log say of their producers, read one by one."""
+    return replayed(([frame] for frame in recoverable_frames(data)), base_offset)[0]
+
+
+def replayed(
+    appends: Iterable[Sequence[Frame]], base_offset: int
+) -> tuple[list[ProducerStateEntry], tuple[AbortedTxn, ...]]:
+    """What batches say of their producers, and the transactions that they abort.
+
+    Args:
+        appends: the entries that are appended at once; that decides which transactions count as open at a marker.
+        base_offset: of the segment.
+    """
+    states = ProducerStates(end_offset=base_offset)
+    aborted: list[AbortedTxn] = []
+    for frames in appends:
+        try:
+            batches = [_with_marker(frame, frame.header) for frame in frames if _has_producer(frame)]
+        except FormatError:
+            break  # the last batch that is kept: brokers take nothing over from it
+        aborted += states.apply(states.changes(batches, Origin.REPLICATION), frames[-1].header.next_offset)
+    return [producer.to_entry() for producer in states.producers], tuple(aborted)
+
+
+def _has_producer(frame: Frame) -> bool:
+    return isinstance(frame.header, RecordBatchHeader) and frame.header.producer_id > NO_PRODUCER_ID
+
+
+def _with_marker(frame: Frame, header: BatchHeader) -> tuple[RecordBatchHeader, EndMarker | None]:
+    assert isinstance(header, RecordBatchHeader)
+    return header, end_marker_of(frame, Location(position=frame.position))

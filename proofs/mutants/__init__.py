@@ -1,0 +1,1 @@
+"""Proofs that tests and cases notice what is broken on purpose."""

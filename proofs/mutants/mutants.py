@@ -1,0 +1,288 @@
+"""Put small faults into the package, one at a time, and expect the conformance suite to flag each.
+
+The suite is the fixed cases, asked of the reference; the unit tests have no part in it. Generated mutants are sampled
+by seed from what `mutation.operators` can change in schemas, codec, logs with their indexes, and recovery. Mutants made
+by hand are the faults of tests/faults and, for every requirement, the package without the statements that enforce it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from proofs.mutants.candidates import LAYERS, OUT_OF_SIGHT, Candidates, Mutant, equivalents, levels
+from proofs.mutants.worker import Flag, Task, loaded_files, reach, run, suite
+from proofs.report_facts import machine, versions
+
+LEAST_SHARE = 0.95
+SLOW_FAMILIES = ("bombs",)
+"""Families that are asked last."""
+
+Outcome = tuple[Mutant, Flag]
+
+
+def chosen(found: list[tuple[Any, Mutant]], count: int, seed: int) -> list[tuple[Any, Mutant]]:
+    """A seeded choice in the order of the draw, so that the beginning of a long run is a sample, too.
+
+    Each mutant draws its own lot, so that a change to the package or to the suite redraws no other.
+    """
+    seen: Counter[tuple[str, ...]] = Counter()
+    lots = []
+    for _, mutant in found:
+        lots.append(_lot(str(seed), *mutant.key, str(seen[mutant.key])))
+        seen[mutant.key] += 1
+    return [found[number] for number in sorted(range(len(found)), key=lots.__getitem__)[:count]]
+
+
+def _lot(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
+def killers(report: Path | None) -> dict[tuple[str, ...], str]:
+    """By place, name and change of a mutant the case that flagged it in an earlier run: a likely killer, no more."""
+    rows = json.loads(report.read_text(encoding="utf-8"))["killed"] if report else []
+    return {(one["place"], one["name"], one["before"], one["after"]): one["killedBy"] for one in rows}
+
+
+def in_turn(mutant: Mutant, candidates: Candidates, seed: int, likely: str = "") -> list[Any]:
+    """The cases that can tell the mutant from the package, likely killers first, in no order otherwise."""
+    mixed = random.Random(seed).sample(range(len(candidates.cases)), len(candidates.cases))
+    own = candidates.by_requirement.get(mutant.name, set())
+
+    def place(number: int) -> int:
+        if candidates.cases[number].id == likely:
+            return -1
+        is_slow = candidates.cases[number].family_name in SLOW_FAMILIES
+        return 0 if number in own else (1 if number in mutant.near else 2) + 2 * is_slow
+
+    wanted = [number for number in mixed if number in mutant.near or number in mutant.around]
+    return [candidates.cases[number] for number in sorted(wanted, key=place)]
+
+
+def attempt(mutants: list[Mutant], candidates: Candidates, arguments: argparse.Namespace) -> list[Outcome]:
+    """Every mutant that there was time for and its flag, in the order of the mutants."""
+    until = time.monotonic() + arguments.minutes * 60
+    known = killers(arguments.first_ask)
+    tasks = []
+    for one in mutants:
+        likely = known.get((one.place, one.name, *one.change), "")
+        tasks.append(Task(one.texts, in_turn(one, candidates, arguments.seed, likely), one.is_inside))
+    flags: dict[int, Flag] = {}
+    for number, flag in run(tasks, candidates.texts, arguments.jobs, until):
+        flags[number] = flag
+        one = mutants[number]
+        if flag.case is None:
+            print(f"SURVIVED {one.kind} {one.name}: {one.place} line {one.line}: {one.source}", flush=True)
+            print(f"    {one.change[0]!r} -> {one.change[1]!r} ({flag.asked} cases)", flush=True)
+        elif arguments.verbose:
+            print(f"{flag.verdict} {flag.case}: {one.kind} {one.name}: {one.place}", flush=True)
+    return [(one, flags[number]) for number, one in enumerate(mutants) if number in flags]
+
+
+def row(outcome: Outcome, known: dict[tuple[str, ...], str]) -> dict[str, Any]:
+    """One mutant of the report."""
+    mutant, flag = outcome
+    found: dict[str, Any] = {
+        "kind": mutant.kind,
+        "name": mutant.name,
+        "place": mutant.place,
+        "line": mutant.line,
+        "before": mutant.change[0],
+        "after": mutant.change[1],
+        "killedBy": flag.case,
+        "verdict": flag.verdict,
+    }
+    if flag.case is None:
+        found |= {"source": mutant.source, "casesAsked": flag.asked, "equivalent": known.get(mutant.key)}
+    return found
+
+
+def rates(outcomes: list[Outcome], known: dict[tuple[str, ...], str]) -> dict[str, Any]:
+    """Counts of one set of mutants; an equivalent one cannot be killed and is left out of the share."""
+    survivors = [mutant for mutant, flag in outcomes if flag.case is None]
+    equivalent = sum(mutant.key in known for mutant in survivors)
+    killed, counted = len(outcomes) - len(survivors), len(outcomes) - equivalent
+    return {
+        "mutants": len(outcomes),
+        "killed": killed,
+        "killedWhileLoading": sum(flag.case == "(import)" for _, flag in outcomes),
+        "equivalent": equivalent,
+        "survived": counted - killed,
+        "share": round(killed / counted, 4) if counted else None,
+        "shareOfAll": round(killed / len(outcomes), 4) if outcomes else None,
+    }
+
+
+def _of_kind(outcomes: list[Outcome], *kinds: str) -> list[Outcome]:
+    return [outcome for outcome in outcomes if outcome[0].kind in kinds]
+
+
+def report(
+    outcomes: list[Outcome],
+    candidates: Candidates,
+    hidden: list[Mutant],
+    population: int,
+    arguments: argparse.Namespace,
+) -> dict[str, Any]:
+    """The result as one JSON object, without names or paths of this machine."""
+    known = equivalents()
+    by_hand = _of_kind(outcomes, "fault", "rule")
+    musts = {name for name, level in levels().items() if level == "MUST"}
+    return {
+        "command": f"python -m proofs.mutants.mutants --count {arguments.count} --seed {arguments.seed}",
+        "versions": versions("seglog-format", "construct", "coverage"),
+        "machine": machine(),
+        "seed": arguments.seed,
+        "cases": len(candidates.cases),
+        "population": population,
+        "generated": rates(_of_kind(outcomes, "generated"), known),
+        "generatedByLayer": {
+            layer: rates([one for one in _of_kind(outcomes, "generated") if one[0].place.startswith(layer)], known)
+            for layer in LAYERS
+        },
+        "byHand": rates(by_hand, {}),
+        "byHandOfMusts": rates([one for one in by_hand if one[0].name in musts], {}),
+        "outOfSight": {
+            "modules": OUT_OF_SIGHT,
+            "byHand": [_hidden(one) for one in hidden],
+            "functions": dict(sorted(candidates.unreached.items())),
+        },
+        "operators": dict(Counter(mutant.name for mutant, _ in _of_kind(outcomes, "generated")).most_common()),
+        "survivors": [row(outcome, known) for outcome in outcomes if outcome[1].case is None],
+        "killed": [row(outcome, known) for outcome in outcomes if outcome[1].case is not None],
+    }
+
+
+def _hidden(one: Mutant) -> dict[str, Any]:
+    return {"requirement": one.name, "kind": one.kind, "place": one.place}
+
+
+def _outcome(one: dict[str, Any]) -> Outcome:
+    """A row of a report, as far as rates depend on it."""
+    nothing, change = frozenset[int](), (one["before"], one["after"])
+    texts = (one["kind"], one["name"], one["place"], one["line"], one.get("source", ""))
+    mutant = Mutant(*texts, change, {}, nothing, nothing, is_inside=True)
+    return mutant, Flag(one["killedBy"], one["verdict"], "", one.get("casesAsked", 0))
+
+
+def counted_again(found: dict[str, Any]) -> dict[str, Any]:
+    """A report with the list of equivalents as it is now; nothing is asked."""
+    known = equivalents()
+    outcomes = [_outcome(one) for one in (*found["survivors"], *found["killed"])]
+    generated = _of_kind(outcomes, "generated")
+    survivors = [{**one, "equivalent": known.get(_outcome(one)[0].key)} for one in found["survivors"]]
+    by_layer = {layer: rates([one for one in generated if one[0].place.startswith(layer)], known) for layer in LAYERS}
+    return {**found, "generated": rates(generated, known), "generatedByLayer": by_layer, "survivors": survivors}
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="put faults into the package and expect the suite to flag each")
+    parser.add_argument("--count", type=int, default=400, help="of generated mutants")
+    parser.add_argument("--seed", type=int, default=1, help="of the sample")
+    parser.add_argument("--kind", choices=("generated", "by-hand"), help="only these")
+    parser.add_argument("--only", metavar="TEXT", default="", help="mutants whose place, name or change has it")
+    parser.add_argument(
+        "--again", type=Path, metavar="REPORT", help="only those that survived there and were not shown equivalent"
+    )
+    parser.add_argument(
+        "--first-ask", type=Path, metavar="REPORT", help="begin with the case that flagged a mutant there"
+    )
+    parser.add_argument(
+        "--keep", type=Path, metavar="REPORT", help="take over what was flagged there, and attempt the rest"
+    )
+    parser.add_argument("--count-again", type=Path, metavar="REPORT", help="only work out its rates, and write it anew")
+    parser.add_argument("--minutes", type=float, default=600, help="after which no further mutant is begun")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at the same time")
+    parser.add_argument("--report", type=Path, help="write the result there as JSON")
+    parser.add_argument("--verbose", action="store_true", help="also print what flagged each")
+    return parser.parse_args()
+
+
+def kept(mutants: list[Mutant], report: Path) -> tuple[list[Mutant], list[Outcome]]:
+    """What is left to attempt of a sample, and what is taken over from an earlier report.
+
+    Taken over is what a case of today flagged then, and what survived and was shown equivalent.
+    """
+    found = json.loads(report.read_text(encoding="utf-8"))
+    known, today = equivalents(), {case.id for case in suite()} | {"(import)"}
+    flagged = [one for one in found["killed"] if one["killedBy"] in today]
+    rows = {(one["place"], one["name"], one["before"], one["after"]): one for one in flagged}
+    rows |= {
+        (one["place"], one["name"], one["before"], one["after"]): one
+        for one in found["survivors"]
+        if (one["place"], one["source"], one["before"], one["after"]) in known
+    }
+    left, taken = [], []
+    for one in mutants:
+        earlier = rows.get((one.place, one.name, *one.change))
+        if earlier is None:
+            left.append(one)
+        else:
+            taken.append((one, Flag(earlier["killedBy"], earlier["verdict"], "", earlier.get("casesAsked", 0))))
+    return left, taken
+
+
+def _wanted(mutants: list[Mutant], arguments: argparse.Namespace) -> list[Mutant]:
+    if arguments.again:
+        rows = json.loads(arguments.again.read_text(encoding="utf-8"))["survivors"]
+        known = equivalents()
+        keys = {(one["place"], one["source"], one["before"], one["after"]) for one in rows} - set(known)
+        mutants = [one for one in mutants if one.key in keys]
+    return [one for one in mutants if any(arguments.only in text for text in (one.place, one.name, *one.change))]
+
+
+def plan(candidates: Candidates, arguments: argparse.Namespace) -> tuple[list[Mutant], list[Mutant], int]:
+    """The mutants to attempt, those made by hand that are out of sight, and how many could have been generated."""
+    generated = candidates.generated()
+    sample = chosen(generated, arguments.count, arguments.seed)
+    own = [candidates.changed(one, mutant) for one, mutant in sample]
+    seen, hidden = candidates.by_hand()
+    mutants = [*(own if arguments.kind != "by-hand" else []), *(seen if arguments.kind != "generated" else [])]
+    return _wanted(mutants, arguments), hidden, len(generated)
+
+
+def main() -> int:
+    """Run, print survivors, answer whether the shares are reached."""
+    arguments = _arguments()
+    started = time.monotonic()
+    if arguments.count_again:
+        found = counted_again(json.loads(arguments.count_again.read_text(encoding="utf-8")))
+        arguments.count_again.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        return verdict(found, 0.0)
+    cases = suite()
+    reached, failing = reach(cases)
+    if failing:
+        print(f"the package itself fails: {', '.join(failing)}")
+        return 2
+    candidates = Candidates(loaded_files(), cases, reached)
+    mutants, hidden, population = plan(candidates, arguments)
+    print(f"{len(cases)} cases, {population} mutants possible, {len(mutants)} to attempt", flush=True)
+    mutants, taken = kept(mutants, arguments.keep) if arguments.keep else (mutants, [])
+    print(f"{len(taken)} taken over, {len(mutants)} to attempt", flush=True)
+    outcomes = [*attempt(mutants, candidates, arguments), *taken]
+    found = report(outcomes, candidates, hidden, population, arguments)
+    if arguments.report:
+        arguments.report.parent.mkdir(parents=True, exist_ok=True)
+        arguments.report.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return verdict(found, time.monotonic() - started)
+
+
+def verdict(found: dict[str, Any], seconds: float) -> int:
+    """Print both rates; 1 where one is too low."""
+    for name in ("generated", "byHand", "byHandOfMusts"):
+        counts = found[name]
+        print(f"{name}: {', '.join(f'{key} {value}' for key, value in counts.items())}")
+    print(f"{seconds:.0f} s")
+    is_enough = (found["generated"]["share"] or 1) >= LEAST_SHARE and not found["byHand"]["survived"]
+    return 0 if is_enough else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

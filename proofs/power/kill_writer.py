@@ -1,0 +1,180 @@
+"""Kill a process that writes a log, recover, and look for everything that it acknowledged.
+
+Several threads of a child process append to one log; each prints what it appended once the append has returned, and the
+parent kills the child with SIGKILL at a random moment. This shows what the death of a process does. It shows nothing of
+power loss: the operating system lives on, and keeps what was written without any sync. The proof `power-cuts` is
+about that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_format import open_partition
+from seglog_format.checks.verify import verify
+from seglog_format.codec.build import new_record
+from seglog_format.recovery.apply import recover_partition
+from seglog_format.requirements import Severity
+from seglog_format.state.config import LogConfig
+from seglog_format.writing.log_writer import LogWriter
+
+if TYPE_CHECKING:
+    from seglog_format.writing.writer import PartitionWriter
+
+PARTITION: Final = "t-0"
+THREADS: Final = 4
+MOST_LINES: Final = 150
+MOST_DELAY_S: Final = 0.02
+MOST_APPENDS: Final = 100_000
+FLUSHED_SHARE, ROLLED_SHARE = 0.3, 0.02
+CLAIM: Final = "process death only: nothing here shows what survives a loss of power"
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """What became of one run.
+
+    Attributes:
+        acknowledged: appends that had returned and were printed.
+        kept: records in the log after recovery.
+        problem: what was wrong, or nothing.
+    """
+
+    acknowledged: int
+    kept: int
+    problem: str
+
+
+# The child
+
+
+def _append_forever(writer: PartitionWriter, number: int, seed: str) -> None:
+    dice = random.Random(f"{seed} {number}")
+    for count in range(MOST_APPENDS):
+        value = f"{number}.{count}"
+        padded = value.encode().ljust(dice.choice((8, 60, 200)))
+        acks = dice.random() < FLUSHED_SHARE
+        done = writer.append([new_record(value=padded)], acks="flushed" if acks else "written")
+        os.write(sys.stdout.fileno(), f"{done.first_offset} {value}\n".encode())  # one call: a line is whole or absent
+        if dice.random() < ROLLED_SHARE:
+            writer.roll()
+
+
+def child(root: Path, seed: str) -> None:
+    """Append until killed."""
+    config = LogConfig(segment_bytes=4000, index_interval_bytes=200, segment_index_bytes=240)
+    logs = LogWriter(root, config)
+    writer = logs.open("t", 0)
+    logs.start_scheduler(interval_ms=1)
+    threads = [threading.Thread(target=_append_forever, args=(writer, number, seed)) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+# The parent
+
+
+def run_once(root: Path, seed: str) -> Killed:
+    """Start a child, kill it, recover its log, and look for what it had acknowledged.
+
+    Args:
+        root: of the log directory, which is made.
+        seed: decides what is appended, and about when the child is killed.
+    """
+    recover_from = root / PARTITION
+    acknowledged = _acknowledged(root, random.Random(seed), seed)
+    recover_partition(recover_from)
+    with open_partition(recover_from) as partition:
+        found = {record.offset: (record.value or b"").decode().strip() for record in partition.records()}
+    return Killed(len(acknowledged), len(found), _problem(root, acknowledged, found))
+
+
+def _acknowledged(root: Path, dice: random.Random, seed: str) -> dict[int, str]:
+    command = [sys.executable, "-m", "proofs.power.kill_writer", "--child", str(root), "--seed", seed]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(dice.randint(1, MOST_LINES))]
+        time.sleep(dice.random() * MOST_DELAY_S)
+        process.kill()
+        lines += process.stdout.readlines()
+        process.wait()
+    if process.returncode != -signal.SIGKILL:
+        msg = f"the child ended by itself: {process.returncode}"
+        raise RuntimeError(msg)
+    pairs = (line.split() for line in lines if line.endswith("\n"))
+    return {int(offset): value for offset, value in pairs}
+
+
+def _problem(root: Path, acknowledged: dict[int, str], found: dict[int, str]) -> str:
+    missing = [offset for offset, value in acknowledged.items() if found.get(offset) != value]
+    if missing:
+        return f"{len(missing)} acknowledged records are missing or others, first at offset {min(missing)}"
+    if sorted(found) != list(range(len(found))):
+        return "offsets have gaps"
+    errors = [str(finding) for finding in verify(root) if finding.severity is Severity.ERROR]
+    if errors:
+        return f"verify: {errors[0]}"
+    if recover_partition(root / PARTITION).steps:
+        return "a second recovery changes something"
+    return ""
+
+
+def report(seed: int, runs: int) -> dict[str, Any]:
+    """Do so many runs and sum them up."""
+    started = time.perf_counter()
+    counts: Counter[str] = Counter(acknowledged=0, kept=0)
+    failed = []
+    for number in range(runs):
+        with tempfile.TemporaryDirectory(prefix="kill-writer-") as name:
+            done = run_once(Path(name) / "logs", f"{seed} {number}")
+        counts.update(acknowledged=done.acknowledged, kept=done.kept)
+        if done.problem:
+            failed.append({"run": number, "problem": done.problem})
+            print(f"run {number} of seed {seed}: {done.problem}", file=sys.stderr)
+    return {
+        "command": f"python -m proofs.power.kill_writer --seed {seed} --runs {runs}",
+        "shows": CLAIM,
+        "runs": runs,
+        "threads": THREADS,
+        "failures": failed,
+        "seconds": round(time.perf_counter() - started, 1),
+        **counts,
+    }
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description="kill a process that writes, recover, and look for what it promised")
+    parser.add_argument("--runs", type=int, default=200, help="how many")
+    parser.add_argument("--seed", default="1", help="of all runs; moments differ from run to run all the same")
+    parser.add_argument("--report", type=Path, help="where to write the result as JSON")
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child is not None:
+        child(given.child, given.seed)
+        return 0
+    result = report(int(given.seed), given.runs)
+    text = json.dumps(result, indent=2) + "\n"
+    if given.report is not None:
+        given.report.write_text(text, encoding="utf-8")
+    print(text, end="")
+    return int(bool(result["failures"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

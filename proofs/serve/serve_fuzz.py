@@ -1,0 +1,325 @@
+"""Send a server valid, changed, cut and garbage requests: it answers as before.
+
+Nothing may go wrong inside: no request may fail through a fault of the server, its memory may not grow without end, and
+in the end it has to answer as it did at the start, and to leave logs without a fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections import Counter
+from contextlib import suppress
+from dataclasses import fields
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from threading import Thread
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from seglog_format.codec.build import build_batch, new_record
+from seglog_format.codec.encode import encode_batch
+from seglog_format.log.partition import open_partition
+from seglog_format.serve.annotations import is_array, is_nullable, message_in
+from seglog_format.serve.apis import API_VERSIONS, APIS
+from seglog_format.serve.schemas import request_type, write_entity
+from seglog_format.state.config import LogConfig
+from seglog_format.writing.log_writer import LogWriter
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+TOPICS: Final = ("orders", "empty", "nowhere", "../orders", "", "x" * 300)
+ANSWER_SECONDS: Final = 0.01
+POOL_SIZE: Final = 2000
+RENEWED: Final = 0.05
+MESSAGES_OF_A_CONNECTION: Final = 40
+EXTREMES: Final = (0, 1, -1, 2, 7, 100, 0x7FFF, -0x8000, 0x7FFFFFFF, -0x80000000)
+SIZES: Final = {"int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8}
+RECORD_COUNT: Final = 200
+MEBI: Final = 1 << 20
+
+
+class Maker:
+    """Makes requests up."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self._pool: list[bytes] = []
+
+    def frame(self) -> bytes:
+        """The next one, its size included; nobody promises that the size is right."""
+        body = self._any_request()
+        kind = self.chance.random()
+        if kind < 0.5:  # noqa: PLR2004 - half of them stay as they are
+            return struct.pack(">i", len(body)) + body
+        body = self._changed(body)
+        if kind < 0.95:  # noqa: PLR2004 - one in twenty claims another size
+            return struct.pack(">i", len(body)) + body
+        return struct.pack(">i", self.chance.choice([*EXTREMES, len(body) + 1, len(body) - 1])) + body
+
+    def _any_request(self) -> bytes:
+        """A new one, or one of those before: making one up takes far longer than changing it."""
+        if len(self._pool) < POOL_SIZE or self.chance.random() < RENEWED:
+            made = self._request()
+            if len(self._pool) < POOL_SIZE:
+                self._pool.append(made)
+            else:
+                self._pool[self.chance.randrange(POOL_SIZE)] = made
+            return made
+        return self.chance.choice(self._pool)
+
+    def _request(self) -> bytes:
+        key = self.chance.choice(sorted(APIS))
+        version = self.chance.randint(APIS[key].lowest, APIS[key].highest)
+        kind = request_type(key, version)
+        header = {
+            "request_api_key": key,
+            "request_api_version": version,
+            "correlation_id": self.chance.getrandbits(31),
+            "client_id": self.chance.choice([None, "", "fuzz", "x" * 200]),
+        }
+        return write_entity(kind.__header_schema__, header) + write_entity(kind, self._values(kind))
+
+    def _values(self, kind: type[Any]) -> dict[str, Any]:
+        return {name: self._value(annotation, kafka_type) for name, annotation, kafka_type in _fields_of(kind)}
+
+    def _value(self, annotation: Any, kafka_type: str) -> Any:  # noqa: ANN401 - of any type
+        if is_nullable(annotation) and self.chance.random() < 0.2:  # noqa: PLR2004 - one in five is null
+            return None
+        nested = message_in(annotation)
+        one = (lambda: self._values(nested)) if nested is not None else (lambda: self._plain(kafka_type))
+        return tuple(one() for _ in range(self.chance.randint(0, 2))) if is_array(annotation) else one()
+
+    def _plain(self, kafka_type: str) -> Any:  # noqa: ANN401 - of any type
+        chance = self.chance
+        if kafka_type in SIZES:
+            return self._number(kafka_type)
+        made = {
+            "string": lambda: chance.choice([*TOPICS[:2] * 3, *TOPICS, "consumer", "range", "group"]),
+            "bool": lambda: chance.random() < 0.5,  # noqa: PLR2004 - heads or tails
+            "bytes": lambda: chance.randbytes(chance.randint(0, 50)),
+            "records": self._records,
+            "uuid": lambda: chance.choice([None, uuid.UUID(int=chance.getrandbits(128))]),
+            "error_code": lambda: 0,
+            "timedelta_i32": lambda: chance.choice([0, 0, 0, 1, 5, 60_000]),
+            "timedelta_i64": lambda: chance.choice([0, 1, 60_000]),
+            "datetime_i64": lambda: datetime.fromtimestamp(chance.randint(0, 2**31), UTC),
+        }
+        return made[kafka_type]()
+
+    def _number(self, kafka_type: str) -> int:
+        bits = 8 * SIZES[kafka_type]
+        value = self.chance.choice([0, 0, 1, self.chance.choice(EXTREMES), self.chance.getrandbits(bits - 1)])
+        low, high = (0, (1 << bits) - 1) if kafka_type.startswith("u") else (-(1 << bits - 1), (1 << bits - 1) - 1)
+        return max(low, min(high, value))
+
+    def _records(self) -> bytes:
+        values = [new_record(value=self.chance.randbytes(20), timestamp_ms=1) for _ in range(self.chance.randint(1, 3))]
+        batch = encode_batch(build_batch(values))
+        return batch if self.chance.random() < 0.5 else self._changed(batch)  # noqa: PLR2004 - heads or tails
+
+    def _changed(self, data: bytes) -> bytes:
+        changed = bytearray(data)
+        for _ in range(self.chance.randint(1, 4)):
+            place = self.chance.randrange(len(changed)) if changed else 0
+            match self.chance.randrange(5):
+                case 0 if changed:
+                    changed[place] ^= 1 << self.chance.randrange(8)
+                case 1:
+                    del changed[place:]
+                case 2:
+                    changed[place:place] = self.chance.randbytes(self.chance.randint(1, 8))
+                case 3:
+                    changed[place : place + 4] = struct.pack(">i", self.chance.choice(EXTREMES))
+                case _:
+                    changed[place : place + self.chance.randint(1, 8)] = b""
+        return bytes(changed)
+
+
+@cache
+def _fields_of(kind: type[Any]) -> tuple[tuple[str, Any, str], ...]:
+    return tuple((each.name, each.type, each.metadata.get("kafka_type", "")) for each in fields(kind))
+
+
+class Sender(Thread):
+    """Sends messages on one connection after the other."""
+
+    def __init__(self, port: int, seed: int, count: int) -> None:
+        super().__init__(daemon=True)
+        self._port = port
+        self._count = count
+        self._maker = Maker(seed)
+        self.found: Counter[str] = Counter()
+        self.trouble: list[str] = []
+        self.is_stopped = False
+
+    def run(self) -> None:
+        """Send them all."""
+        left = self._count
+        while left > 0 and not self.is_stopped:
+            size = min(left, MESSAGES_OF_A_CONNECTION)
+            left -= size
+            try:
+                self._send(size)
+            except OSError as error:
+                self.trouble.append(str(error))
+                time.sleep(0.1)
+
+    def _send(self, count: int) -> None:
+        connected = self._connected()
+        for _ in range(count):
+            self.found["messages"] += 1
+            try:
+                connected.sendall(self._maker.frame())
+                if not self._answered(connected):
+                    connected.close()
+                    connected = self._connected()
+            except (BrokenPipeError, ConnectionResetError):
+                self.found["closed"] += 1
+                connected.close()
+                connected = self._connected()
+        connected.close()
+
+    def _connected(self) -> socket.socket:
+        connected = socket.create_connection(("127.0.0.1", self._port), timeout=10)
+        connected.settimeout(ANSWER_SECONDS)
+        return connected
+
+    def _answered(self, connected: socket.socket) -> bool:
+        """Whether the connection can be used for the next message."""
+        try:
+            data = connected.recv(1 << 16)
+        except TimeoutError:
+            self.found["silent"] += 1
+            return False
+        self.found["answered" if data else "closed"] += 1
+        return bool(data)
+
+
+def make_logs(directory: Path) -> None:
+    """Something to read."""
+    with LogWriter(directory, LogConfig(retention_ms=-1, segment_bytes=4096)) as writer:
+        writer.open("empty", 0)
+        orders = writer.open("orders", 0)
+        for number in range(RECORD_COUNT):
+            orders.append([new_record(value=b"%d" % number * 10, timestamp_ms=number)])
+
+
+def memory(process: subprocess.Popen[str]) -> int:
+    """Bytes that a process holds in memory; 0 where nobody tells."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{process.pid}/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def is_alive(port: int) -> bool:
+    """Whether the server answers."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connected:
+        frame = struct.pack(">hhih", API_VERSIONS, 0, 1, -1)
+        connected.sendall(struct.pack(">i", len(frame)) + frame)
+        answer = b""
+        while len(answer) < 10 and (data := connected.recv(1 << 12)):  # noqa: PLR2004 - up to the error code
+            answer += data
+    return answer[8:10] == struct.pack(">h", ErrorCode.none.value)
+
+
+def fuzz(directory: Path, *, count: int, seed: int, senders: int = 2, patience: float = 3600) -> dict[str, Any]:
+    """Send so many messages to a server of its own; what came of it."""
+    make_logs(directory)
+    command = [sys.executable, "-m", "seglog_format.cli", "serve", "--writable", "--acknowledge", "written"]
+    errors = directory.parent / "errors.txt"
+    with errors.open("w") as said:
+        process = subprocess.Popen(
+            [*command, "--port", "0", "--idle-seconds", "20", str(directory)], stderr=said, text=True, cwd=ROOT
+        )
+    port = _port(errors)
+    threads = [Sender(port, seed * 1000 + number, count // senders) for number in range(senders)]
+    started, before = time.monotonic(), 0
+    for thread in threads:
+        thread.start()
+    deadline = started + patience
+    while any(thread.is_alive() for thread in threads) and time.monotonic() < deadline:
+        time.sleep(0.2)
+        if not before and sum(thread.found["messages"] for thread in threads) > count // 4:
+            before = memory(process)
+    for thread in threads:
+        thread.is_stopped = True
+        thread.join()
+    after, alive = memory(process), process.poll() is None and is_alive(port)
+    process.send_signal(signal.SIGTERM)
+    status = process.wait(60)
+    found = sum((thread.found for thread in threads), Counter())
+    failures = [line for line in errors.read_text().splitlines() if "not answered" in line or "encoded" in line]
+    trouble = [each for thread in threads for each in thread.trouble]
+    return {
+        "seed": seed,
+        "wanted": count,
+        **{name: found[name] for name in ("messages", "answered", "closed", "silent")},
+        "seconds": round(time.monotonic() - started, 1),
+        "memory_mib_after_a_quarter": round(before / MEBI, 1),
+        "memory_mib_at_the_end": round(after / MEBI, 1),
+        "answers_at_the_end": alive,
+        "exit_status": status,
+        "failures": failures[:20],
+        "refused_connections": trouble[:20],
+        "logs_are_sound": _is_sound(directory),
+    }
+
+
+def _port(errors: Path) -> int:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        for line in errors.read_text().splitlines():
+            if "listening on" in line:
+                return int(line.rsplit(":", 1)[1])
+        time.sleep(0.05)
+    message = f"the server did not start: {errors.read_text()}"
+    raise RuntimeError(message)
+
+
+def _is_sound(directory: Path) -> bool:
+    for path in directory.glob("*-0"):
+        with open_partition(path) as partition:
+            offsets = [record.offset for record in partition.records()]
+        if offsets != list(range(len(offsets))) or ("orders" in path.name and len(offsets) < RECORD_COUNT):
+            return False
+    return True
+
+
+def is_fine(result: dict[str, Any]) -> bool:
+    """Whether nothing was found."""
+    is_clean = result["answers_at_the_end"] and result["logs_are_sound"] and result["exit_status"] == 0
+    grown = result["memory_mib_at_the_end"] - result["memory_mib_after_a_quarter"]
+    return is_clean and not result["failures"] and not result["refused_connections"] and grown < 100  # noqa: PLR2004
+
+
+def main() -> int:
+    """Fuzz, judge, report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=36_000, help="end then, however many were sent")
+    parser.add_argument("--report", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="serve-fuzz-") as place:
+        result = fuzz(Path(place) / "logs", count=options.count, seed=options.seed, patience=options.seconds)
+    print(json.dumps(result, indent=1))
+    if options.report is not None:
+        options.report.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return int(not is_fine(result))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,252 @@
+"""Kill a server again and again while eight idempotent producers write to it.
+
+In the end every record that was acknowledged has to be there exactly once, and those of each producer in order.
+
+The producers here wait as long as it takes. One that gives up on a record tells its application so, begins a new epoch
+and sends again what it cannot know about: then numbers are missing, and others are there twice, whatever the server
+does. That was seen where a machine was so busy that a client's patience ended; so it is told apart, and is a failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import seglog_format as seglog
+from proofs.report_facts import machine, versions
+from seglog_format.model import RecordBatchHeader
+from seglog_format.state.config import LogConfig
+from seglog_format.writing.log_writer import LogWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+TOPIC: Final = "orders"
+START_SECONDS: Final = 30
+PATIENCE_SECONDS: Final = 600
+PAUSE_SECONDS: Final = 0.05
+"""Of a producer between two records."""
+
+FAULTS: Final = ("lost", "twice", "out_of_order", "given_up", "new_epochs", "exit_status")
+"""What has to be 0."""
+
+
+class Killed:
+    """A server process that is killed and started anew on the same port."""
+
+    def __init__(self, directory: Path, options: Sequence[str] = ()) -> None:
+        self._directory = directory
+        self._options = options
+        self.port = 0
+        self.kills = 0
+        self._process = self._started()
+
+    def _started(self) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "seglog_format.cli", "serve", "--writable", *self._options]
+        process = subprocess.Popen(
+            [*command, "--port", str(self.port), str(self._directory)], stderr=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "listening on" in line:
+                self.port = int(line.rsplit(":", 1)[1])
+                return process
+        message = f"the server did not start: {process.wait()}"
+        raise RuntimeError(message)
+
+    def kill(self) -> None:
+        """End it where it stands, and start it again."""
+        self._process.send_signal(signal.SIGKILL)
+        self._ended()
+        self.kills += 1
+        self._process = self._started()
+
+    def stop(self) -> int:
+        """End it in order; its exit status."""
+        self._process.send_signal(signal.SIGTERM)
+        return self._ended()
+
+    def _ended(self) -> int:
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+        return self._process.wait(START_SECONDS)
+
+
+def make_log(directory: Path, partitions: int = 1) -> None:
+    """An empty topic."""
+    with LogWriter(directory, LogConfig(retention_ms=-1)) as writer:
+        for number in range(partitions):
+            writer.open(TOPIC, number)
+
+
+def kill_while(server: Killed, *, seed: int, between: tuple[float, float], seconds: float) -> None:
+    """Kill it at random until the time is over."""
+    chance, deadline = random.Random(seed), time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        time.sleep(chance.uniform(*between))
+        server.kill()
+
+
+class Producing:
+    """One process with several producers; what they were told it writes in the end."""
+
+    def __init__(self, command: Sequence[str], port: int, names: Sequence[str], seconds: float) -> None:
+        self._names = names
+        self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the answers
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=self._output, text=True)
+        with self._process.stdin or io.StringIO() as told:
+            tasks = [_task(name, seconds) for name in names]
+            json.dump({"port": port, "tasks": tasks}, told)
+
+    def answers(self) -> dict[str, Any]:
+        """What became of the producers, by name, when they have ended."""
+        self._process.wait(PATIENCE_SECONDS)
+        with self._output:
+            self._output.seek(0)
+            return dict(zip(self._names, json.load(self._output), strict=True))
+
+
+def _task(name: str, seconds: float) -> dict[str, Any]:
+    return {"kind": "steady", "topic": TOPIC, "prefix": name, "seconds": seconds, "pause": PAUSE_SECONDS}
+
+
+def judge(directory: Path, answers: Mapping[str, Any]) -> dict[str, Any]:
+    """Hold what was acknowledged against what the reference reads.
+
+    Of the result, `given_up` counts records that a client despaired of, and `new_epochs` how often a producer began
+    anew: both are 0, or what is there twice may be its own doing.
+    """
+    stored: dict[str, list[int]] = defaultdict(list)
+    lives: dict[str, set[tuple[int, int]]] = defaultdict(set)
+    for path in sorted(directory.glob(f"{TOPIC}-*")):
+        with seglog.open_partition(path) as partition:
+            for batch in partition.batches():
+                assert isinstance(batch.header, RecordBatchHeader)
+                for record in batch.records:
+                    name, _, number = (record.value or b"").decode().rpartition("-")
+                    stored[name].append(int(number))
+                    lives[name].add((batch.header.producer_id, batch.header.producer_epoch))
+    lost = sum(len(set(answer["acknowledged"]) - set(stored[name])) for name, answer in answers.items())
+    twice = sum(count - 1 for numbers in stored.values() for count in Counter(numbers).values() if count > 1)
+    disordered = sum(one >= other for numbers in stored.values() for one, other in pairwise(numbers))
+    return {
+        "acknowledged": sum(len(answer["acknowledged"]) for answer in answers.values()),
+        "given_up": sum(len(answer["failed"]) + answer["left"] for answer in answers.values()),
+        "new_epochs": sum(len(each) - 1 for each in lives.values()),
+        "stored": sum(map(len, stored.values())),
+        "lost": lost,
+        "twice": twice,
+        "out_of_order": disordered,
+    }
+
+
+def clients() -> dict[str, list[str]]:
+    """The stock producers, as commands."""
+    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "conformance")]
+    from test_serve_clients import command  # noqa: PLC0415 - its place is known by now
+
+    return {name: command(name) for name in ("librdkafka", "kafka-clients")}
+
+
+def main() -> int:
+    """Run, judge, report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--producers", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=9)
+    parser.add_argument("--between", type=float, nargs=2, default=(4.0, 10.0), help="seconds between two kills")
+    parser.add_argument("--acknowledge", default="flushed")
+    parser.add_argument("--broker", action="store_true", help="have a real broker open the directory in the end")
+    parser.add_argument("--report", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="serve-kills-") as place:
+        result = run(Path(place) / "logs", options)
+        if options.broker:
+            result["read_by_a_broker"] = read_by_broker(Path(place) / "logs", Path(place) / "broker")
+    result = circumstances(options) | result
+    print(json.dumps(result, indent=1))
+    if options.report is not None:
+        options.report.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    is_whole = result.get("read_by_a_broker", result["stored"]) == result["stored"]
+    if result["given_up"] or result["new_epochs"]:
+        print("a client gave up or began anew: records may be missing or there twice through itself", file=sys.stderr)
+    return int(any(result[name] for name in FAULTS) or not is_whole)
+
+
+def circumstances(options: argparse.Namespace) -> dict[str, Any]:
+    """What ran where, for the report."""
+    from seglog_conformance.registry import listed  # noqa: PLC0415 - its place is known by now
+    from test_serve_clients import SOURCES  # noqa: PLC0415 - as above
+
+    own = [
+        "--seconds",
+        f"{options.seconds:g}",
+        "--seed",
+        str(options.seed),
+        "--between",
+        *map("{:g}".format, options.between),
+    ]
+    return {
+        "command": " ".join(["python -m proofs.serve.serve_kills", *own, *(["--broker"] if options.broker else [])]),
+        "versions": {
+            **versions("seglog-format"),
+            "librdkafka": listed("librdkafka").version,
+            "kafka-clients": listed(str(SOURCES / "kafka-clients")).version,
+        },
+        "machine": {**machine(), "loadAverage": round(os.getloadavg()[1], 1)},
+    }
+
+
+def read_by_broker(directory: Path, home: Path) -> int:
+    """How many records Kafka's own consumer gets from a real broker that was given the directory."""
+    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "conformance")]
+    from test_serve_clients import asked  # noqa: PLC0415 - as above
+
+    from proofs.serve.broker import broker_with  # noqa: PLC0415 - its place is known by now
+
+    with seglog.open_partition(directory / f"{TOPIC}-0") as partition:
+        end = partition.log_end_offset
+    task = {"kind": "records", "topic": TOPIC, "isolation": "read_committed", "end": end, "last": end - 1}
+    with broker_with(directory / f"{TOPIC}-0", home) as port:
+        found = asked("kafka-clients", port, {"all": task})["all"]
+    return len(found)
+
+
+def run(directory: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """All of it."""
+    make_log(directory)
+    server = Killed(directory, ["--acknowledge", options.acknowledge])
+    share = options.producers // 2
+    producing = [
+        Producing(command, server.port, [f"{name}-{number}" for number in range(share)], options.seconds)
+        for name, command in clients().items()
+    ]
+    kill_while(server, seed=options.seed, between=tuple(options.between), seconds=options.seconds)
+    answers = {name: answer for each in producing for name, answer in each.answers().items()}
+    status = server.stop()
+    return {
+        "seed": options.seed,
+        "seconds": options.seconds,
+        "producers": len(answers),
+        "kills": server.kills,
+        "acknowledge": options.acknowledge,
+        "exit_status": status,
+        **judge(directory, answers),
+    }
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

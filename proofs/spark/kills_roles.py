@@ -1,0 +1,148 @@
+"""The two processes of `spark_kills.py`: one writes and deletes, one runs the query until somebody kills it."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_format import new_record
+from seglog_format.state.config import LogConfig
+from seglog_format.writing.log_writer import LogWriter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOPIC: Final = "orders"
+PARTITIONS: Final = 2
+KEPT_SECONDS: Final = 5.0
+"""Of records that were read; then their segments go."""
+BATCH: Final = 20
+PAUSE_SECONDS: Final = 0.2
+STEP: Final = 4000
+"""Offsets of a step at most."""
+FINISH_SECONDS: Final = 300
+PROGRESS_SECONDS: Final = 300
+"""For a query to start and commit a step, also on a busy machine."""
+CONFIG: Final = LogConfig(
+    segment_bytes=2**14, segment_index_bytes=2**12, retention_ms=int(KEPT_SECONDS * 1000), file_delete_delay_ms=1000
+)
+DATA_LOSS: Final = 3
+"""Exit status of a query that says that data was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where everything is.
+
+    Attributes:
+        root: of it all.
+    """
+
+    root: Path
+
+    @property
+    def logs(self) -> Path:
+        """The log directory."""
+        return self.root / "logs"
+
+    @property
+    def checkpoint(self) -> Path:
+        """Of the query."""
+        return self.root / "checkpoint"
+
+    @property
+    def stop(self) -> Path:
+        """A file that is there as soon as the writer is to stop."""
+        return self.root / "stop"
+
+    @property
+    def sink(self) -> Path:
+        """What the query writes."""
+        return self.root / "sink"
+
+    def committed(self) -> dict[int, int]:
+        """The next offset of each partition, as of the last step that the query has committed."""
+        steps = [int(path.name) for path in self.checkpoint.glob("commits/*") if path.name.isdigit()]
+        if not steps:
+            return {}
+        lines = (self.checkpoint / "offsets" / str(max(steps))).read_text(encoding="utf-8").splitlines()
+        return {int(number): offset for number, offset in json.loads(lines[2])[TOPIC].items()}
+
+    def steps(self) -> int:
+        """How many steps the query has committed."""
+        return len([path for path in self.checkpoint.glob("commits/*") if path.name.isdigit()])
+
+
+# -- the writer -----------------------------------------------------------------------------------------------------
+
+
+def write(place: Place, seed: int) -> dict[str, Any]:
+    """Append to each partition, roll, and delete, until it is to stop; what was done."""
+    chance, started = random.Random(seed), time.monotonic()
+    seen: dict[int, list[tuple[float, int]]] = {number: [] for number in range(PARTITIONS)}
+    deleted = 0
+    with LogWriter(place.logs, CONFIG) as logs:
+        writers = [logs.open(TOPIC, number) for number in range(PARTITIONS)]
+        while not place.stop.exists():
+            for number, writer in enumerate(writers):
+                count = chance.randrange(1, BATCH)
+                writer.append(records(number, writer.log_end_offset, count))
+                seen[number].append((time.monotonic(), writer.log_end_offset))
+            committed = place.committed()
+            for number, writer in enumerate(writers):
+                if committed.get(number, -1) >= _old(seen[number]):
+                    deleted += len(writer.apply_retention().removed)
+                writer.remove_deleted()
+            time.sleep(PAUSE_SECONDS)
+        ends = {number: writer.log_end_offset for number, writer in enumerate(writers)}
+        starts = {number: writer.log_start_offset for number, writer in enumerate(writers)}
+    seconds = round(time.monotonic() - started)
+    return {"ends": ends, "starts": starts, "segments_deleted": deleted, "seconds": seconds}
+
+
+def _old(seen: list[tuple[float, int]]) -> int:
+    """The log end when what retention takes now was appended; everything below is older than that."""
+    before = time.monotonic() - KEPT_SECONDS
+    while len(seen) > 1 and seen[1][0] < before:
+        seen.pop(0)
+    return seen[min(1, len(seen) - 1)][1]
+
+
+def records(number: int, first: int, count: int) -> list[Any]:
+    """Records that say where they stand."""
+    now_ms = int(time.time() * 1000)
+    return [
+        new_record(value=value(number, offset).encode(), timestamp_ms=now_ms) for offset in range(first, first + count)
+    ]
+
+
+def value(number: int, offset: int) -> str:
+    """What stands at an offset."""
+    return f"{number}-{offset}-" + "." * (offset % 150)
+
+
+# -- the query ------------------------------------------------------------------------------------------------------
+
+
+def query(place: Place, *, to_the_end: bool, goes_on: bool) -> int:
+    """Run the query until it is killed, or until it has read all; its exit status."""
+    from pyspark.errors import StreamingQueryException  # noqa: PLC0415 - only this process needs Spark
+
+    from proofs.spark.session import quiet_session  # noqa: PLC0415
+
+    settings = {"spark.sql.shuffle.partitions": "2"}
+    spark = quiet_session("spark-kills", place=place.root / "spark", settings=settings)
+    reader = spark.readStream.format("seglog").option("startingOffsets", "earliest").option("subscribe", TOPIC)
+    reader = reader.option("maxOffsetsPerTrigger", str(STEP)).option("failOnDataLoss", str(not goes_on).lower())
+    rows = reader.load(str(place.logs)).selectExpr("partition", "offset", "cast(value as string) as value")
+    writer = rows.writeStream.format("parquet").option("checkpointLocation", str(place.checkpoint))
+    writer = writer.trigger(availableNow=True) if to_the_end else writer.trigger(processingTime="200 milliseconds")
+    try:
+        writer.start(str(place.sink)).awaitTermination()
+    except StreamingQueryException as error:
+        print(str(error)[:4000], flush=True)
+        return DATA_LOSS if "DataLossError" in str(error) or "was cut back" in str(error) else 1
+    return 0

@@ -1,0 +1,319 @@
+"""Read damaged directories through Spark, in each of its three modes.
+
+Each directory has one to three kinds of damage, at places that chance chooses. What is left intact is known without any
+reader of ours: it is every batch whose bytes were not touched. ``failfast`` has to name a file, ``dropcorrupt`` has to
+give exactly the intact records, ``permissive`` the same and a mark, and Spark has to live on.
+
+Each directory is read in each mode by the tasks that Spark would run, cut small. Then Spark itself reads all of them in
+the two modes that pass over damage, and some of them in the one that refuses: after each refusal it starts its Python
+anew, which takes seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from proofs.spark.readers import read  # type: ignore[import-not-found]
+from proofs.spark.session import head, quiet_session, tell
+from seglog_format import LogConfig, PartitionWriter, new_record
+from seglog_format.codec.build import build_batch, sealed
+from seglog_format.codec.framing import walk
+from seglog_format.model import CompressionCodec
+from seglog_format.spark.executing import ReadError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+PREFIX: Final = 12
+EPOCH_END: Final = 16
+BATCHES: Final = 24
+LARGEST: Final = 12
+SHOWN: Final = 20
+SPLIT: Final = "1k"
+"""So small that segments are cut."""
+CODECS: Final = tuple(CompressionCodec)
+
+
+@dataclass
+class Log:
+    """One segment, as batches that are intact or not.
+
+    Attributes:
+        parts: bytes, and the offsets of the records in them; None where they are intact no longer.
+        is_told: whether ``failfast`` has something to say; the end of a log that was cut short is no damage.
+        kinds: of damage.
+        is_last: whether no segment follows.
+    """
+
+    parts: list[tuple[bytes, range | None]]
+    is_last: bool = False
+    is_told: bool = False
+    kinds: list[str] = field(default_factory=list)
+
+    def allows(self, kind: Callable[[random.Random, Log], None]) -> bool:
+        """Whether there is something left for a kind of damage, and it is known what is to be told of it."""
+        if kind is cut:
+            return self.parts[-1][1] is not None
+        is_alone = len(self.parts) == 1
+        return any(offsets is not None for _, offsets in self.parts) and not (
+            is_alone and kind not in {flip, magic, codec}
+        )
+
+    def spoil(self, number: int, data: bytes) -> None:
+        """Put something else in the place of a batch; a last one that claims more than is there is as one cut short."""
+        self.parts[number] = (data, None)
+        claims = PREFIX + int.from_bytes(data[8:PREFIX], "big", signed=True)
+        self.is_told |= not (self.is_last and number == len(self.parts) - 1 and claims > len(data))
+
+
+def flip(dice: random.Random, log: Log) -> None:
+    """A bit behind the offset and outside of the leader epoch, which no checksum covers."""
+    number = _intact(dice, log)
+    data = bytearray(log.parts[number][0])
+    data[dice.choice([*range(EPOCH_END, len(data))])] ^= 1 << dice.randrange(8)
+    log.spoil(number, bytes(data))
+
+
+def zero(dice: random.Random, log: Log) -> None:
+    """A run of bytes that was never written."""
+    number = _intact(dice, log)
+    data = log.parts[number][0]
+    start = dice.randrange(PREFIX, len(data) - 20)
+    size = dice.randrange(16, len(data) - start)
+    log.spoil(number, data[:start] + bytes(size) + data[start + size :])
+
+
+def tear(dice: random.Random, log: Log) -> None:
+    """Bytes that are missing."""
+    number = _intact(dice, log)
+    data = log.parts[number][0]
+    start = dice.randrange(EPOCH_END + 1, len(data) - 1)
+    log.spoil(number, data[:start] + data[start + dice.randrange(1, len(data) - start) :])
+
+
+def size_field(dice: random.Random, log: Log) -> None:
+    """A size that leads elsewhere."""
+    number = _intact(dice, log)
+    data = log.parts[number][0]
+    size = dice.choice((-1, 0, 13, 48, 49, len(data) - PREFIX - 1, len(data) - PREFIX + 1, 2**31 - 1))
+    log.spoil(number, data[:8] + size.to_bytes(4, "big", signed=True) + data[PREFIX:])
+
+
+def magic(dice: random.Random, log: Log) -> None:
+    """A format that does not exist."""
+    number = _intact(dice, log)
+    data = bytearray(log.parts[number][0])
+    data[EPOCH_END] = dice.choice((3, 4, 127, 128, 255))
+    log.spoil(number, bytes(data))
+
+
+def codec(dice: random.Random, log: Log) -> None:
+    """A codec that does not exist, under a right checksum."""
+    number = _intact(dice, log)
+    data = bytearray(log.parts[number][0])
+    data[22] = data[22] & ~7 | dice.choice((5, 6, 7))
+    log.spoil(number, sealed(data))
+
+
+def junk(dice: random.Random, log: Log) -> None:
+    """Bytes of something else between two batches."""
+    log.parts.insert(dice.randrange(len(log.parts) - 1), (dice.randbytes(dice.randrange(1, 300)), None))
+    log.is_told = True
+
+
+def cut(dice: random.Random, log: Log) -> None:
+    """The end is missing: what a broker that is killed leaves behind, and nothing to tell of."""
+    data, _ = log.parts[-1]
+    log.parts[-1] = (data[: dice.randrange(len(data))], None)
+
+
+KINDS: Final[tuple[Callable[[random.Random, Log], None], ...]] = (
+    flip, flip, zero, tear, size_field, magic, codec, junk, cut,
+)  # fmt: skip
+
+
+def _intact(dice: random.Random, log: Log) -> int:
+    return dice.choice([number for number, (_, offsets) in enumerate(log.parts) if offsets is not None])
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A damaged directory.
+
+    Attributes:
+        topic: by which it is known.
+        intact: offsets that are to be read.
+        is_told: whether there is something that ``failfast`` has to refuse.
+        kinds: of damage.
+    """
+
+    topic: str
+    intact: frozenset[int]
+    is_told: bool
+    kinds: tuple[str, ...]
+
+
+def make(root: Path, seed: int) -> Case:
+    """A partition of several segments, one of which is damaged."""
+    dice = random.Random(f"spark damage {seed}")
+    topic = f"damaged-{seed}"
+    directory = root / f"{topic}-0"
+    total = _written(directory, dice)
+    logs = sorted(path for path in directory.glob("*.log") if path.stat().st_size)
+    path = dice.choice(logs)
+    data = path.read_bytes()
+    log = Log([(bytes(frame.data), range(*_offsets(frame.header))) for frame in walk(data)], is_last=path == logs[-1])
+    kinds = [kind for kind in dice.sample(KINDS, dice.choice((1, 1, 2, 3))) if kind is not cut or path == logs[-1]]
+    for kind in sorted(kinds or [flip], key=lambda each: each is cut):
+        if log.allows(kind):
+            kind(dice, log)
+            log.kinds.append(kind.__name__)
+    path.write_bytes(b"".join(part for part, _ in log.parts))
+    lost = {each for frame in walk(data) for each in range(*_offsets(frame.header))}
+    kept = {each for _, offsets in log.parts if offsets is not None for each in offsets}
+    return Case(topic, frozenset(set(range(total)) - lost | kept), log.is_told, tuple(log.kinds))
+
+
+def _offsets(header: Any) -> tuple[int, int]:
+    return header.base_offset, header.last_offset + 1
+
+
+def _written(directory: Path, dice: random.Random) -> int:
+    used, total = dice.choice(CODECS), 0
+    config = LogConfig(segment_bytes=dice.choice((4096, 10**6)), index_interval_bytes=512)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with PartitionWriter(directory, config) as writer:
+        for _ in range(BATCHES):
+            count = dice.randrange(1, LARGEST)
+            made = [
+                new_record(key=b"k", value=dice.randbytes(dice.randrange(100)), timestamp_ms=10**12 + each)
+                for each in range(count)
+            ]
+            writer.append(build_batch(made, codec=used))
+            total += count
+    return total
+
+
+class Judge:
+    """Holds what Spark gives against what is intact.
+
+    Attributes:
+        failures: what was not as it has to be.
+        counts: of what came up.
+    """
+
+    def __init__(self, spark: SparkSession, root: Path) -> None:
+        self.failures: list[str] = []
+        self.counts: Counter[str] = Counter()
+        self._spark = spark
+        self._root = root
+
+    def read(self, mode: str, columns: str, **options: str) -> DataFrame:
+        """The directories in a mode."""
+        reader = self._spark.read.format("seglog").options(mode=mode, **options)
+        return reader.schema(columns).load(str(self._root))
+
+    def task_by_task(self, case: Case) -> None:
+        """Every mode, without a session."""
+        options = {"subscribe": case.topic, "splitBytes": SPLIT}
+        try:
+            found: Any = read(self._root, ("offset", "value"), mode="failfast", **options).num_rows
+        except ReadError as error:
+            found = refusal(case, error)
+        self._expect(case, "failfast", "refused" if case.is_told else len(case.intact), found)
+        rows = read(self._root, ("offset", "value"), mode="dropcorrupt", **options).to_pylist()
+        self._expect(case, "dropcorrupt", sorted(case.intact), sorted(row["offset"] for row in rows))
+        rows = read(self._root, ("offset", "value", "_corrupt"), mode="permissive", **options).to_pylist()
+        intact = sorted(row["offset"] for row in rows if row["_corrupt"] is None)
+        self._expect(case, "permissive", sorted(case.intact), intact)
+        if case.is_told:
+            self._expect(case, "permissive: a mark", expected=True, found=len(intact) < len(rows))
+
+    def all_at_once(self, cases: Iterable[Case]) -> None:
+        """The modes that pass over damage, over all directories in one query each."""
+        dropped: dict[str, list[int]] = defaultdict(list)
+        for row in self.read("dropcorrupt", "topic string, offset long, value binary").collect():
+            dropped[row["topic"]].append(row["offset"])
+        marked: dict[str, list[int]] = defaultdict(list)
+        marks: Counter[str] = Counter()
+        corrupt = "_corrupt struct<file:string,position:bigint,size:bigint,requirement:string,message:string>"
+        for row in self.read("permissive", f"topic string, offset long, value binary, {corrupt}").collect():
+            if row["_corrupt"] is None:
+                marked[row["topic"]].append(row["offset"])
+            elif row["_corrupt"]["file"].endswith(".log") and row["_corrupt"]["requirement"].startswith("SEG-"):
+                marks[row["topic"]] += 1
+        for case in cases:
+            for mode, rows in (("dropcorrupt", dropped), ("permissive", marked)):
+                self._expect(case, f"{mode} through Spark", sorted(case.intact), sorted(rows[case.topic]))
+            if case.is_told:
+                self._expect(case, "permissive: a mark through Spark", expected=True, found=marks[case.topic] > 0)
+
+    def fail_fast(self, case: Case) -> None:
+        """The mode that refuses."""
+        try:
+            found: Any = self.read("failfast", "offset long, value binary", subscribe=case.topic).count()
+        except Exception as error:  # noqa: BLE001 - whatever Spark makes of it
+            found = refusal(case, error)
+        self._expect(case, "failfast through Spark", "refused" if case.is_told else len(case.intact), found)
+
+    def _expect(self, case: Case, what: str, expected: object, found: object) -> None:
+        self.counts[what] += 1
+        if expected != found and len(self.failures) < SHOWN:
+            text = f"{str(found)[:200]}, not {str(expected)[:200]}"
+            self.failures.append(f"{case.topic} ({', '.join(case.kinds)}): {what}: {text}")
+
+
+def refusal(case: Case, error: Exception) -> str:
+    """``refused`` where the text names file and requirement, else the text."""
+    return "refused" if f"{case.topic}-0/0" in str(error) and "SEG-" in str(error) else str(error)[:300]
+
+
+def run(spark: SparkSession, root: Path, count: int, seed: int, refusals: int = 2**31) -> dict[str, Any]:
+    """Damage directories and read them; so many of them through Spark in the mode that refuses."""
+    cases = [make(root / "logs", seed * 10**6 + number) for number in range(count)]
+    judge = Judge(spark, root / "logs")
+    for case in cases:
+        judge.task_by_task(case)
+    print(dict(judge.counts), judge.failures, file=sys.stderr, flush=True)
+    judge.all_at_once(cases)
+    for case in cases[:refusals]:
+        judge.fail_fast(case)
+    alive = spark.range(10).selectExpr("sum(id)").collect()[0][0] == sum(range(10))
+    return {
+        "directories": count,
+        "seed": seed,
+        "damages": dict(sorted(Counter(kind for case in cases for kind in case.kinds).items())),
+        "with_something_to_tell": sum(case.is_told for case in cases),
+        "checks": dict(sorted(judge.counts.items())),
+        "spark_lives": alive,
+        "failures": judge.failures,
+    }
+
+
+def main() -> int:
+    """Run and report; the exit status is 1 where something was not as it has to be."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--refusals", type=int, default=10, help="directories that Spark reads in mode failfast")
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--report", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="spark-damage-") as root:
+        spark = quiet_session("spark-damage")
+        found = run(spark, Path(root), options.count, options.seed, options.refusals)
+        spark.stop()
+    tell({**head(f"make proof NAME=spark-damage (--count {options.count})"), **found}, options.report)
+    return int(bool(found["failures"]) or not found["spark_lives"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

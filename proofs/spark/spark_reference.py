@@ -1,0 +1,168 @@
+"""Compare the rows of the data source for Spark with those of the reference reader.
+
+Directories that real brokers wrote, and logs made by chance, are read as Spark reads them, whole and cut into small
+tasks, and by the reference, record by record; in both isolation levels. Rows have to be equal, and where the reference
+finds damage the task has to fail with the same requirement and the same file. In the end one query of a real session
+reads all directories that have none, and its rows are held against all that the reference gave.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from proofs.fuzz.random_logs import random_log
+from proofs.spark.session import head, quiet_session, tell
+
+REPOSITORY: Final = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests")]
+
+from helpers.support import AUTHENTIC, authentic, authentic_names  # type: ignore[import-not-found]  # noqa: E402
+
+from proofs.spark.readers import REFERENCE, by_place, read, reference_rows, rows_by_directory  # type: ignore[import-not-found]  # noqa: E402 - of the tests
+from seglog_format.errors import FormatError  # noqa: E402
+from seglog_format.spark.columns import projection  # noqa: E402
+from seglog_format.spark.executing import ReadError  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pyspark.sql import SparkSession
+
+ISOLATIONS: Final = ("read_uncommitted", "read_committed")
+SPLITS: Final = ("32m", "2k")
+"""Of tasks; so small that every log with an index is cut."""
+SHOWN: Final = 20
+NAMED: Final = re.compile(r"([^ /]+/\d{20}\.log).*?(SEG-[A-Z]+-\d+)", re.DOTALL)
+"""File and requirement in the text of an error."""
+
+Outcome = list[dict[str, Any]] | tuple[str, ...]
+
+
+def outcome(found: Callable[[], list[dict[str, Any]]]) -> Outcome:
+    """The rows; or file and requirement of the damage that ended it."""
+    try:
+        return found()
+    except (FormatError, ReadError) as error:
+        return _named(str(error))
+
+
+def _named(text: str) -> tuple[str, ...]:
+    match = NAMED.search(text)
+    return ("damage", *match.groups()) if match else ("error", text[:300])
+
+
+@dataclass
+class Comparison:
+    """Reads directories in each way, and counts.
+
+    Attributes:
+        counts: of what was compared.
+        failures: what was not equal.
+        readable: directories without damage, by isolation level, with their rows.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+    readable: dict[str, dict[Path, list[dict[str, Any]]]] = field(
+        default_factory=lambda: {isolation: {} for isolation in ISOLATIONS}
+    )
+
+    def compare(self, name: str, path: Path) -> None:
+        """One directory, in both isolation levels."""
+        self.counts["directories"] += 1
+        for isolation in ISOLATIONS:
+            expected = outcome(lambda: reference_rows(path, isolation=isolation))  # noqa: B023 - called at once
+            if isinstance(expected, list):
+                self.readable[isolation][path] = expected
+                self.counts["rows"] += len(expected)
+            else:
+                self.counts["refused"] += 1
+            for split in SPLITS:
+                options = {"isolationLevel": isolation, "replicas": "all", "splitBytes": split}
+                found = outcome(lambda: rows_by_directory(read(path, REFERENCE, **options)))  # noqa: B023
+                self.expect(f"{name}, {isolation}, tasks of {split}", expected, found)
+
+    def through_spark(self, spark: SparkSession) -> None:
+        """All that can be read, in a query for each isolation level."""
+        for isolation, by_path in self.readable.items():
+            options = {"isolationLevel": isolation, "replicas": "all", "recreatedTopics": "keep"}
+            reader = spark.read.format("seglog").schema(projection(*REFERENCE)).options(**options)
+            found = rows_by_directory(reader.load([str(path) for path in by_path]).toArrow())
+            expected = sorted((row for rows in by_path.values() for row in rows), key=by_place)
+            self.counts["rows_through_spark"] += len(found)
+            self.expect(f"Spark, {isolation}", expected, found)
+
+    def expect(self, what: str, expected: Outcome, found: Outcome) -> None:
+        """Compare, and note what differs."""
+        self.counts["comparisons"] += 1
+        if found != expected and len(self.failures) < SHOWN:
+            self.failures.append(f"{what}: {_difference(expected, found)}")
+
+
+def _difference(expected: Outcome, found: Outcome) -> str:
+    if isinstance(expected, tuple) or isinstance(found, tuple):
+        sides = [f"{len(each)} rows" if isinstance(each, list) else " ".join(each) for each in (expected, found)]
+        return f"{sides[1]}, not {sides[0]}"
+    pairs = zip(expected, found, strict=False)
+    first = next((f"{theirs} for {ours}" for ours, theirs in pairs if ours != theirs), "")
+    return f"{len(found)} rows for {len(expected)}; {first[:300]}"
+
+
+def generated(root: Path, seeds: Iterable[int]) -> Iterable[tuple[str, Path]]:
+    """Logs made by chance, each in a partition directory of its own."""
+    for seed in seeds:
+        log, directory = random_log(seed), root / f"chance{seed}-0"
+        directory.mkdir(parents=True)
+        (directory / f"{log.base_offset:020d}.log").write_bytes(log.data)
+        yield f"seed {seed}", directory
+
+
+def run(spark: SparkSession, root: Path, names: Iterable[str], seeds: range) -> dict[str, Any]:
+    """Compare all; the counts by kind of directory."""
+    authentic_ones, by_chance = Comparison(), Comparison()
+    for name in names:
+        authentic_ones.compare(name, authentic(name))
+    for name, path in generated(root, seeds):
+        by_chance.compare(name, path)
+    for each in (authentic_ones, by_chance):
+        print(dict(each.counts), file=sys.stderr, flush=True)
+        each.through_spark(spark)
+    return {
+        "authentic": dict(authentic_ones.counts),
+        "made_by_chance": {**by_chance.counts, "seeds": [seeds.start, seeds.stop - 1]},
+        "failures": authentic_ones.failures + by_chance.failures,
+    }
+
+
+def main() -> int:
+    """Run and report; the exit status is 1 where rows differ."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=300, help="logs made by chance")
+    parser.add_argument("--seed", type=int, default=0, help="of the first")
+    parser.add_argument("--cases", type=int, help="authentic directories; default: all that are at hand")
+    parser.add_argument("--report", type=Path)
+    options = parser.parse_args()
+    spark = quiet_session("spark-reference")
+    with tempfile.TemporaryDirectory(prefix="spark-reference-") as root:
+        seeds = range(options.seed, options.seed + options.count)
+        found = run(spark, Path(root), authentic_names()[: options.cases], seeds)
+    spark.stop()
+    report = {
+        **head(f"make proof NAME=spark-reference (--count {options.count} --seed {options.seed})"),
+        "collection": "all directories" if AUTHENTIC.is_dir() else "the bundled directories",
+        "isolation_levels": list(ISOLATIONS),
+        **found,
+    }
+    tell(report, options.report)
+    return int(bool(found["failures"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

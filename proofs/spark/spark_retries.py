@@ -1,0 +1,214 @@
+"""Have tasks of a write killed, fail and run twice: every row is there once.
+
+Some attempts raise an error after half of their rows, some kill their Python process. Others wait in the middle until
+speculation has started a second attempt beside them: then both go on and race, or the first is held back until Spark
+ends it. Afterwards the directory is verified, read by us, and given to a real broker, whose consumer has to get the
+same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_conformance.toolchains import complaints
+
+from proofs.kafka.broker import TOPIC_CONFIG, Broker, replace_files
+from proofs.kafka.oracle import TOOL_CHAIN, Oracle
+from proofs.spark.cluster import WORKER_HOSTS, cluster
+from proofs.spark.session import QUIET, head, tell
+from seglog_format import verify
+from seglog_format.spark import session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from pyspark.sql import Row, SparkSession
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+RELEASE: Final = "4.1"
+TOPIC: Final = "written"
+PARTITIONS: Final = 3
+TASKS: Final = 12
+KINDS: Final = ("fails", "dies", "late", "raced", "held", "fine")
+"""What the first attempt of a task is in for, in turns."""
+DOUBLED: Final = ("raced", "held")
+DOUBLE_SECONDS: Final = 240.0
+"""For speculation to start a second attempt."""
+HELD_SECONDS: Final = 120.0
+"""Longer than what is held back lives: Spark ends it as soon as its double is done."""
+CREATE_SECONDS: Final = 60
+
+
+def trouble(noted: str) -> Callable[[Iterable[Row]], Iterator[Row]]:
+    """Rows as they are, from tasks that get into trouble at their first attempt: in the middle, or when all is written.
+
+    Args:
+        noted: a directory where each attempt leaves a file that tells what it was in for.
+    """
+
+    def through(rows: Iterable[Row]) -> Iterator[Row]:
+        from pyspark import TaskContext  # noqa: PLC0415 - on the worker
+
+        context = TaskContext.get()
+        assert context is not None
+        number, attempt = context.partitionId(), context.attemptNumber()
+        kind = KINDS[number % len(KINDS)] if attempt == 0 else "again"
+        Path(noted, f"{number}-{attempt}-{context.taskAttemptId()}-{kind}").touch()
+        every = list(rows)
+        yield from every[: len(every) // 2]
+        if kind == "fails":
+            msg = "made to fail"
+            raise RuntimeError(msg)
+        if kind == "dies":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if kind in DOUBLED:
+            wait_for_double(Path(noted), number)
+        if kind == "held":
+            time.sleep(HELD_SECONDS)
+        yield from every[len(every) // 2 :]
+        if kind == "late":
+            msg = "made to fail in the end"
+            raise RuntimeError(msg)
+
+    return through
+
+
+def wait_for_double(noted: Path, number: int) -> None:
+    """Until another attempt of a task has started, or so long that there will be none."""
+    deadline = time.monotonic() + DOUBLE_SECONDS
+    while time.monotonic() < deadline and not any(noted.glob(f"{number}-[1-9]*")):
+        time.sleep(0.05)
+
+
+def write(spark: SparkSession, target: Path, noted: Path, count: int, *, codec: str, turn: int) -> None:
+    """Write so many rows in tasks that get into trouble."""
+    noted.mkdir(parents=True)
+    frame = spark.range(0, count, 1, TASKS).selectExpr(
+        f"cast(concat({turn}, '-', id) as binary) as value",
+        "case when id % 5 = 0 then null else cast(concat('k', id % 50) as binary) end as key",
+        f"int(id % {PARTITIONS}) as partition",
+        "timestamp_millis(1700000000000 + id) as timestamp",
+    )
+    troubled = spark.createDataFrame(frame.rdd.mapPartitions(trouble(str(noted))), frame.schema)
+    writer = troubled.write.format("seglog").option("topic", TOPIC).option("codec", codec)
+    writer.option("segmentBytes", "64k").mode("append").save(str(target))
+
+
+def rows_of(spark: SparkSession, target: Path) -> Counter[tuple[int, str]]:
+    """How often each value is in each partition."""
+    frame = spark.read.format("seglog").load(str(target)).selectExpr("partition", "cast(value as string) as value")
+    return Counter((row["partition"], row["value"]) for row in frame.collect())
+
+
+def by_broker(target: Path, home: Path) -> Counter[tuple[int, str]]:
+    """The same from a real broker's consumer."""
+    home.mkdir()
+    broker = Broker(RELEASE, home)
+    found: Counter[tuple[int, str]] = Counter()
+    with Oracle(RELEASE) as oracle:
+        with broker.running():
+            topics = {TOPIC: {"partitions": PARTITIONS, "config": TOPIC_CONFIG}}
+            oracle.must("create", bootstrap=broker.address, topics=topics)
+            deadline = time.monotonic() + CREATE_SECONDS
+            while len(list(broker.logs.glob(f"{TOPIC}-*/partition.metadata"))) < PARTITIONS:
+                assert time.monotonic() < deadline, "the broker makes no partitions"
+                time.sleep(0.2)
+        for number in range(PARTITIONS):
+            replace_files(broker.logs / f"{TOPIC}-{number}", target / f"{TOPIC}-{number}")
+        with broker.running():
+            for number in range(PARTITIONS):
+                asked = {"topic": TOPIC, "partition": number, "isolation": "read_committed"}
+                answer = oracle.must("consume", bootstrap=broker.address, **asked)
+                found.update((number, _text(record["value"])) for record in answer["records"])
+    return found
+
+
+def _text(value: str) -> str:
+    return base64.b64decode(value).decode()
+
+
+def run(place: Path, count: int) -> dict[str, Any]:
+    """Two writes into one directory, and what came of them."""
+    python_path = os.pathsep.join([str(ROOT), str(ROOT / "tools")])
+    os.environ["PYTHONPATH"] = python_path
+    with cluster(place / "cluster", python_path) as master:
+        found, ours, expected = written(place, master, count)
+    target = place / "written"
+    served = None if complaints(TOOL_CHAIN) else by_broker(target, place / "broker")
+    return {
+        **found,
+        "missing": sum((expected - ours).values()),
+        "twice_or_foreign": sum((ours - expected).values()),
+        "segments": len(list(target.glob("*/*.log"))),
+        "left_over": sorted(path.name for path in target.iterdir() if path.name.startswith("_")),
+        "findings": [str(each.message) for each in verify(target) if each.severity.value != "note"][:20],
+        "broker_differs": "no broker here" if served is None else sum(((served - ours) + (ours - served)).values()),
+    }
+
+
+Values = Counter[tuple[int, str]]
+
+
+def written(place: Path, master: str, count: int) -> tuple[dict[str, Any], Values, Values]:
+    """Write twice: how often tasks were tried, the rows that we read, and those that there have to be."""
+    settings = {
+        **QUIET,
+        "spark.speculation": "true",
+        "spark.speculation.interval": "200ms",
+        "spark.speculation.multiplier": "1.5",
+        "spark.speculation.quantile": "0.3",
+        "spark.speculation.minTaskRuntime": "1s",
+        "spark.executor.memory": "1g",
+        "spark.local.dir": str(place / "spark"),
+        "spark.sql.warehouse.dir": str(place / "warehouse"),
+    }
+    spark = session("spark-retries", master=master, settings=settings)
+    target = place / "written"
+    for turn, codec in enumerate(("none", "zstd")):
+        write(spark, target, place / "noted" / str(turn), count, codec=codec, turn=turn)
+    ours = rows_of(spark, target)
+    spark.stop()
+    attempts = [path.name.split("-") for path in (place / "noted").glob("*/*")]
+    doubled = [attempt for number, attempt, *_ in attempts if KINDS[int(number) % len(KINDS)] in DOUBLED]
+    found = {
+        "hosts": len(WORKER_HOSTS),
+        "rows": count * 2,
+        "tasks": TASKS * 2,
+        "attempts": len(attempts),
+        "attempts_made_to": dict(Counter(kind for *_, kind in attempts if kind not in {"fine", "again"})),
+        "held_back_until_doubled": doubled.count("0"),
+        "speculative_duplicates": len(doubled) - doubled.count("0"),
+    }
+    return found, ours, Counter((each % PARTITIONS, f"{turn}-{each}") for turn in range(2) for each in range(count))
+
+
+def main() -> int:
+    """Run and report; the exit status is 1 where a row is missing or there twice, or nothing ran twice."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=6000)
+    parser.add_argument("--report", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="spark-retries-") as place:
+        found = run(Path(place), options.count)
+    tell({**head(f"make proof NAME=spark-retries (--count {options.count})"), **found}, options.report)
+    bad = (
+        found["speculative_duplicates"] < found["held_back_until_doubled"]
+        or found["missing"]
+        or found["twice_or_foreign"]
+        or found["findings"]
+        or found["broker_differs"] not in {0, "no broker here"}
+    )
+    return int(bool(bad))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Tools that keep the repository in order: generators, checks, the demo, the release."""

@@ -1,0 +1,180 @@
+"""The conformance pages, from ``reports/conform.json`` and the lists of known failures: who reads what."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_conformance.known import WITHHELD, Known, read_known
+from seglog_conformance.registry import adapters
+
+from tools.docs import verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DIRECTORY: Final = f"docs/{verdicts.PAGES}"
+SHOWN: Final = 6
+
+INTRODUCTION: Final = """\
+# Conformance
+
+How {count} implementations in {languages} languages fare in the conformance suite: {cases:,} cases in {families}
+families, each with the rules that it rests on and the reason for what is expected. A cell gives the cases that pass of
+those that were asked; a case is not asked of an implementation that has no such function. What does not pass is listed,
+with a reason, on the page of the implementation, and the run fails when anything else happens.
+
+No case is about style. `must` cases are about data lost, changed or not exchanged; `should` cases are mostly about
+bytes that no sound writer makes and that a reader meets after a crash or an attack; `may` cases about quality. A reader
+which never sees bytes that no broker checked before may live well with failing many `should` cases.
+
+These tables come from `{command}`: Python {versions[python]}, {machine[cores]} cores; {took}.
+{second}
+"""
+
+REPORTING: Final = """\
+## Reporting a defect
+
+The page of each implementation links to its issue tracker. A report that helps has the line that `seglog conform repro`
+prints, the rule, and what was expected. Where bytes make an implementation crash, hang or take memory without bound,
+send them to its maintainers first: a failure marked `disclosure = "withheld"` in the list of known failures is counted
+here, and neither its case nor its bytes are published.
+
+Is a verdict wrong? Every case says what it rests on (`source`). Open an issue with the bytes and the version of the
+broker that reads them otherwise; the suite changes when Kafka's own code disagrees with it.
+"""
+
+Json = dict[str, Any]
+
+
+def pages(notice: str) -> dict[str, str]:
+    """The generated pages, by path; none where there was no full run yet.
+
+    Args:
+        notice: that they are generated.
+    """
+    report = verdicts.report()
+    if report is None:
+        return {}
+    others = [testee for testee in report["testees"] if testee["testee"] not in verdicts.OURS]
+    found = {f"{DIRECTORY}/index.md": "\n".join([notice + _introduction(report), *_tables(report), REPORTING])}
+    for testee in others:
+        found[f"{DIRECTORY}/{testee['testee']}.md"] = "\n".join([notice.rstrip(), "", *_page(testee), ""])
+    return found
+
+
+def _introduction(report: Json) -> str:
+    complete = [one for one in report["testees"] if one["state"] == "complete"]
+    others = [one for one in complete if one["testee"] not in verdicts.OURS]
+    languages = {one["implementation"]["language"] for one in others}
+    families = {family for one in complete for family in one["families"]}
+    first, second = report["minutes"]
+    return INTRODUCTION.format(
+        **report | {"cases": report["cases"]},
+        count=len(others),
+        languages=len(languages),
+        families=len(families),
+        took=f"all of them in {first} minutes, and again in {second}",
+        second=_second_run(report["differencesOfTheSecondRun"]) + (f" {note}." if (note := report.get("note")) else ""),
+    )
+
+
+def _second_run(differences: list[str]) -> str:
+    if not differences:
+        return "The second run came to the same verdicts as the first."
+    return f"The second run came to the same verdicts as the first, but for {'; '.join(differences)}."
+
+
+def _tables(report: Json) -> Iterator[str]:
+    complete = [one for one in report["testees"] if one["state"] == "complete"]
+    yield from ("## Who was asked", "", "| implementation | version | language | must | should | may |")
+    yield "|---|---|---|---:|---:|---:|"
+    yield from map(_row, complete)
+    yield from ("", "## Families", "")
+    yield "| family | " + " | ".join(_linked(one) for one in complete) + " |"
+    yield "|---|" + "---:|" * len(complete)
+    families = sorted({family for one in complete for family in one["families"]}, key=lambda name: int(name.split()[0]))
+    for family in families:
+        cells = (_cell(one["families"].get(family, {})) for one in complete)
+        yield f"| {family} | " + " | ".join(cells) + " |"
+    yield ""
+
+
+def _row(testee: Json) -> str:
+    language = testee["implementation"]["language"]
+    levels = (_cell(testee["levels"][level]) for level in ("must", "should", "may"))
+    return f"| {_linked(testee)} | {testee['version']} | {language} | " + " | ".join(levels) + " |"
+
+
+def _linked(testee: Json) -> str:
+    name = testee["testee"]
+    return name if name in verdicts.OURS else f"[{name}]({name}.md)"
+
+
+def _cell(counts: dict[str, int]) -> str:
+    """``11/12``, bold where something fails; nothing where nothing was asked."""
+    asked = sum(count for verdict, count in counts.items() if verdict != "SKIP")
+    passed = counts.get("PASS", 0)
+    told = f"{passed}/{asked}" if asked else ""
+    return f"**{told}**" if passed != asked else told
+
+
+def _page(testee: Json) -> Iterator[str]:
+    name, version = testee["testee"], testee["version"]
+    adapter = _adapters()[name]
+    yield from (f"# {adapter.title or name}", "", f"[{adapter.homepage}]({adapter.homepage}), {adapter.language}, ")
+    yield f"version {version}. Its issues: [{adapter.issues}]({adapter.issues})." if adapter.issues else ""
+    if testee["state"] != "complete":
+        yield from ("", f"It was not asked: {testee['reason'].splitlines()[0]}")
+        return
+    counts = Counter[str]()
+    for level in testee["levels"].values():
+        counts.update(level)
+    yield from ("", _told(counts), "", "```sh", f"seglog conform run --testee {name} --version {version}", "```", "")
+    yield from _failures(name, version)
+
+
+def _told(counts: Counter[str]) -> str:
+    asked = sum(counts.values()) - counts["SKIP"]
+    return (
+        f"It was asked {asked:,} cases, and {counts['PASS']:,} pass; {counts['SKIP']:,} are about what it does not do."
+    )
+
+
+@cache
+def _adapters() -> dict[str, Any]:
+    return {adapter.name: adapter for adapter in adapters()}
+
+
+def _failures(name: str, version: str) -> Iterator[str]:
+    entries = list(read_known(name, version).entries.values())
+    if not entries:
+        yield "No case fails."
+        return
+    yield from ("## What does not pass", "", "By reason; the most frequent first.", "")
+    reasons = Counter(entry.reason for entry in entries)
+    for reason, _ in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
+        group = [entry for entry in entries if entry.reason == reason]
+        yield from (f"### {len(group)} {'case' if len(group) == 1 else 'cases'}", "", _plain(reason), "")
+        yield from _cases(name, group)
+
+
+def _cases(name: str, group: list[Known]) -> Iterator[str]:
+    told = [entry for entry in group if entry.disclosure != WITHHELD]
+    for entry in told[:SHOWN]:
+        issue = f" ([reported]({entry.issue}))" if entry.issue else ""
+        yield f"- `{entry.case}`: {entry.verdict}{issue}"
+    if len(told) > SHOWN:
+        yield f"- and {len(told) - SHOWN} more"
+    if len(told) < len(group):
+        yield f"- {len(group) - len(told)} not published"
+    yield ""
+    if told:
+        yield from ("```sh", f"seglog conform repro {told[0].case} --testee {name}", "```", "")
+
+
+def _plain(reason: str) -> str:
+    """A reason as Markdown text: nothing in it is markup."""
+    return re.sub(r"([\\`*_{}\[\]<>#|])", r"\\\1", reason)

@@ -1,0 +1,108 @@
+"""How many kinds of messages are decoded, of those that the newest release stores: asked of messages that it wrote."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from seglog_format.codec.application_records import decode_application_record
+from seglog_format.codec.control_record import decode_control_record
+from seglog_format.codec.protocol import decode_message
+from seglog_format.errors import FormatError, Location
+from seglog_format.model import ControlRecordType
+from seglog_format.schema import derived
+from seglog_format.schema.control_record import KRAFT_VALUES
+from seglog_format.schema.coordinator_records import CONSUMER_PROTOCOL, COORDINATOR_TOPICS
+from seglog_format.schema.metadata_records import FRAMED_TOPICS
+from tools.message_fixtures import RELEASE, read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+KINDS: Final = Path(__file__).resolve().parents[2] / "fixtures" / "messages" / "kinds.jsonl.gz"
+AT: Final = Location()
+MARKER: Final = "EndTxnMarker"
+VERSION: Final = "version"
+Line = dict[str, Any]
+
+
+class Coverage(NamedTuple):
+    """Numbers of kinds, and of kinds with their versions.
+
+    Attributes:
+        kinds: that are decoded in every version.
+        all_kinds: that the release stores.
+        versions: that are decoded.
+        all_versions: that the release stores.
+    """
+
+    kinds: int
+    all_kinds: int
+    versions: int
+    all_versions: int
+
+    def sentence(self) -> str:
+        """The numbers for people."""
+        return (
+            f"Of the {self.all_kinds} kinds of messages ({self.all_versions} with their versions) that Kafka {RELEASE} "
+            f"stores, {self.kinds} ({self.versions}) are decoded."
+        )
+
+
+@cache
+def coverage() -> Coverage:
+    """Count over the messages in the fixtures."""
+    return counted(read(KINDS))
+
+
+def counted(lines: Iterable[Line]) -> Coverage:
+    """Count over messages, each with its JSON as Kafka's classes print it."""
+    decoded: dict[tuple[str, int], bool] = {}
+    for line in lines:
+        kind = line["kind"], line["version"]
+        decoded[kind] = decoded.get(kind, True) and is_decoded(line)
+    kinds = {name for name, _ in decoded}
+    missing = {name for (name, _), found in decoded.items() if not found}
+    return Coverage(len(kinds - missing), len(kinds), sum(decoded.values()), len(decoded))
+
+
+def is_decoded(line: Line) -> bool:
+    """Whether our decoders give what Kafka's converters print."""
+    data = base64.b64decode(line["valueBytes"])
+    try:
+        return _decoded(line, data) == line["value"]
+    except (FormatError, KeyError, ValueError):
+        return False
+
+
+def _decoded(line: Line, data: bytes) -> object:
+    topic, kind, version = line["where"], line["kind"], line["version"]
+    if topic in COORDINATOR_TOPICS:
+        return (decode_application_record(topic, base64.b64decode(line["keyBytes"]), data) or {}).get("value")
+    if topic in FRAMED_TOPICS:
+        return (decode_application_record(topic, None, data) or {}).get("data")
+    if topic.startswith("control"):
+        return _control_fields(line, data)
+    if kind in CONSUMER_PROTOCOL:
+        return decode_message(CONSUMER_PROTOCOL[kind], version, data[2:], AT)
+    rows = {row["name"]: row for row in derived.rows("side_files")}
+    body = data if kind == "ProducerSnapshot" else data[2:]
+    return decode_message(derived.message(kind, rows[kind], broker="0.11.0"), version, body, AT)
+
+
+def _control_fields(line: Line, data: bytes) -> dict[str, object]:
+    """Fields of a control record's value. The version in a KRaft one is random here, and gets the right value first."""
+    kind, version = line["kind"], line["version"]
+    if kind == MARKER:
+        fields = decode_control_record(_control_key(ControlRecordType.COMMIT), data, AT).fields
+        return {name: found for name, found in fields.items() if name != VERSION}
+    (number,) = (number for number, each in KRAFT_VALUES.items() if each.name == kind)
+    right = struct.pack(">h", version) + data[2:]
+    return decode_control_record(_control_key(number), right, AT).fields | {VERSION: line["value"][VERSION]}
+
+
+def _control_key(number: int) -> bytes:
+    return struct.pack(">hh", 0, number)

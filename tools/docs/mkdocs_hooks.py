@@ -1,0 +1,151 @@
+"""What the site adds to the Markdown it is built from.
+
+The chapters of spec/ become pages as they stand, each requirement gets an anchor, and every requirement id in the
+running text of any page becomes a link to it. So the source stays plain text that reads well without a site.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mkdocs.structure.files import File
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from seglog_format.requirements import requirements
+from tools.docs import explorer_page, source_pages
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SEARCH = 'data-md-component="search" role="dialog"'
+"""What the theme calls a dialog without saying which."""
+
+DEFINITION = re.compile(
+    r"^\[(SEG-[A-Z]{3}-\d{3})\]: (MUST|SHOULD|MAY)([^\n]*)\n(.+?)(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL
+)
+FENCED = re.compile(r"^(```+).*?^\1\s*$", re.MULTILINE | re.DOTALL)
+HEX_FENCE = re.compile(r"^(```+)(?:hex|text) (valid|invalid)([^\n]*)$", re.MULTILINE)
+LINKABLE = re.compile(r"(?<![\w\[#/>-])(`?)(SEG-[A-Z]{3}-\d{3})\1(?![\w\]-])")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put the chapters and the generated pages into the navigation, in chapter order."""
+    pages = _conformance_pages()
+    config.nav = [section for section in config.nav or [] if pages or "Conformance" not in section]
+    chapters = [f"spec/{path.name}" for path in sorted((REPOSITORY / "spec").glob("*.md"))]
+    for section in config.nav:
+        if "Specification" in section:
+            section["Specification"] = ["spec/index.md", *chapters]
+        if "Reference" in section:
+            section["Reference"] = ["reference/index.md", *_reference_pages(chapters)]
+        if "Conformance" in section:
+            section["Conformance"] = pages
+    return config
+
+
+def _reference_pages(chapters: list[str]) -> list[str]:
+    pages = {path.stem for path in (REPOSITORY / "docs" / "reference").glob("*.md")} - {"index"}
+    stems = [Path(chapter).stem.partition("-")[2] for chapter in chapters]
+    structures = [stem for stem in stems if stem in pages]
+    return [f"reference/{stem}.md" for stem in [*structures, *sorted(pages - set(structures))]]
+
+
+def _conformance_pages() -> list[str]:
+    names = sorted(path.name for path in (REPOSITORY / "docs" / "conformance").glob("*.md"))
+    return [f"conformance/{name}" for name in sorted(names, key=lambda name: name != "index.md")]
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the chapters of the specification, the explorer's script and samples, and what requirements name."""
+    for name, text in explorer_page.made_files():
+        files.append(File.generated(config, f"explorer/{name}", content=text))
+    for path in sorted((REPOSITORY / "spec").glob("*.md")):
+        page = File.generated(config, f"spec/{path.name}", content=path.read_text(encoding="utf-8"))
+        files.append(page)
+    files.append(File.generated(config, "spec/index.md", content=_contents()))
+    for name, text in source_pages.made_pages():
+        files.append(File.generated(config, name, content=text))
+    guide = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    files.append(File.generated(config, "contributing.md", content=guide))
+    return files
+
+
+def _contents() -> str:
+    lines = [
+        "# Specification",
+        "",
+        "Each rule has a number that never changes, a level, and a note of whom it binds. **MUST**: Kafka's own code",
+        "enforces it, or data are lost or corrupted where it does not hold. **SHOULD** and **MAY**: everything else.",
+        "",
+    ]
+    for path in sorted((REPOSITORY / "spec").glob("*.md")):
+        title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        lines.append(f"- [{title}]({path.name})")
+    return "\n".join(lines) + "\n"
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
+    """Give requirements their anchors and links."""
+    source = page.file.src_uri
+    if source.startswith("spec/"):
+        markdown = HEX_FENCE.sub(_hex_fence, DEFINITION.sub(_definition, markdown))
+    if source == source_pages.TABLE:
+        markdown = source_pages.linked(markdown, source)
+    return _outside_fences(markdown, lambda text: LINKABLE.sub(lambda match: _link(match, source), text))
+
+
+def _definition(match: re.Match[str]) -> str:
+    identifier, level, attributes, text = match.groups()
+    given = dict(pair.split("=", 1) for pair in attributes.split())
+    facts = f"binds {given.get('binds', '').replace(',', ', ')} · since {given.get('since', '')}"
+    return (
+        f'<div class="requirement {level.lower()}" id="{identifier.lower()}" markdown>\n\n'
+        f'<p class="requirement-head" markdown><a href="#{identifier.lower()}">{identifier}</a> <b>{level}</b> {facts}'
+        f" · [code and tests](../reference/requirements.md#{identifier.lower()})</p>\n\n"
+        f"{text}\n\n</div>"
+    )
+
+
+def _hex_fence(match: re.Match[str]) -> str:
+    fence, verdict, rest = match.groups()
+    named = re.search(r"SEG-[A-Z]{3}-\d{3}", rest)
+    title = f"breaks {named.group()}" if verdict == "invalid" and named else "valid"
+    return f'{fence}text title="{title}"'
+
+
+def _outside_fences(markdown: str, change: object) -> str:
+    parts = []
+    end = 0
+    for fence in FENCED.finditer(markdown):
+        parts += [change(markdown[end : fence.start()]), fence.group()]  # type: ignore[operator]
+        end = fence.end()
+    return "".join([*parts, change(markdown[end:])])  # type: ignore[operator]
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG001
+    """Name what the theme leaves without a name, for those who hear the page."""
+    return output.replace(SEARCH, f'{SEARCH} aria-label="Search"')
+
+
+@cache
+def _chapter(identifier: str) -> str | None:
+    entry = requirements().get(identifier)
+    return None if entry is None else entry.chapter
+
+
+def _link(match: re.Match[str], source: str) -> str:
+    quote, identifier = match.groups()
+    chapter = _chapter(identifier)
+    if chapter is None:
+        return match.group()
+    target = posixpath.relpath(f"spec/{chapter}.md", posixpath.dirname(source) or ".")
+    return f"[{quote}{identifier}{quote}]({target}#{identifier.lower()})"

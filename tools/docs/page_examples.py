@@ -1,0 +1,95 @@
+"""What the reference pages show of real files, by commands on bundled directories, and of broken ones."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SPEC: Final = Path(__file__).resolve().parents[2] / "spec"
+INVALID: Final = re.compile(
+    r"^```(?:hex|text) invalid (?P<rule>SEG-[A-Z]{3}-\d{3})(?P<rest>[^\n]*)\n(?P<bytes>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+DEPARTURE: Final = re.compile(r"^\| \[(?P<id>DEP-\d\d)\]\(#\S+\) \| (?P<rules>[^|]+) \|", re.MULTILINE)
+DEPARTURE_TITLE: Final = re.compile(r"^## (DEP-\d\d)\n\n\*\*(.+?)\*\*", re.MULTILINE | re.DOTALL)
+
+REAL: Final[dict[str, tuple[tuple[str, str], ...]]] = {
+    "record_batch": (
+        ("A batch of one record that has neither key nor value, by Kafka 4.3.", "kafka-4.3.0/one-0/{0}.log"),
+    ),
+    "control_record": (("An aborted transaction ends, by Kafka 4.3.", "kafka-4.3.0/txn-0/{0}.log --offset 16"),),
+    "record": (("A record with headers, by Kafka 1.1.", "kafka-1.1.1/headers-0/{0}.log --count 1"),),
+    "message_set": (
+        ("Magic 0, by Kafka 0.8.2.", "kafka-0.8.2.2/one-0/{0}.log"),
+        ("Magic 1, by Kafka 0.10.2.", "kafka-0.10.2.2/one-0/{0}.log"),
+    ),
+    "offset_index": (("By Kafka 4.3.", "kafka-4.3.0/segs-0/{0}.index"),),
+    "time_index": (("By Kafka 4.3.", "kafka-4.3.0/segs-0/{0}.timeindex"),),
+    "transaction_index": (("By Kafka 4.3: two transactions were aborted.", "kafka-4.3.0/txn-0/{0}.txnindex"),),
+    "producer_snapshot": (("By Kafka 4.3.", "kafka-4.3.0/txn-0/00000000000000000039.snapshot"),),
+}
+"""By schema module: captions, and the arguments of `seglog inspect`, in which ``{0}`` is a name of zeros."""
+
+LONGEST: Final = 40
+"""Lines of an example that are shown."""
+
+
+def real_files(module: str) -> Iterator[str]:
+    """The lines of "In real files"; transcripts, which are run when the pages are made.
+
+    Args:
+        module: of a schema.
+    """
+    if module not in REAL:
+        return
+    yield "\n## In real files\n"
+    for caption, arguments in REAL[module]:
+        yield f"{caption}\n"
+        command = f"seglog inspect demo/{arguments.format('0' * 20)}"
+        yield f"```console\n$ {command} | head -n {LONGEST}\n```"
+
+
+def broken_examples(chapter: str) -> Iterator[str]:
+    """The lines of "Illegal encodings": every invalid example of a chapter, folded.
+
+    Args:
+        chapter: stem of its file.
+    """
+    found = list(INVALID.finditer((SPEC / f"{chapter}.md").read_text(encoding="utf-8")))
+    if not found:
+        return
+    yield "\n## Illegal encodings\n"
+    yield "What a reader refuses, or a validator reports, and the rule that says so. The tests read each of them.\n"
+    for match in found:
+        summary = f"<summary markdown>{match['rule']}</summary>"
+        yield f"<details markdown>{summary}\n\n```text\n{match['bytes']}```\n\n</details>\n"
+
+
+def departures(rules: frozenset[str]) -> Iterator[str]:
+    """The lines of "Legal oddities" that are about what brokers do against a rule.
+
+    Args:
+        rules: ids of the chapter's requirements.
+    """
+    for identifier, title, against in _departures():
+        shared = sorted(against & rules)
+        if shared:
+            anchor = identifier.lower()
+            yield (
+                f"- Kafka's own code departs from {', '.join(shared)}: "
+                f"[{title[0].lower()}{title[1:]}](../spec/C-departures.md#{anchor})."
+            )
+
+
+@cache
+def _departures() -> tuple[tuple[str, str, frozenset[str]], ...]:
+    text = (SPEC / "C-departures.md").read_text(encoding="utf-8")
+    titles = {identifier: " ".join(title.split()).rstrip(".") for identifier, title in DEPARTURE_TITLE.findall(text)}
+    return tuple(
+        (row["id"], titles[row["id"]], frozenset(row["rules"].strip().split(", "))) for row in DEPARTURE.finditer(text)
+    )

@@ -1,0 +1,280 @@
+"""The page and the picture of ``make bench``, from ``reports/bench.json``: nobody writes a number into them by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tools.docs.pictures import ACCENT, EDGE, INK, PAPER, SOFT, box, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+REPORT: Final = Path(__file__).resolve().parents[2] / "reports" / "bench.json"
+PAGE: Final = "docs/explanation/performance.md"
+PICTURE: Final = "docs/assets/performance.svg"
+OURS: Final = "seglog-format"
+
+TITLES: Final = {
+    "scan": "Walking over the batches",
+    "crc": "Checking the CRC of every batch",
+    "visit": "Visiting every record, CRC checked",
+    "columns": "Every record into columns, CRC checked",
+    "objects": "Every record as a Python object",
+    "lookup-warm": "Finding one offset in an open segment",
+    "lookup-cold": "Opening a segment and finding one offset",
+    "recover": "Verifying a segment and rebuilding its indexes",
+    "encode": "Encoding batches",
+    "visit-2-threads": "Visiting every record, two threads",
+    "columns-2-threads": "Every record into columns, two threads",
+    "verify": "A whole process that verifies a log",
+}
+
+PARTS: Final = {"memory": "Memory", "articles": "What articles say"}
+
+INTRODUCTION: Final = """\
+# Performance
+
+How quick the columnar engine is, in terms of the quickest other implementation of any language that does the same work
+on the same machine in the same session, and in terms of what the machine allows.
+
+![Speeds of reading every record, by data set](../assets/performance.svg)
+
+## How this was measured
+
+`{command}`: {rounds} turns of each, after one that does not count and whose result is checked. Everyone reads the same
+files from the page cache, made from seed {seed}, in one thread unless it says otherwise. The figures are those of the
+best pass. Visiting and columns, in one thread and in two, take turns with each other. Figures of a busy machine waver;
+ratios less.
+
+The machine: {machine[processor]}, {machine[cores]} cores, {machine[system]}; its load was {machine[loadAverage]} at the
+start and {loadAverageAtEnd} at the end, the benchmark itself included.
+
+- "Visiting" a record is to look at its offset, time, sizes, first and last bytes and number of headers. From these all
+  work out one number for the whole log, which has to be the number that the log was written with.
+- "Columns" hold offset, time, key, value and headers, 65,536 rows at a time; nothing is kept of the rows before. The
+  number is worked out of them as well, in a pass that does not count.
+- Peers that need a log as bytes in memory have it there before the clock starts; mapped files stay mapped.
+- What is measured with the page cache emptied still comes from a virtual disk, which may have a cache of its own.
+"""
+
+WITHOUT_A_RUN: Final = """\
+# Performance
+
+How quick the columnar engine is, in terms of the quickest other implementation of any language that does the same work
+on the same machine in the same session, and in terms of what the machine allows.
+
+There is no full run yet, and no figure stands here without one. `make bench` makes it; the table and the picture come
+from its report, `reports/bench.json`.
+
+What was measured so far:
+
+- [appending](../reference/speed.md), against Kafka's own classes;
+- [fetching](client-access-path.md), against a broker with the same files;
+- [what the design buys](why-segments.md): segments, sparse indexes, reading in order, zero copy.
+"""
+
+BAR, GAP, LEFT, RIGHT, TOP = 13, 14, 96, 110, 64
+WIDTH: Final = 900
+COLOURS: Final = {"ours": ACCENT, "columns": "#1d4ed8", "visit": "#93c5fd"}
+LEGEND: Final = {
+    "ours": "seglog-format, columns",
+    "columns": "best of the others, columns",
+    "visit": "best of the others, visiting only",
+}
+
+
+def pages(notice: str) -> dict[str, str]:
+    """The generated files, by path; where there was no full run yet, a page that says so.
+
+    Args:
+        notice: that they are generated.
+    """
+    if not REPORT.exists():
+        return {PAGE: notice + WITHOUT_A_RUN}
+    report = json.loads(REPORT.read_text(encoding="utf-8"))
+    return {PAGE: page(report, notice), PICTURE: picture(report["results"])}
+
+
+def page(report: dict[str, Any], notice: str) -> str:
+    """What was measured, for people.
+
+    Args:
+        report: of `make bench`.
+        notice: that the page is generated.
+    """
+    sections = (_versions, _left_out, _data, _ratios, _limits, _works, _memory, _articles)
+    lines = [notice + INTRODUCTION.format(**report).rstrip()]
+    for section in sections:
+        lines += section(report)
+    return "\n".join(lines) + "\n"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> Iterator[str]:
+    """Columns of words first, then of numbers."""
+    yield ""
+    yield f"| {' | '.join(head)} |"
+    yield "|" + "---|" * words + "---:|" * (len(head) - words)
+    yield from (f"| {' | '.join(row)} |" for row in rows)
+
+
+def _versions(report: dict[str, Any]) -> Iterator[str]:
+    yield ""
+    yield "Taking part: " + "; ".join([f"Python {report['machine']['python']}", *report["versions"].values()]) + "."
+
+
+def _left_out(report: dict[str, Any]) -> Iterator[str]:
+    """What the run that the report is of did not measure."""
+    there = {row["work"] for row in report["results"]}
+    missing = [title for work, title in TITLES.items() if work not in there]
+    missing += [title for part, title in PARTS.items() if not report.get(part)]
+    if missing:
+        yield ""
+        yield f"Not in this run: {'; '.join(title[0].lower() + title[1:] for title in missing)}."
+
+
+def _data(report: dict[str, Any]) -> Iterator[str]:
+    yield ""
+    yield "## The data"
+    rows = [
+        (f"`{each['name']}`", each["about"], *(f"{each[key]:,}" for key in ("bytes", "records", "batches")))
+        for each in report["data"]
+    ]
+    yield from _table(("set", "holds", "bytes", "records", "batches"), rows, 2)
+
+
+def _ratios(report: dict[str, Any]) -> Iterator[str]:
+    yield ""
+    yield "## Ratios to the best of the others"
+    yield ""
+    yield "How many times as quick; for lookups, the part of the time. A target beyond what the machine allows"
+    yield "is replaced by 85 % of that, and the table says so."
+    rows = [(row["title"], f"`{row['data']}`", _asked(row), *_reached(row)) for row in report["ratios"]]
+    yield from _table(("work", "data", "target", "against", "ratio", "of the limit"), rows, 4)
+
+
+def _asked(row: dict[str, Any]) -> str:
+    asked = f"at most {row['atMost']}" if "atMost" in row else f"at least {row['atLeast']}"
+    return f"{row['limited']:.2f}, 85 % of the limit ({asked})" if "limited" in row else asked
+
+
+def _reached(row: dict[str, Any]) -> tuple[str, str, str]:
+    if "ratio" not in row:
+        return (row["note"], "-", "-")
+    ratio = f"**{row['ratio']:.2f}**" if row["met"] else f"{row['ratio']:.2f}, missed"
+    return (row["against"], ratio, f"{row['shareOfLimit']:.0%}" if "shareOfLimit" in row else "-")
+
+
+def _limits(report: dict[str, Any]) -> Iterator[str]:
+    yield ""
+    yield "## What the machine allows"
+    yield ""
+    yield "Megabytes of log a second, one thread: memory, checksums, and each codec alone over the batches of a set."
+    kinds = {**report["limits"]["megabytesPerSecond"], **report["limits"]["codecs"]}
+    rows = [
+        (kind, name, f"{speed:,.0f}") for kind, ways in kinds.items() for name, speed in ways.items() if name != "best"
+    ]
+    yield from _table(("limit", "way", "MB/s"), rows, 2)
+    gains = [(f"`{name}`", f"{gain['times']:.2f}") for name, gain in report["limits"].get("twoCores", {}).items()]
+    if gains:
+        yield ""
+        yield "By how much two processes are quicker than one at the same, which two threads of anybody cannot pass:"
+        yield from _table(("data", "times"), gains)
+
+
+def _works(report: dict[str, Any]) -> Iterator[str]:
+    for work, title in TITLES.items():
+        rows = [row for row in report["results"] if row["work"] == work]
+        if not rows:
+            continue
+        sets = list(dict.fromkeys(row["data"] for row in rows))
+        known = {(row["contender"], row["data"]): row for row in rows}
+        unit = "lookups a second" if work.startswith("lookup") else "MB/s"
+        yield ""
+        yield f"## {title}, {unit}"
+        names = dict.fromkeys(row["contender"] for row in rows)
+        cells = [(name, *(_speed(known.get((name, each), {})) for each in sets)) for name in names]
+        yield from _table(("", *(f"`{each}`" for each in sets)), cells)
+
+
+def _speed(row: dict[str, Any]) -> str:
+    speed = row.get("megabytesPerSecond", row.get("lookupsPerSecond"))
+    return f"{speed:,.0f}" if speed is not None else "not built" if row.get("note") == "not built" else "-"
+
+
+def _memory(report: dict[str, Any]) -> Iterator[str]:
+    if not report.get("memory"):
+        return
+    yield ""
+    yield "## Memory"
+    yield ""
+    yield "Memory of the process that no file stands behind, before a scan of all columns and at most while it runs."
+    rows = [
+        (f"`{row['data']}`", *(f"{row[key] / 1e6:,.0f}" for key in ("bytes", "before", "peak")))
+        if "peak" in row
+        else (f"`{row['data']}`", row["note"], "-", "-")
+        for row in report["memory"]
+    ]
+    yield from _table(("data, repeated", "log, MB", "before, MB", "peak, MB"), rows)
+
+
+def _articles(report: dict[str, Any]) -> Iterator[str]:
+    if not report.get("articles"):
+        return
+    yield ""
+    yield "## What articles say"
+    yield ""
+    yield "Claims that are often repeated, and how many times as long the second way took as the first on this machine."
+    rows = []
+    for row in report["articles"]:
+        ways = ", ".join(f"{name} {figure:.3g}" for name, figure in row["ways"].items())
+        sizes = ", ".join(f"{row[key]:,} bytes {key.removesuffix('Bytes')}" for key in row if key.endswith("Bytes"))
+        rows.append((row["claim"], f"{ways} {row['unit']}", sizes, f"{row['ratio']:.2f}"))
+    yield from _table(("claim", "measured", "sizes", "times"), rows, 3)
+
+
+def picture(results: Sequence[dict[str, Any]]) -> str:
+    """Bars: our columns, the best columns and the best visit of others, by data set.
+
+    Args:
+        results: of the report.
+    """
+    sets = [row["data"] for row in results if row["work"] == "columns" and row["contender"] == OURS]
+    bars = {name: _bars(results, name) for name in sets}
+    longest = max((speed for found in bars.values() for speed, _ in found.values()), default=1.0)
+    group = BAR * len(COLOURS) + GAP
+    height = TOP + group * len(sets) + GAP
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
+        "<title>Speeds of reading every record, by data set</title>",
+        box(0.5, 0.5, WIDTH - 1, height - 1, PAPER, EDGE, title="MB of log a second, one thread, CRC checked"),
+        text(16, 26, "MB of log a second, one thread, every record, CRC checked", size=14),
+    ]
+    for number, (kind, words) in enumerate(LEGEND.items()):
+        x = 16 + 240 * number
+        parts += [box(x, 38, 12, 12, COLOURS[kind], COLOURS[kind], title=words), text(x + 18, 48, words, fill=SOFT)]
+    for number, (name, found) in enumerate(bars.items()):
+        y = TOP + group * number
+        parts.append(text(16, y + BAR * 2, name, mono=True))
+        parts += _drawn(found, y, (WIDTH - LEFT - RIGHT) / longest)
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _bars(results: Sequence[dict[str, Any]], data: str) -> dict[str, tuple[float, str]]:
+    """Speed and name of whoever was quickest, by kind of bar."""
+    found: dict[str, tuple[float, str]] = {}
+    for row in results:
+        if row["data"] == data and "megabytesPerSecond" in row and row["work"] in {"columns", "visit"}:
+            is_ours = row["contender"] == OURS
+            kind = "ours" if is_ours and row["work"] == "columns" else row["work"]
+            if is_ours or row["program"] != "ours":
+                found[kind] = max(found.get(kind, (0.0, "")), (row["megabytesPerSecond"], row["contender"]))
+    return {kind: found[kind] for kind in COLOURS if kind in found}
+
+
+def _drawn(found: dict[str, tuple[float, str]], y: float, scale: float) -> Iterator[str]:
+    for number, (kind, (speed, name)) in enumerate(found.items()):
+        top, width = y + number * BAR, max(1.0, speed * scale)
+        yield box(LEFT, top, round(width, 1), BAR - 2, COLOURS[kind], COLOURS[kind], title=f"{name}: {speed:,.0f} MB/s")
+        yield text(LEFT + width + 6, top + BAR - 4, f"{speed:,.0f}", size=10, fill=INK if kind == "ours" else SOFT)

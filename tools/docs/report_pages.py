@@ -1,0 +1,57 @@
+"""Pages whose figures come from ``reports/``: nobody writes a number into a document by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REPORTS = Path(__file__).resolve().parents[2] / "reports"
+
+SPEED = """\
+# Speed
+
+The writer is a reference: it is written to be read, checks each record as a leader does, and is slow. These figures say
+how slow, in terms of Kafka's own classes, which appended the same batches in the same run, in turns:
+`{command}`, median of {rounds} rounds, files in memory, no flush.
+
+Kafka {versions[kafka]}, {versions[java]}, Python {machine[python]}, {machine[system]} on {machine[architecture]} with
+{machine[cores]} cores; its load was {machine[loadAverage]} when it began. Figures of a busy machine waver; ratios less.
+
+`LogSegment.append` writes bytes and index entries only. `UnifiedLog.appendAsLeader` does what `append` does: it checks
+the batch, gives offsets, follows producers, and then writes. `append_as_follower` takes offsets as they are, and looks
+into no record.
+"""
+
+
+def speed_page(notice: str) -> str:
+    """How quick appending is, from ``reports/append.json``.
+
+    Args:
+        notice: that the page is generated.
+    """
+    report = json.loads((REPORTS / "append.json").read_text(encoding="utf-8"))
+    return "\n".join([notice + SPEED.format(**report).rstrip(), *_cases(report["cases"]), ""])
+
+
+def _cases(cases: list[dict[str, Any]]) -> Iterator[str]:
+    for case in cases:
+        yield ""
+        size, count = case["batchBytes"], case["recordsPerBatch"]
+        yield f"## Records of {case['valueBytes']} bytes, {count} to a batch of {size:,} bytes"
+        yield ""
+        yield "| who | MB/s | appends/s |"
+        yield "|---|---:|---:|"
+        for name, speed in case["peers"].items():
+            yield f"| `{name}` | {speed['megabytesPerSecond']:,.1f} | {speed['appendsPerSecond']:,} |"
+        yield ""
+        yield "| ratio of speeds | |"
+        yield "|---|---:|"
+        yield from (f"| {_code(name)} | {ratio:.4f} |" for name, ratio in case["ratios"].items())
+
+
+def _code(ratio_name: str) -> str:
+    return " to ".join(f"`{name}`" for name in ratio_name.split(" / "))

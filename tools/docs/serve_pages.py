@@ -1,0 +1,188 @@
+"""The page on the way of a request through a server, with the figures of ``reports/serve.json`` and its picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tools.docs.pictures import ACCENT, EDGE, INK, PAPER, SOFT, box, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REPORT: Final = Path(__file__).resolve().parents[2] / "reports" / "serve.json"
+PAGE: Final = "docs/explanation/client-access-path.md"
+PICTURE: Final = "docs/assets/client-access-path.svg"
+WIDTH, HEIGHT = 860, 330
+WHITE: Final = "#ffffff"
+
+TEXT: Final = """\
+# How a request reaches the log
+
+A consumer asks, and bytes come. Between the two lie three doors, and behind the last one a file. `seglog serve` is
+built like a broker here, so that the picture is that of a program that runs.
+
+![Acceptor, processors, request queue, I/O threads and log](../assets/client-access-path.svg)
+
+## The first door: the acceptor
+
+One thread listens. It takes a connection and gives it to one of the processors, each in turn. That is all it does: it
+reads nothing, and so nobody can hold it up. Where there are too many connections it closes the new one.
+
+## The second door: the processors
+
+A processor has many connections, and waits for all of them at once. What has arrived it takes; when a request is whole
+it goes into the queue. From then on nothing more is read from that connection until the answer has been sent. This one
+rule keeps answers in the order of the requests, and it is the back-pressure, too: a client that does not take its
+answers cannot ask for more, and costs one answer's room. What is held for all clients together has a limit as well:
+beyond it, that connection is closed which has held the most bytes for the longest time.
+
+A processor also sends. It never waits for a client: it sends what the socket takes now, and goes on when the socket
+takes more. So a slow reader slows down nobody but itself.
+
+## The third door: the queues
+
+All requests go through queues of limited length, from which the I/O threads take them. When one is full, processors
+stop reading, the operating system stops taking bytes, and clients wait where they are: outside. A server without this
+door would take everything in, and die of it.
+
+There are three queues, by how long an answer may take. Requests that look into no log have threads of their own, and
+so have those that do. What may take long has one thread: large requests, lookups by timestamp, the first look into a
+partition, batches of many records. Such requests wait for each other, and nobody else waits for them.
+
+The I/O threads know the logs. For a fetch, they find the entry with the offset, see how many whole entries fit, and
+verify the checksums of those that were not verified before. The answer names a file, a position and a size. It holds no
+record. One of these threads takes all requests as long as it gets on with them; the others wake when something has
+waited for a hundredth of a second. Each time that work passes to another thread, the processor has to change over, and
+Python runs one thread at a time anyway.
+
+## Behind the doors: the file
+
+The processor sends the head of the answer from memory, and the records with `sendfile`: the operating system moves them
+from its page cache to the socket. They are never copied into the program, and never decoded; producer and consumer have
+agreed on their form, and compression is between the two of them.
+
+That is why a log is stored in the very form in which it is sent, why a fetch starts at a whole entry, maybe with
+records before the offset that was asked for, and why a consumer has to skip those.
+
+At the end of a log a fetch waits: the request is laid aside, and looked at again when something was written, or when
+its time is over. The thread that had it goes on with others.
+
+## What it costs
+
+One log of {log_mib} MiB in batches of {batch_bytes:,} bytes, on the same machine at the same time; the best of {rounds}
+rounds, in turns. A client fetches a mebibyte at a time and throws it away; several clients are several processes.
+"""
+
+MEASURED: Final = """\
+
+With `sendfile`, one client got {gain:.1f} times what it got where the server reads and sends. Fetched one by one,
+batches came at 1/{single:.0f} of the speed of a mebibyte at a time: a request costs the same whatever it brings.
+
+The server's own memory was {memory[own_mib]:.0f} MiB then, {memory[peak_mib_with_mapped_files]:.0f} MiB at most with
+the pages of the log that it had mapped. With {first_byte_ms[partitions]:,} partitions in the directory, the first byte
+of a log came {first_byte_ms[best]:,} ms after the start of the process, the best of {first_byte_ms[starts]} starts. The
+least that a start had of a processor by then was {first_byte_ms[best_on_a_processor]} ms. Nearly all of it goes into
+loading code: Python with the library of the command line and nothing else takes
+{first_byte_ms[best_of_python_with_click_alone]} ms here. Directories are listed, and no log is opened before somebody
+asks. The load was {first_byte_ms[load_average]}.
+
+Kafka {kafka}, Python {machine[python]}, {machine[system]} on {machine[architecture]} with {machine[cores]} cores; the
+load was {machine[loadAverage]} at the end.{caveat} `python benchmarks/serve.py` measures anew.
+"""
+
+CAVEAT: Final = """ So most of the time others had the cores: these figures say that it runs, and hardly how
+quickly."""
+
+
+def pages(notice: str) -> dict[str, str]:
+    """The page and its picture, by path below the repository."""
+    report = json.loads(REPORT.read_text(encoding="utf-8"))
+    return {
+        PAGE: notice + TEXT.format(**report) + _table(report) + MEASURED.format(**_ratios(report)),
+        PICTURE: _picture(),
+    }
+
+
+def _ratios(report: dict[str, Any]) -> dict[str, Any]:
+    best = report["best"]
+    one = best["1 client"]["seglog serve"]
+    gain = one / best["1 client"]["seglog serve, read and send"]
+    machine = report["machine"]
+    caveat = CAVEAT if machine["loadAverage"] > 2 * machine["cores"] else ""
+    return {**report, "caveat": caveat, "gain": gain, "single": one / best["one batch a fetch"]["seglog serve"]}
+
+
+def _table(report: dict[str, Any]) -> str:
+    lines = ["", "| MB/s | `seglog serve` | Kafka broker | ratio |", "|---|---:|---:|---:|"]
+    for work, peers in report["best"].items():
+        ours, theirs = peers["seglog serve"], peers["Kafka broker"]
+        lines.append(f"| {work} | {ours:,} | {theirs:,} | {ours / theirs:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+def _picture() -> str:
+    told = "Clients connect to an acceptor; processors read requests into one queue; I/O threads look into logs"
+    head = 'viewBox="0 0 10 10" refX="9" refY="5" markerUnits="userSpaceOnUse" markerWidth="8" markerHeight="8"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="t d">',
+        '<title id="t">The way of a request through a server</title>',
+        f'<desc id="d">{told}; answers go back, and log bytes go from file to socket.</desc>',
+        f'<defs><marker id="a" {head} orient="auto"><path d="M0 0 10 5 0 10z" fill="{INK}"/></marker></defs>',
+        f'<rect x="1" y="1" width="{WIDTH - 2}" height="{HEIGHT - 2}" rx="10" fill="{PAPER}" stroke="{EDGE}"/>',
+        *_stations(),
+        *_ways(),
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _stations() -> Iterator[str]:
+    for number in range(4):
+        yield from _station((24, 60 + 52 * number, 84, 34), "client", "any program that speaks the protocol")
+    yield from _station((168, 24, 104, 40), "acceptor", "one thread: takes connections, gives them away in turn")
+    for number in range(2):
+        title = "one thread for many connections: reads requests, sends answers"
+        yield from _station((168, 110 + 76 * number, 104, 46), f"processor {number}", title)
+    yield from _station(
+        (356, 122, 120, 96), "request queue", "of limited length: when it is full, nothing more is read"
+    )
+    for number in range(4):
+        yield from _station(
+            (560, 76 + 48 * number, 104, 34), f"I/O thread {number}", "finds entries, verifies checksums"
+        )
+    for number, name in enumerate(("00…000.log", "00…426.log", "00…853.log")):
+        yield from _station((742, 94 + 54 * number, 96, 36), name, "entries in the form in which they are sent")
+    yield from (
+        text(x, y, door, size=13, fill=ACCENT) for x, y, door in ((168, 16, "1"), (168, 102, "2"), (356, 114, "3"))
+    )
+
+
+def _station(place: tuple[float, float, float, float], words: str, title: str) -> list[str]:
+    x, y, width, height = place
+    is_door = words.partition(" ")[0] in {"acceptor", "processor", "request"}
+    return [
+        box(x, y, width, height, WHITE, ACCENT if is_door else EDGE, title=title, heavy=is_door),
+        text(x + width / 2, y + height / 2 + 4, words, more=' text-anchor="middle"'),
+    ]
+
+
+def _ways() -> Iterator[str]:
+    yield from (_arrow(f"M108 {77 + 52 * number} 164 {133 + 76 * (number // 2)}") for number in range(4))
+    yield _arrow("M108 70 164 44", dashed=True)
+    yield _arrow("M220 64 220 106", dashed=True)
+    yield from (_arrow(f"M272 {128 + 76 * number} 352 {150 + 40 * number}") for number in range(2))
+    yield from (_arrow(f"M476 {152 + 12 * number} 556 {93 + 48 * number}") for number in range(4))
+    yield from (_arrow(f"M664 {141 + 48 * number} 738 {112 + 54 * number}") for number in range(2))
+    yield _arrow("M790 240 C790 300 500 306 330 300 C250 296 224 280 220 236", heavy=True)
+    yield text(420, 322, "sendfile: from the file to the socket, never through the program", fill=SOFT)
+    yield _arrow("M612 268 C600 290 300 290 244 236", dashed=True)
+    yield text(300, 258, "answers: file, position, size", fill=SOFT)
+
+
+def _arrow(path: str, *, dashed: bool = False, heavy: bool = False) -> str:
+    dashes = ' stroke-dasharray="4 3"' if dashed else ""
+    colour, width = (ACCENT, 3) if heavy else (INK, 1)
+    line = f'stroke="{colour}" stroke-width="{width}"{dashes}'
+    return f'<path d="{path}" fill="none" {line} marker-end="url(#a)"/>'

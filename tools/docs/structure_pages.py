@@ -1,0 +1,124 @@
+"""The reference pages of structures on disk: one for each schema module, with table, picture and rules."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seglog_format.cli.render_schema import svg, table
+from seglog_format.cli.structures import Structure, structures
+from seglog_format.requirements import Requirement, requirements
+from tools.docs import message_tables, page_examples, verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CAPITALS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[0-9])(?=[A-Z])")
+
+
+def page_order() -> list[str]:
+    """Paths of the pages, in chapter order."""
+    return [_path(module) for module, _ in _by_module()]
+
+
+def pages(notice: str) -> dict[str, str]:
+    """Content of every page and picture, by path below the repository.
+
+    Args:
+        notice: opens each page, and says that it is generated.
+    """
+    made = {}
+    for module, group in _by_module():
+        made[_path(module)] = notice + "\n".join(_page(module, group)) + "\n"
+        for structure in group:
+            if _is_drawn(structure):
+                made[f"docs/{_picture(structure)}"] = svg([structure], link=_link_from_picture) + "\n"
+    return made
+
+
+def _by_module() -> list[tuple[str, list[Structure]]]:
+    """Structures by the module that declares them; those of no chapter come last."""
+    ordered = sorted(structures(), key=lambda structure: (structure.chapter or 100, structure.module))
+    return [(module, list(group)) for module, group in groupby(ordered, key=lambda structure: structure.module)]
+
+
+def _chapter(module: str) -> str | None:
+    """The chapter of the same name, whether or not it is in the plural."""
+    stem = module.replace("_", "-")
+    names = [path.stem for path in sorted((REPOSITORY / "spec").glob("*.md"))]
+    return next((name for name in names if name.partition("-")[2] in (stem, f"{stem}s")), None)
+
+
+def _stem(module: str) -> str:
+    chapter = _chapter(module)
+    return module.replace("_", "-") if chapter is None else chapter.partition("-")[2]
+
+
+def _path(module: str) -> str:
+    return f"docs/reference/{_stem(module)}.md"
+
+
+def _picture(structure: Structure) -> str:
+    return f"assets/{CAPITALS.sub('-', structure.name).lower()}.svg"
+
+
+def _is_drawn(structure: Structure) -> bool:
+    """Text and names have no fixed bytes to draw, and a single number is no picture."""
+    return len(structure.fields) > 1 and any(field.size is not None for field in structure.fields)
+
+
+def _link_from_picture(identifier: str) -> str:
+    return f"../spec/{requirements()[identifier].chapter}/#{identifier.lower()}"
+
+
+def _page(module: str, group: list[Structure]) -> Iterator[str]:
+    chapter = _chapter(module)
+    yield f"# {_stem(module).replace('-', ' ').capitalize()}"
+    yield ""
+    places = f"declared in `seglog_format/schema/{module}.py`"
+    if chapter is None:
+        yield f"Records of Kafka's own topics, {places}: messages of Kafka's protocol, which come and go with versions."
+        yield "How they stand in a record is told in [control records](../spec/32-control-records.md), SEG-CTL-010."
+    else:
+        yield f"Specified in [{chapter.replace('-', ' ')}](../spec/{chapter}.md), {places}."
+    for structure in group:
+        yield from _structure(structure)
+    yield from message_tables.tables(module)
+    yield from page_examples.real_files(module)
+    if chapter is not None:
+        entries = [entry for entry in requirements().values() if entry.chapter == chapter]
+        yield from _oddities(entries)
+        yield from page_examples.broken_examples(chapter)
+        yield from _rules(entries)
+
+
+def _structure(structure: Structure) -> Iterator[str]:
+    size = "" if structure.size is None else f" ({structure.size} bytes)"
+    yield f"\n## {structure.name}{size}\n"
+    if _is_drawn(structure):
+        picture = f"../{_picture(structure)}"
+        yield f"[![Bytes of {structure.name}]({picture})]({picture})\n"
+    yield table(structure)
+
+
+def _oddities(entries: list[Requirement]) -> Iterator[str]:
+    """What is legal though it looks odd: rules of level MAY, and where brokers depart from a rule."""
+    lines = [f"- {entry.title} ({entry.id})" for entry in entries if entry.level == "MAY"]
+    lines += page_examples.departures(frozenset(entry.id for entry in entries))
+    if lines:
+        yield "\n## Legal oddities\n"
+        yield from lines
+
+
+def _rules(entries: list[Requirement]) -> Iterator[str]:
+    yield "\n## Rules\n"
+    yield "The last column tells how many implementations pass all cases of the conformance suite about a rule.\n"
+    yield "| requirement | level | binds | since | rule | kept by |"
+    yield "|---|---|---|---|---|---|"
+    for entry in entries:
+        title = entry.title.replace("|", "\\|")
+        kept = verdicts.told(entry.id, "../")
+        yield f"| {entry.id} | {entry.level} | {', '.join(entry.binds)} | {entry.since} | {title} | {kept} |"

@@ -1,0 +1,60 @@
+"""What the last full run of the conformance suite said, by requirement: from ``reports/conform.json``."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+REPORT: Final = Path(__file__).resolve().parents[2] / "reports" / "conform.json"
+PAGES: Final = "conformance"
+"""Directory of the pages of implementations, below ``docs/``."""
+
+OURS: Final = ("reference", "columnar")
+"""Testees that have no page: nothing they do is out of order."""
+
+
+class Verdict(NamedTuple):
+    """How the cases of one requirement came out for one implementation."""
+
+    testee: str
+    passed: int
+    asked: int
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether no case failed."""
+        return self.passed == self.asked
+
+
+@cache
+def report() -> dict[str, Any] | None:
+    """The report; None where there was no full run yet."""
+    return json.loads(REPORT.read_text(encoding="utf-8")) if REPORT.exists() else None
+
+
+@cache
+def by_requirement() -> dict[str, list[Verdict]]:
+    """The verdicts of each requirement that a case is about, in the order of the testees."""
+    found: dict[str, list[Verdict]] = {}
+    for testee in (report() or {"testees": []})["testees"]:
+        for identifier, counts in testee["requirements"].items():
+            passed, asked = map(int, counts.split("/"))
+            found.setdefault(identifier, []).append(Verdict(testee["testee"], passed, asked))
+    return found
+
+
+def told(identifier: str, base: str) -> str:
+    """A sentence for a page: how many keep a rule, and who does not; empty where no case is about it.
+
+    Args:
+        identifier: of the requirement.
+        base: relative path from the page to ``docs/``, with a slash at its end.
+    """
+    verdicts = [one for one in by_requirement().get(identifier, []) if one.testee not in OURS]
+    if not verdicts:
+        return ""
+    broken = [one for one in verdicts if not one.is_kept]
+    names = ", ".join(f"[{one.testee}]({base}{PAGES}/{one.testee}.md) {one.passed}/{one.asked}" for one in broken)
+    return f"{len(verdicts) - len(broken)} of {len(verdicts)} pass{f'; {names}' if names else ''}"

@@ -1,0 +1,254 @@
+"""Measure what the page on the design claims: ``python -m tools.docs.why_figures --report reports/why.json``.
+
+Where a figure can be a count of bytes it is one, and where it can be time of a processor it is that: both stay what
+they are on a busy machine. What takes the disk's time is the best of several rounds, in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import platform
+import random
+import socket
+import sys
+import tempfile
+import time
+from bisect import bisect_right
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from seglog_format.codec.framing import walk
+from seglog_format.columnar.encode import BatchFields, encode
+from seglog_format.log.partition import open_partition
+from seglog_format.state.index_build import IndexedRow, build_indexes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+REPOSITORY: Final = Path(__file__).resolve().parents[2]
+BUILD: Final = REPOSITORY / "build"
+MIB: Final = 1 << 20
+ENTRY_SIZE: Final = 8
+BLOCK: Final = 4096
+RECORDS_A_BATCH: Final = 10
+VALUE_SIZE: Final = 100
+SEGMENTS: Final = 16
+LOOKUPS: Final = 1000
+COUNTS: Final = (100, 1000, 5000)
+
+
+def log_bytes(size: int) -> bytes:
+    """A log of small batches, of about that size."""
+    rows = size // (VALUE_SIZE + 16)
+    rows -= rows % RECORDS_A_BATCH
+    dice = random.Random(1)  # noqa: S311 - contents that repeat
+    values = [dice.randbytes(VALUE_SIZE) for _ in range(1000)]
+    table = pa.table({"value": pa.array([values[row % 1000] for row in range(rows)], pa.binary())})
+    counts = np.full(rows // RECORDS_A_BATCH, RECORDS_A_BATCH)
+    return b"".join(bytes(some) for some in encode(table, BatchFields(), counts=counts))
+
+
+def best(work: Callable[[], object], rounds: int, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Seconds of the best round."""
+    found = []
+    for _ in range(rounds):
+        start = clock()
+        work()
+        found.append(clock() - start)
+    return float(f"{min(found):.3g}")
+
+
+def segments(directory: Path, size: int, rounds: int) -> dict[str, Any]:
+    """Giving up the oldest part: of a log in segments, and of one in a single file."""
+    part = bytes(size // SEGMENTS)
+    whole = directory / "whole.log"
+    whole.write_bytes(part * SEGMENTS)
+
+    def rewrite() -> None:
+        with whole.open("rb") as old, (directory / "new.log").open("wb") as new:
+            old.seek(len(part))
+            while piece := old.read(MIB):
+                new.write(piece)
+            os.fsync(new.fileno())
+
+    seconds = []
+    for number in range(rounds):
+        oldest = directory / f"{number:020}.log"
+        oldest.write_bytes(part)
+        os.sync()
+        seconds.append(best(oldest.unlink, 1))
+    return {
+        "logBytes": len(part) * SEGMENTS,
+        "segments": SEGMENTS,
+        "removeSeconds": min(seconds),
+        "rewriteSeconds": best(rewrite, rounds),
+        "rewrittenBytes": len(part) * (SEGMENTS - 1),
+    }
+
+
+def index(log: bytes) -> dict[str, Any]:
+    """Sizes of indexes, and bytes of log that a lookup passes on its way."""
+    headers = [(frame.position, frame.header) for frame in walk(log)]
+    frames = [(at, header.size_in_bytes, header.base_offset or 0, header.last_offset) for at, header in headers]
+    rows = [IndexedRow(position, size, first, last, -1) for position, size, first, last in frames]
+    entries = build_indexes(rows).offset_entries
+    records = frames[-1][3] + 1
+    dice = random.Random(2)  # noqa: S311 - chance that repeats
+    wanted = [dice.randrange(records) for _ in range(LOOKUPS)]
+    ends = [last for *_, last in frames]
+    named = [entry.offset for entry in entries]
+    passed = {"sparse": 0, "none": 0}
+    for offset in wanted:
+        found = frames[bisect_right(ends, offset - 1)][0]
+        at = bisect_right(named, offset) - 1
+        passed["none"] += found
+        passed["sparse"] += found - (entries[at].position if at >= 0 else 0)
+    return {
+        "logBytes": len(log),
+        "batches": len(frames),
+        "records": records,
+        "lookups": LOOKUPS,
+        "entries": len(entries),
+        "sparseBytes": len(entries) * ENTRY_SIZE,
+        "everyBatchBytes": len(frames) * ENTRY_SIZE,
+        "everyRecordBytes": records * ENTRY_SIZE,
+        "passedBytes": {name: round(total / LOOKUPS) for name, total in passed.items()},
+    }
+
+
+def sequential(path: Path, rounds: int) -> dict[str, Any]:
+    """The same blocks in order and shuffled, each time after the page cache has let go of them."""
+    places = list(range(0, path.stat().st_size - BLOCK, BLOCK))
+    some = random.Random(3).sample(places, len(places))  # noqa: S311 - chance that repeats
+    found: dict[str, float] = {}
+    with path.open("rb", buffering=0) as file:
+        for _ in range(rounds):
+            for name, order in (("inOrder", places), ("shuffled", some)):
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                took = best(lambda order=order: _read(file.fileno(), order), 1)  # type: ignore[misc]
+                found[name] = min(took, found.get(name, took))
+    return {"blocks": len(places), "blockBytes": BLOCK, "seconds": found}
+
+
+def _read(file: int, places: Sequence[int]) -> None:
+    for place in places:
+        os.pread(file, BLOCK, place)
+
+
+def zero_copy(path: Path, rounds: int) -> dict[str, Any]:
+    """Processor time of the sender, with ``sendfile`` and with reads into memory and sends."""
+    size = path.stat().st_size
+    seconds = {name: min(_sent(path, name) for _ in range(rounds)) for name in ("sendfile", "readAndSend")}
+    return {"bytes": size, "processorSeconds": {name: float(f"{took:.3g}") for name, took in seconds.items()}}
+
+
+def _sent(path: Path, way: str) -> float:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        reader = multiprocessing.Process(target=_drain, args=(server.getsockname(),))
+        reader.start()
+        connection, _ = server.accept()
+        with connection, path.open("rb", buffering=0) as file:
+            start = time.process_time()
+            if way == "sendfile":
+                connection.sendfile(file)
+            else:
+                while piece := file.read(MIB):
+                    connection.sendall(piece)
+            took = time.process_time() - start
+        reader.join()
+    return took
+
+
+def _drain(address: tuple[str, int]) -> None:
+    room = bytearray(MIB)
+    with socket.create_connection(address) as connection:
+        while connection.recv_into(room):
+            pass
+
+
+def scale(directory: Path, log: bytes, rounds: int) -> list[dict[str, Any]]:
+    """Processor time of opening a partition of many segments, and of finding an offset in it."""
+    first = next(iter(walk(log)))
+    batch = log[: first.end]
+    count = first.header.last_offset + 1
+    rows = []
+    for segment_count in COUNTS:
+        partition = directory / f"wide{segment_count}-0"
+        partition.mkdir()
+        for number in range(segment_count):
+            base = number * count
+            (partition / f"{base:020}.log").write_bytes(base.to_bytes(8, "big") + batch[8:])
+        with open_partition(partition) as opened:
+            assert next(iter(opened.records(from_offset=count))).offset == count
+        rows.append({"segments": segment_count, **_opened(partition, count, segment_count, rounds)})
+    return rows
+
+
+def _opened(partition: Path, count: int, segment_count: int, rounds: int) -> dict[str, float]:
+    def find() -> None:
+        with open_partition(partition) as opened:
+            next(iter(opened.records(from_offset=count * (segment_count // 2))))
+
+    def list_names() -> None:
+        sorted(partition.iterdir())
+
+    return {
+        "openAndFindSeconds": best(find, rounds, time.process_time),
+        "listSeconds": best(list_names, rounds, time.process_time),
+    }
+
+
+def measured(size: int, rounds: int) -> dict[str, Any]:
+    """Every figure.
+
+    Args:
+        size: bytes of the logs.
+        rounds: of which the best counts.
+    """
+    BUILD.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=BUILD) as name:
+        directory, log = Path(name), log_bytes(size)
+        path = directory / "small-batches.log"
+        path.write_bytes(log)
+        os.sync()
+        return {
+            "segments": segments(directory, size, rounds),
+            "index": index(log),
+            "sequential": sequential(path, rounds),
+            "zeroCopy": zero_copy(path, rounds),
+            "scale": scale(directory, log, rounds),
+        }
+
+
+def main() -> int:
+    """Measure, and write the report or print it."""
+    parser = argparse.ArgumentParser(description="measure what the page on the design claims")
+    parser.add_argument("--report", type=Path, help="where to write; default: print")
+    parser.add_argument("--mib", type=int, default=64, help="size of the logs")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    machine = {
+        "system": platform.system(),
+        "architecture": platform.machine(),
+        "cores": os.cpu_count(),
+        "loadAverage": round(os.getloadavg()[0], 1),
+        "python": platform.python_version(),
+    }
+    command = f"python -m tools.docs.why_figures --mib {options.mib} --rounds {options.rounds}"
+    report = {"command": command, "machine": machine, **measured(options.mib * MIB, options.rounds)}
+    written = json.dumps(report, indent=1) + "\n"
+    if options.report:
+        options.report.write_text(written, encoding="utf-8")
+    else:
+        print(written, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

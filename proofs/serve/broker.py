@@ -11,8 +11,8 @@ from proofs.kafka.oracle import OracleError
 from proofs.serve.client import METADATA, Client
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from collections.abc import Iterator
+    from pathlib import Path
 
 RELEASE: Final = "4.1"
 CREATE_SECONDS: Final = 60

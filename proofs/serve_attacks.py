@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 DESCRIPTION = "Attack serve: memory, an honest client's latency, and what is stored, in each attack and 40,000 mutants."
 
 SENDERS: Final = 4
+MOST_FAULT_LINES: Final = 20
 FEW_DESCRIPTORS: Final = 150
 GONE_SECONDS: Final = 10
 
@@ -116,8 +117,14 @@ def _measured(target: Target, seen: dict[str, Any]) -> dict[str, Any]:
         "acknowledged": len(seen["acknowledged"]),
         "descriptors_after": target.descriptors,
         "alive": target.is_alive,
-        "faults": [line for line in target.said() if "not answered" in line or "Traceback" in line][:5],
+        "faults": _faults(target.said()),
     }
+
+
+def _faults(said: list[str]) -> list[str]:
+    """What the server said of a fault of its own, with the traceback."""
+    first = next((at for at, line in enumerate(said) if "not answered" in line or "Traceback" in line), len(said))
+    return said[first : first + MOST_FAULT_LINES]
 
 
 def _takes_new_groups(target: Target) -> bool:

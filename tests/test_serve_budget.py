@@ -7,9 +7,9 @@ import struct
 import threading
 import time
 import zlib
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from helpers.support import bundled
@@ -21,7 +21,15 @@ from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.checksum import crc32c
 from seglog_format.codec.encode import encode_batch
 from seglog_format.serve import connection as serving_connection
+from seglog_format.serve.budget import Budget
+from seglog_format.serve.calls import Address
+from seglog_format.serve.lanes import Lanes
+from seglog_format.serve.processor import Processor
+from seglog_format.serve.settings import Settings
 from seglog_format.serve.writing import Writers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 JOIN_GROUP = 11
 MEBI = 1 << 20
@@ -236,3 +244,48 @@ def test_the_end_does_not_wait_for_clients_that_never_go(directory: Path) -> Non
     assert time.monotonic() - began < 20
     for each in waiting:
         each.close()
+
+
+@pytest.fixture
+def full_processor() -> Iterator[Processor]:
+    """A processor whose requests find no room in the queue."""
+    processor = Processor(0, Lanes(0, 1), Budget(MEBI), Settings(), lambda: None)
+    processor.start()
+    yield processor
+    processor.stop(SECONDS)
+
+
+@pytest.fixture
+def client_and_server() -> Iterator[Callable[[], tuple[socket.socket, serving_connection.Connection]]]:
+    """Makes connections, and closes them in the end."""
+    with ExitStack() as stack:
+
+        def connected() -> tuple[socket.socket, serving_connection.Connection]:
+            client, ours = map(stack.enter_context, socket.socketpair())
+            client.settimeout(SECONDS)
+            ours.settimeout(0)
+            return client, serving_connection.Connection(ours, Address("127.0.0.1", 1), MEBI)
+
+        yield connected
+
+
+def test_a_processor_outlives_a_connection_whose_request_found_no_room(
+    full_processor: Processor, client_and_server: Callable[[], tuple[socket.socket, serving_connection.Connection]]
+) -> None:
+    request = struct.pack(">hhih", API_VERSIONS, 0, 1, -1)
+    for _ in range(2):
+        client, connection = client_and_server()
+        full_processor.add(connection)
+        client.sendall(struct.pack(">i", len(request)) + request)
+        assert until(lambda held=connection: held.is_busy)
+        connection.end()
+        assert until(lambda held=connection: held.is_closed)
+
+
+def test_a_connection_that_is_closed_before_it_is_taken_does_not_stay(
+    full_processor: Processor, client_and_server: Callable[[], tuple[socket.socket, serving_connection.Connection]]
+) -> None:
+    client, connection = client_and_server()
+    connection.is_doomed = True
+    full_processor.add(connection)
+    assert is_closed(client)

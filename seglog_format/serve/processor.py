@@ -196,6 +196,8 @@ class Processor:
             self._connections.add(connection)
             self._selector.register(connection.socket, selectors.EVENT_READ, connection)
             connection.awaited = selectors.EVENT_READ
+            if connection.is_doomed:  # the call to close it came before the connection itself
+                self._close(connection)
 
     def _take_answered(self) -> None:
         for _ in range(min(len(self._answered), AT_ONCE)):  # answers may arrive without end
@@ -255,7 +257,7 @@ class Processor:
             self._selector.unregister(connection.socket)
 
     def _offer(self, waiting: Waiting) -> None:
-        if not self._requests.offer(waiting):
+        if not waiting.is_gone() and not self._requests.offer(waiting):
             self._held.append(waiting)
 
     def _offer_held(self) -> None:

@@ -13,10 +13,6 @@ from seglog_format.lazy_names import LazyNames
 
 if TYPE_CHECKING:
     from seglog_format.checks.verify import verify
-    from seglog_format.cleaning.compaction import plan_compaction
-    from seglog_format.cleaning.compaction_apply import compact, explain_compaction, prepare_compaction
-    from seglog_format.cleaning.deletion import prepare_retention, retain_partition
-    from seglog_format.cleaning.retention import plan_retention
     from seglog_format.codec.build import build_batch, new_record
     from seglog_format.codec.control_batch import build_end_marker
     from seglog_format.codec.decode import decode_batch
@@ -26,9 +22,10 @@ if TYPE_CHECKING:
     from seglog_format.log.partition import open_partition
     from seglog_format.log.timestamps import OffsetSpec
     from seglog_format.model import CompressionCodec, ControlRecordType, TimestampType
-    from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery, recover_partition
-    from seglog_format.recovery.plan import plan_for_directory, plan_recovery
-    from seglog_format.recovery.truncation import truncate_to
+    from seglog_format.plans.in_place import compact, recover, retain, truncate
+    from seglog_format.plans.indexes import rebuild_indexes
+    from seglog_format.plans.salvage import salvage
+    from seglog_format.recovery.apply import RecoveryOptions
     from seglog_format.requirements import Severity, requirement
     from seglog_format.state.config import BrokerGeneration, LogConfig
     from seglog_format.state.producer_state import Origin
@@ -54,21 +51,15 @@ __all__ = [
     "compact",
     "decode_batch",
     "encode_batch",
-    "explain_compaction",
     "new_record",
     "open_log_directory",
     "open_partition",
-    "plan_compaction",
-    "plan_for_directory",
-    "plan_recovery",
-    "plan_retention",
-    "prepare_compaction",
-    "prepare_recovery",
-    "prepare_retention",
-    "recover_partition",
+    "rebuild_indexes",
+    "recover",
     "requirement",
-    "retain_partition",
-    "truncate_to",
+    "retain",
+    "salvage",
+    "truncate",
     "verify",
     "walk",
 ]
@@ -77,10 +68,6 @@ _LAZY: Final = LazyNames(
     __name__,
     {
         "checks.verify": ("verify",),
-        "cleaning.compaction": ("plan_compaction",),
-        "cleaning.compaction_apply": ("compact", "explain_compaction", "prepare_compaction"),
-        "cleaning.deletion": ("prepare_retention", "retain_partition"),
-        "cleaning.retention": ("plan_retention",),
         "codec.build": ("build_batch", "new_record"),
         "codec.control_batch": ("build_end_marker",),
         "codec.decode": ("decode_batch",),
@@ -90,9 +77,10 @@ _LAZY: Final = LazyNames(
         "log.partition": ("open_partition",),
         "log.timestamps": ("OffsetSpec",),
         "model": ("CompressionCodec", "ControlRecordType", "TimestampType"),
-        "recovery.apply": ("RecoveryOptions", "prepare_recovery", "recover_partition"),
-        "recovery.plan": ("plan_for_directory", "plan_recovery"),
-        "recovery.truncation": ("truncate_to",),
+        "plans.in_place": ("compact", "recover", "retain", "truncate"),
+        "plans.indexes": ("rebuild_indexes",),
+        "plans.salvage": ("salvage",),
+        "recovery.apply": ("RecoveryOptions",),
         "requirements": ("Severity", "requirement"),
         "state.config": ("BrokerGeneration", "LogConfig"),
         "state.producer_state": ("Origin",),

@@ -9,8 +9,8 @@ from seglog_format.lazy_names import LazyNames
 if TYPE_CHECKING:
     from seglog_format.checks.finding import Finding
     from seglog_format.cleaning.compaction import CompactedSegment, CompactionAction, CompactionPlan, SegmentCompaction
-    from seglog_format.cleaning.compaction_apply import Compacted
-    from seglog_format.cleaning.compaction_rules import BatchFate
+    from seglog_format.cleaning.compaction_apply import Compacted, PreparedCompaction
+    from seglog_format.cleaning.compaction_rules import BatchAction, BatchFate, RecordFate, RecordReason
     from seglog_format.cleaning.deletion import PreparedRetention
     from seglog_format.cleaning.retention import RetainedSegment, RetentionPlan, RetentionReason, SegmentFate
     from seglog_format.log.directory import LogDirectories, LogDirectory
@@ -18,50 +18,86 @@ if TYPE_CHECKING:
     from seglog_format.log.partition import Partition
     from seglog_format.log.reading import Fetch
     from seglog_format.log.segment import LogSegment
-    from seglog_format.model import AbortedTxn, MissingOffsets, OffsetPosition, RecordBatchHeader, TimestampOffset
+    from seglog_format.model import (
+        AbortedTxn,
+        Frame,
+        MissingOffsets,
+        OffsetPosition,
+        RecordBatchHeader,
+        Tail,
+        TimestampOffset,
+    )
+    from seglog_format.plans.indexes import PreparedIndexes
+    from seglog_format.plans.salvage import PreparedSalvage
     from seglog_format.record_model import Message, Record, RecordBatch, RecordHeader
     from seglog_format.recovery.apply import PreparedRecovery
-    from seglog_format.recovery.plan import RecoveryPlan
-    from seglog_format.recovery.segment_scan import Cut
-    from seglog_format.recovery.truncation import TruncationPlan
+    from seglog_format.recovery.index_rebuild import RebuiltIndex, RebuiltSegment
+    from seglog_format.recovery.index_settings import IndexSettings
+    from seglog_format.recovery.losses import Losses, LossReason, LostOffsets
+    from seglog_format.recovery.plan import Circumstances, RecoveryPlan
+    from seglog_format.recovery.salvage import SalvagedSegment
+    from seglog_format.recovery.salvage_scan import DamagedRange
+    from seglog_format.recovery.segment_scan import Cut, Remark
+    from seglog_format.recovery.truncation import PreparedTruncation, TruncationPlan
     from seglog_format.requirements import Requirement
+    from seglog_format.storage.file_steps import FileStep
     from seglog_format.writing.partition_log import Appended
     from seglog_format.writing.roll import RollReason
 
 __all__ = [
     "AbortedTxn",
     "Appended",
+    "BatchAction",
     "BatchFate",
+    "Circumstances",
     "Compacted",
     "CompactedSegment",
     "CompactionAction",
     "CompactionPlan",
     "Cut",
+    "DamagedRange",
     "Fetch",
+    "FileStep",
     "Finding",
+    "Frame",
     "Gap",
     "GapKind",
+    "IndexSettings",
     "LogDirectories",
     "LogDirectory",
     "LogSegment",
+    "LossReason",
+    "Losses",
+    "LostOffsets",
     "Message",
     "MissingOffsets",
     "OffsetPosition",
     "Partition",
+    "PreparedCompaction",
+    "PreparedIndexes",
     "PreparedRecovery",
     "PreparedRetention",
+    "PreparedSalvage",
+    "PreparedTruncation",
+    "RebuiltIndex",
+    "RebuiltSegment",
     "Record",
     "RecordBatch",
     "RecordBatchHeader",
+    "RecordFate",
     "RecordHeader",
+    "RecordReason",
     "RecoveryPlan",
+    "Remark",
     "Requirement",
     "RetainedSegment",
     "RetentionPlan",
     "RetentionReason",
     "RollReason",
+    "SalvagedSegment",
     "SegmentCompaction",
     "SegmentFate",
+    "Tail",
     "TimestampOffset",
     "TruncationPlan",
 ]
@@ -71,8 +107,8 @@ _LAZY: Final = LazyNames(
     {
         "checks.finding": ("Finding",),
         "cleaning.compaction": ("CompactedSegment", "CompactionAction", "CompactionPlan", "SegmentCompaction"),
-        "cleaning.compaction_apply": ("Compacted",),
-        "cleaning.compaction_rules": ("BatchFate",),
+        "cleaning.compaction_apply": ("Compacted", "PreparedCompaction"),
+        "cleaning.compaction_rules": ("BatchAction", "BatchFate", "RecordFate", "RecordReason"),
         "cleaning.deletion": ("PreparedRetention",),
         "cleaning.retention": ("RetainedSegment", "RetentionPlan", "RetentionReason", "SegmentFate"),
         "log.directory": ("LogDirectories", "LogDirectory"),
@@ -80,13 +116,29 @@ _LAZY: Final = LazyNames(
         "log.partition": ("Partition",),
         "log.reading": ("Fetch",),
         "log.segment": ("LogSegment",),
-        "model": ("AbortedTxn", "MissingOffsets", "OffsetPosition", "RecordBatchHeader", "TimestampOffset"),
+        "model": (
+            "AbortedTxn",
+            "Frame",
+            "MissingOffsets",
+            "OffsetPosition",
+            "RecordBatchHeader",
+            "Tail",
+            "TimestampOffset",
+        ),
+        "plans.indexes": ("PreparedIndexes",),
+        "plans.salvage": ("PreparedSalvage",),
         "record_model": ("Message", "Record", "RecordBatch", "RecordHeader"),
         "recovery.apply": ("PreparedRecovery",),
-        "recovery.plan": ("RecoveryPlan",),
-        "recovery.segment_scan": ("Cut",),
-        "recovery.truncation": ("TruncationPlan",),
+        "recovery.index_rebuild": ("RebuiltIndex", "RebuiltSegment"),
+        "recovery.index_settings": ("IndexSettings",),
+        "recovery.losses": ("LossReason", "Losses", "LostOffsets"),
+        "recovery.plan": ("Circumstances", "RecoveryPlan"),
+        "recovery.salvage": ("SalvagedSegment",),
+        "recovery.salvage_scan": ("DamagedRange",),
+        "recovery.segment_scan": ("Cut", "Remark"),
+        "recovery.truncation": ("PreparedTruncation", "TruncationPlan"),
         "requirements": ("Requirement",),
+        "storage.file_steps": ("FileStep",),
         "writing.partition_log": ("Appended",),
         "writing.roll": ("RollReason",),
     },

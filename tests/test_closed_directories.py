@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers.appends import Clock, marker, produced, transactional
 
-from seglog_format.cleaning.compaction_apply import compact
+from seglog_format.cleaning.compaction_apply import compact_partition
 from seglog_format.cleaning.deletion import retain_partition
 from seglog_format.errors import SeglogError, WriteError
 from seglog_format.recovery.apply import recover_partition
@@ -84,7 +84,7 @@ def work(name: str, path: Path, files: Failing) -> Callable[[], object]:
     return {
         "truncate": partial(truncate_to, path, 3, files=files),
         "retain": partial(retain_partition, path, LogConfig(retention_bytes=1), now_ms=3000, files=files),
-        "compact": partial(compact, path, compacted, now_ms=3000, files=files),
+        "compact": partial(compact_partition, path, compacted, now_ms=3000, files=files),
         "recover": partial(recover_partition, path, files=files),
     }[name]
 

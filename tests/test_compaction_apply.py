@@ -18,7 +18,7 @@ from proofs.power.fault import Fault
 from proofs.power.mirrored_files import MirroredFiles
 from proofs.power.simulated_files import PowerCut, SimulatedFiles
 from seglog_format.checks import verify
-from seglog_format.cleaning.compaction_apply import compact, prepare_compaction
+from seglog_format.cleaning.compaction_apply import compact_partition, prepare_compaction
 from seglog_format.errors import FormatError, UsageError, WriteError
 from seglog_format.log.directory import LogDirectory
 from seglog_format.log.listing import list_log_directory
@@ -79,7 +79,7 @@ def errors(directory: Path) -> list[str]:
 def test_new_files_take_the_place_of_old_ones(tmp_path: Path) -> None:
     directory = log_directory(tmp_path)
     before, known = content(directory), newest(directory)
-    done = compact(directory, PAIRED, now_ms=NOW)
+    done = compact_partition(directory, PAIRED, now_ms=NOW)
     groups = [[one.base_offset for one in group] for group in done.plan.groups]
     assert groups == [[0, 10], [20, 30, 40]]
     plain = [name for name in names(directory) if not name.endswith(".deleted")]
@@ -97,7 +97,7 @@ def test_new_files_take_the_place_of_old_ones(tmp_path: Path) -> None:
 @pytest.mark.req("SEG-CMP-022")
 def test_the_steps_of_a_replacement(tmp_path: Path) -> None:
     directory = log_directory(tmp_path)
-    done = compact(directory, PAIRED, now_ms=NOW)
+    done = compact_partition(directory, PAIRED, now_ms=NOW)
     steps = [(step.path.name.lstrip("0"), step.text.lstrip("0123456789 ")) for step in done.steps]
     start = next(number for number, step in enumerate(steps) if step[0] == "20.log.cleaned")
     assert [step[0] for step in steps[start : start + 8]] == [
@@ -113,7 +113,7 @@ def test_the_steps_of_a_replacement(tmp_path: Path) -> None:
 @pytest.mark.req("SEG-CMP-006")
 def test_a_new_segment_is_as_old_as_the_last_of_its_sources(tmp_path: Path) -> None:
     directory = log_directory(tmp_path)
-    compact(directory, PAIRED, now_ms=NOW)
+    compact_partition(directory, PAIRED, now_ms=NOW)
     times = [(directory / f"{base:020d}.log").stat().st_mtime_ns // 10**9 for base in (0, 20, 50)]
     assert times == [10, 40, 50]
 
@@ -122,10 +122,10 @@ def test_a_new_segment_is_as_old_as_the_last_of_its_sources(tmp_path: Path) -> N
 def test_the_next_pass_goes_on_where_this_one_ended(tmp_path: Path) -> None:
     directory = log_directory(tmp_path)
     checkpoint(directory, CLEANER, 0)
-    compact(directory, PAIRED, now_ms=NOW)
+    compact_partition(directory, PAIRED, now_ms=NOW)
     assert (directory.parent / CLEANER).read_text(encoding="utf-8") == "0\n2\norders 1 77\norders 0 50\n"
     before = content(directory)
-    assert compact(directory, PAIRED, now_ms=NOW).steps == ()
+    assert compact_partition(directory, PAIRED, now_ms=NOW).steps == ()
     assert content(directory) == before
 
 
@@ -174,7 +174,7 @@ def test_damage_comes_first(tmp_path: Path) -> None:
     path.write_bytes(patched(path.read_bytes(), 60, "b", 9, seal=False))
     before = content(directory)
     with pytest.raises(FormatError, match="SEG-BAT-003"):
-        compact(directory, PAIRED, now_ms=NOW)
+        compact_partition(directory, PAIRED, now_ms=NOW)
     assert content(directory) == before
 
 
@@ -184,7 +184,7 @@ def test_so_do_bytes_behind_the_last_entry(tail: bytes, tmp_path: Path) -> None:
     path = directory / f"{20:020d}.log"
     path.write_bytes(path.read_bytes() + tail)
     with pytest.raises(FormatError, match="SEG-LOG"):
-        compact(directory, PAIRED, now_ms=NOW)
+        compact_partition(directory, PAIRED, now_ms=NOW)
 
 
 @pytest.mark.parametrize("name", ["20.log.swap", "20.log.cleaned"])
@@ -192,12 +192,12 @@ def test_so_does_what_is_left_of_a_replacement(name: str, tmp_path: Path) -> Non
     directory = log_directory(tmp_path)
     (directory / f"{20:020d}{name[2:]}").write_bytes(b"")
     with pytest.raises(UsageError, match="recover the directory first"):
-        compact(directory, PAIRED, now_ms=NOW)
+        compact_partition(directory, PAIRED, now_ms=NOW)
 
 
 def test_a_directory_without_segments(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no segment"):
-        compact(make(tmp_path, {}), PAIRED, now_ms=NOW)
+        compact_partition(make(tmp_path, {}), PAIRED, now_ms=NOW)
 
 
 def test_nothing_is_written_while_somebody_holds_the_lock(tmp_path: Path) -> None:
@@ -206,10 +206,10 @@ def test_nothing_is_written_while_somebody_holds_the_lock(tmp_path: Path) -> Non
     try:
         before = content(directory)
         with pytest.raises(UsageError, match="in use"):
-            compact(directory, PAIRED, now_ms=NOW)
+            compact_partition(directory, PAIRED, now_ms=NOW)
         assert content(directory) == before
         held = LogDirectory(list_log_directory(directory.parent))
-        assert compact(directory, PAIRED, now_ms=NOW, directory=held, holds_lock=True).steps
+        assert compact_partition(directory, PAIRED, now_ms=NOW, directory=held, holds_lock=True).steps
     finally:
         lock.close()
 
@@ -221,7 +221,7 @@ def test_a_change_that_does_not_work(tmp_path: Path) -> None:
     disk.load(directory.parent)
     disk.faults = [Fault("write", errno.ENOSPC, ending=".log.cleaned")]
     with pytest.raises(WriteError, match="compaction stopped"):
-        compact(directory, PAIRED, now_ms=NOW, files=MirroredFiles(disk))
+        compact_partition(directory, PAIRED, now_ms=NOW, files=MirroredFiles(disk))
     assert records(directory) == before
     recover_partition(directory)
     assert records(directory) == before
@@ -241,7 +241,7 @@ def finished(directory: Path, before: list[tuple[int, bytes | None, bytes | None
     settled = content(directory)
     assert recover_partition(directory).steps == ()
     assert content(directory) == settled
-    compact(directory, PAIRED, now_ms=NOW)
+    compact_partition(directory, PAIRED, now_ms=NOW)
     assert newest(directory) == known
     assert errors(directory) == []
 
@@ -251,7 +251,7 @@ def outcome(root: Path) -> tuple[list[tuple[int, bytes | None, bytes | None]], o
     directory = log_directory(root)
     before, known = records(directory), newest(directory)
     old = {path.name: path.read_bytes() for path in directory.glob("*.log")}
-    compact(directory, PAIRED, now_ms=NOW)
+    compact_partition(directory, PAIRED, now_ms=NOW)
     new = {path.name: path.read_bytes() for path in directory.glob("*.log")}
     return before, known, [[data[name] for data in (old, new) if name in data] for name in sorted(old)]
 
@@ -268,7 +268,7 @@ def test_the_process_dies_at_every_step(tmp_path: Path) -> None:
         directory = log_directory(tmp_path / str(until))
         files: Files = CountedFiles(until)
         try:
-            compact(directory, PAIRED, now_ms=NOW, files=files)
+            compact_partition(directory, PAIRED, now_ms=NOW, files=files)
         except PowerCutError:
             logs_are_old_or_new(directory, allowed)
             finished(directory, before, known)
@@ -289,7 +289,7 @@ def test_a_power_cut_at_every_other_step(tmp_path: Path) -> None:
         disk.load(logs)
         disk.cut_at = until
         try:
-            compact(logs / "orders-0", PAIRED, now_ms=NOW, files=MirroredFiles(disk))
+            compact_partition(logs / "orders-0", PAIRED, now_ms=NOW, files=MirroredFiles(disk))
         except PowerCut:
             disk.lose_power()
             survived = root / "survived"
@@ -315,7 +315,7 @@ def test_logs_of_brokers_are_compacted_further(name: str, tmp_path: Path) -> Non
             (directory / path.name).write_bytes(path.read_bytes())
     known, wrong = newest(directory), errors(directory)
     settings = LogConfig(cleanup_policy=frozenset({"compact"}), delete_retention_ms=10**15)
-    assert compact(directory, settings, now_ms=NOW).plan.groups
+    assert compact_partition(directory, settings, now_ms=NOW).plan.groups
     assert newest(directory) == known
     assert errors(directory) == wrong
-    assert compact(directory, settings, now_ms=NOW).steps == ()
+    assert compact_partition(directory, settings, now_ms=NOW).steps == ()

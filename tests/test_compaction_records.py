@@ -14,7 +14,7 @@ from helpers.made_partitions import checkpoint, content, make, names
 from helpers.messages import LOG_APPEND_TIME, message, wrapper
 from helpers.support import bundled
 
-from seglog_format.cleaning.compaction_apply import compact, explain_compaction
+from seglog_format.cleaning.compaction_apply import compact_partition, explain_compaction
 from seglog_format.codec.decode import decode_batch
 from seglog_format.codec.framing import walk
 from seglog_format.log.transaction_index import TransactionIndex
@@ -91,7 +91,7 @@ def log(root: Path, *batches: bytes, end_offset: int | None = None, files: dict[
 def compacted(directory: Path, now_ms: int = NOW, config: LogConfig = CONFIG, **options: int) -> list[RecordBatch]:
     """The batches of the first segment after a pass."""
     most_keys, expiration_ms = options.get("most_keys", 1000), options.get("producer_expiration_ms", 86_400_000)
-    compact(directory, config, now_ms=now_ms, most_keys=most_keys, producer_expiration_ms=expiration_ms)
+    compact_partition(directory, config, now_ms=now_ms, most_keys=most_keys, producer_expiration_ms=expiration_ms)
     return batches(directory)
 
 
@@ -470,7 +470,7 @@ def test_the_last_pass_of_a_broker(tmp_path: Path) -> None:
         (directory / path.name).write_bytes(path.read_bytes())
     (tmp_path / CLEANER).write_text("0\n1\ncompact-codec 0 736\n", encoding="utf-8")
     now_ms = 1_795_311_805_822 - 86_400_000
-    compact(directory, LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=9000), now_ms=now_ms)
+    compact_partition(directory, LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=9000), now_ms=now_ms)
     assert sorted(directory.glob("*.log")) == [directory / f"{base:020d}.log" for base in (0, 736, 820)]
     for base in (0, 736):
         name = f"{base:020d}.log"

@@ -24,9 +24,8 @@ from helpers.made_logs import (
 from helpers.messages import message
 from helpers.support import authentic, authentic_expected, authentic_names
 
-from seglog_format import plan_for_directory, plan_recovery
 from seglog_format.log.listing import list_partition
-from seglog_format.recovery.plan import plan_for_partition
+from seglog_format.recovery.plan import plan_for_directory, plan_for_partition, plan_recovery
 from seglog_format.recovery.segment_scan import scan_segment
 from seglog_format.types import LogSegment
 

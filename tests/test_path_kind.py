@@ -11,7 +11,7 @@ import pytest
 from helpers.support import bundled
 from test_cli import Seglog
 
-from seglog_format import LogWriter, open_log_directory, open_partition, recover_partition, verify
+from seglog_format import LogWriter, open_log_directory, open_partition, recover, verify
 from seglog_format.cli.main import run
 from seglog_format.errors import UsageError
 from seglog_format.log.path_kind import PathKind, path_kind
@@ -94,7 +94,7 @@ def test_functions_refuse_what_is_none_of_kafkas(fill: Callable[[Path], None], t
     root.mkdir()
     fill(root)
     before = content(root)
-    for function in (open_partition, open_log_directory, recover_partition, plan_for_partition):
+    for function in (open_partition, open_log_directory, recover, plan_for_partition):
         with pytest.raises(UsageError):
             function(root)
     with pytest.raises(UsageError):

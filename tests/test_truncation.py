@@ -77,7 +77,7 @@ THREE = len(entry(0, 3))
 )
 def test_what_stays(offset: int, sizes: dict[int, int], tmp_path: Path) -> None:
     directory = make(tmp_path, files())
-    plan = truncate_to(directory, offset)
+    plan = truncate_to(directory, offset).plan
     assert plan.offset == offset
     assert log_sizes(directory) == sizes
 
@@ -85,7 +85,7 @@ def test_what_stays(offset: int, sizes: dict[int, int], tmp_path: Path) -> None:
 @pytest.mark.req("SEG-TRN-001")
 def test_what_is_dropped_is_renamed(tmp_path: Path) -> None:
     directory = make(tmp_path, files())
-    assert truncate_to(directory, 7).dropped == (9,)
+    assert truncate_to(directory, 7).plan.dropped == (9,)
     assert {"9.log.deleted", "9.index.deleted", "9.snapshot.deleted"} <= set(names(directory))
 
 
@@ -94,7 +94,7 @@ def test_what_is_dropped_is_renamed(tmp_path: Path) -> None:
 def test_nothing_to_truncate(offset: int, tmp_path: Path) -> None:
     directory = make(tmp_path, files())
     before = content(directory)
-    plan = truncate_to(directory, offset)
+    plan = truncate_to(directory, offset).plan
     assert (plan.offset, plan.changes_log) == (10, False)
     assert content(directory) == before
 
@@ -102,7 +102,7 @@ def test_nothing_to_truncate(offset: int, tmp_path: Path) -> None:
 @pytest.mark.req("SEG-TRN-002")
 def test_below_the_first_segment(tmp_path: Path) -> None:
     directory = make(tmp_path, {"5.log": entry(5), "5.index": b"", "9.log": entry(9), EPOCHS: b"0\n1\n0 5\n"})
-    plan = truncate_to(directory, 3)
+    plan = truncate_to(directory, 3).plan
     assert plan.restarts
     assert log_sizes(directory) == {3: 0}
     assert (directory / EPOCHS).read_bytes() == b"0\n0\n"

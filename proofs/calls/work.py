@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from proofs.calls.rules import TOLD
 from proofs.power.plants import planted, plants
-from seglog_format.cleaning.compaction_apply import compact
+from seglog_format.cleaning.compaction_apply import compact_partition
 from seglog_format.cleaning.deletion import retain_partition
 from seglog_format.cli.main import run as run_command
 from seglog_format.codec.build import new_record
@@ -87,7 +87,7 @@ class Work:
         self.tell("done", self.root)
         retain_partition(self.root / "t-1", LogConfig(retention_bytes=300), now_ms=2000)
         self.tell("done", self.root)
-        compact(self.root / "t-0", LogConfig(cleanup_policy=frozenset({COMPACT})), now_ms=10**13)
+        compact_partition(self.root / "t-0", LogConfig(cleanup_policy=frozenset({COMPACT})), now_ms=10**13)
         self.tell("done", self.root)
         self._lose_indexes()
         self._run("recover", "--write", str(self.root))

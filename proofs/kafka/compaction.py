@@ -18,7 +18,7 @@ from proofs.fuzz.random_logs import START_MS, LogMaker
 from proofs.kafka.oracle import Oracle, scratch_directory
 from proofs.kafka.result import Result
 from seglog_format.checks import verify
-from seglog_format.cleaning.compaction_apply import compact, explain_compaction
+from seglog_format.cleaning.compaction_apply import compact_partition, explain_compaction
 from seglog_format.cleaning.compaction_pass import transactions_of
 from seglog_format.codec.build import new_record
 from seglog_format.codec.checkpoints import encode_offset_checkpoint
@@ -193,7 +193,7 @@ def _by_us(result: Result, name: str, path: Path, config: LogConfig, this_pass: 
     _write_checkpoint(path, FileKind.REPLICATION_OFFSET_CHECKPOINT, this_pass.high_watermark)
     _write_checkpoint(path, FileKind.CLEANER_OFFSET_CHECKPOINT, this_pass.cleaner_offset)
     _count(result, path, config, this_pass)
-    done = compact(path, config, now_ms=this_pass.now_ms, most_keys=this_pass.most_keys)
+    done = compact_partition(path, config, now_ms=this_pass.now_ms, most_keys=this_pass.most_keys)
     plan = done.plan
     ours = plan.first_dirty_offset, plan.clean_size, plan.dirty_size
     result.equal(name, "what is dirty", ours, (answer["firstDirtyOffset"], answer["cleanSize"], answer["dirtySize"]))

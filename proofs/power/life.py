@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from proofs.power.promise import Appended, Compacted, Promise
 from proofs.power.workload import Appenders, Log, restart_producers
 from proofs.power.world import Turns
-from seglog_format.cleaning.compaction_apply import compact
+from seglog_format.cleaning.compaction_apply import compact_partition
 from seglog_format.cleaning.deletion import prepare_retention, retain_partition
 from seglog_format.codec.framing import walk
 from seglog_format.model import RecordBatchHeader
@@ -134,7 +134,7 @@ class Life:
         config, now_ms = self._config(), self._world.now_ms
         log.groups = compacted_groups(path, config, now_ms)
         self.when = "compacting"
-        compact(path, config, now_ms=now_ms, files=self._files)
+        compact_partition(path, config, now_ms=now_ms, files=self._files)
         replaced = replace(log.promise, appended=tuple(done_with(log.appended, log.groups)), groups=())
         self._world.counts["groups of segments compacted"] += len(log.groups)
         log.keep(replaced.kept(log_bytes(path)))
@@ -181,7 +181,7 @@ def compacted_groups(path: Path, config: LogConfig, now_ms: int) -> tuple[Compac
     with TemporaryDirectory(dir=path.parent.parent) as name:
         copy = Path(name) / "logs"
         shutil.copytree(path.parent, copy)
-        plan = compact(copy / path.name, config, now_ms=now_ms).plan
+        plan = compact_partition(copy / path.name, config, now_ms=now_ms).plan
         batches = batches_of(log_bytes(copy / path.name))
     found = []
     for group in plan.groups:

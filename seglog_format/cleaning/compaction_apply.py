@@ -7,7 +7,7 @@ dies, what is left is the log before or the log after the replacement, and recov
 from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -36,10 +36,11 @@ from seglog_format.state.clean_shutdown import opened_for_change
 from seglog_format.state.config import DAY_MS
 from seglog_format.storage.file_steps import Replace
 from seglog_format.storage.files import LOCAL_FILES
+from seglog_format.storage.planned import Plan, require_unchanged
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from seglog_format.cleaning.compaction_rules import BatchFate
     from seglog_format.log.listing import PartitionListing
@@ -49,6 +50,29 @@ if TYPE_CHECKING:
     from seglog_format.storage.files import Files
 
 CHECKPOINTED: Final = "SEG-CMP-023"
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCompaction(Plan["Compacted"]):
+    """What compacting a partition directory does.
+
+    Attributes:
+        path: of the directory.
+        plan: which segments are rewritten, and into which.
+    """
+
+    path: Path
+    plan: CompactionPlan
+    _explain: Callable[[], Iterator[BatchFate]] | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    def batch_fates(self) -> Iterator[BatchFate]:
+        """Tell what becomes of each batch and record of the segments that are rewritten, and why, in log order.
+
+        Raises:
+            UsageError: the directory needs recovery first.
+            FormatError: while iterating: a log is damaged; recovery comes first.
+        """
+        return iter(()) if self._explain is None else self._explain()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +134,16 @@ def explain_compaction(  # noqa: PLR0913 - how to compact
     """Tell what compaction would do with each batch and record, and why, in log order. Nothing is changed.
 
     Args:
-        path: as for `compact`.
-        config: as for `compact`.
-        now_ms: as for `compact`.
-        directory: as for `compact`.
-        most_keys: as for `compact`.
-        producer_expiration_ms: as for `compact`.
+        path: as for `compact_partition`.
+        config: as for `compact_partition`.
+        now_ms: as for `compact_partition`.
+        directory: as for `compact_partition`.
+        most_keys: as for `compact_partition`.
+        producer_expiration_ms: as for `compact_partition`.
         files: tells when files were last written.
 
     Raises:
-        UsageError: as for `compact`.
+        UsageError: as for `compact_partition`.
         FormatError: a log is damaged; recovery comes first.
     """
     with _opened(path, config, now_ms, directory, most_keys, files) as work:
@@ -128,7 +152,7 @@ def explain_compaction(  # noqa: PLR0913 - how to compact
             yield from cleaner.fates(group)
 
 
-def compact(  # noqa: PLR0913 - how to compact
+def compact_partition(  # noqa: PLR0913 - how to compact
     path: str | os.PathLike[str],
     config: LogConfig,
     *,
@@ -138,6 +162,7 @@ def compact(  # noqa: PLR0913 - how to compact
     producer_expiration_ms: int = DAY_MS,
     files: Files = LOCAL_FILES,
     holds_lock: bool = False,
+    planned: CompactionPlan | None = None,
 ) -> Compacted:
     """Compact a partition directory as a broker would, whether or not it is due.
 
@@ -152,10 +177,11 @@ def compact(  # noqa: PLR0913 - how to compact
         producer_expiration_ms: producers that were last heard of longer ago are forgotten, and keep no batch alive.
         files: the file layer that changes go through.
         holds_lock: the caller has the lock of the log directory already.
+        planned: do this, or nothing.
 
     Raises:
-        UsageError: a path is not a directory, cannot be read, or needs recovery first; or another process holds the
-            lock of the log directory.
+        UsageError: a path is not a directory, cannot be read, or needs recovery first; or something else is planned
+            now; or another process holds the lock of the log directory.
         FormatError: a log is damaged; its group of segments is as it was.
         WriteError: a change did not work; what was begun is undone, or recovering the directory finishes it.
     """
@@ -166,6 +192,7 @@ def compact(  # noqa: PLR0913 - how to compact
         nullcontext() if holds_lock else writing(directory),
         _opened(path, config, now_ms, directory, most_keys, files, copy=False) as work,
     ):
+        require_unchanged(planned, work.plan, path)
         cleaner, has_time_index = work.cleaner(producer_expiration_ms), work.settings.has_time_index
         with (
             write_errors("compaction"),

@@ -34,6 +34,7 @@ from seglog_format.storage.environment import system_clock
 from seglog_format.storage.file_reader import raised_refusals
 from seglog_format.storage.file_steps import Rename, Replace, Settle, apply_steps
 from seglog_format.storage.files import LOCAL_FILES
+from seglog_format.storage.planned import Plan, require_unchanged
 
 if TYPE_CHECKING:
     import os
@@ -121,7 +122,7 @@ class DeletedFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedRetention:
+class PreparedRetention(Plan["PreparedRetention"]):
     """What retention does to a partition directory.
 
     Attributes:
@@ -213,7 +214,7 @@ def retained_segment(segment: LogSegment) -> RetainedSegment:
     )
 
 
-def retain_partition(
+def retain_partition(  # noqa: PLR0913 - how to retain
     path: str | os.PathLike[str],
     config: LogConfig,
     *,
@@ -221,6 +222,7 @@ def retain_partition(
     directory: LogDirectory | None = None,
     files: Files = LOCAL_FILES,
     holds_lock: bool = False,
+    planned: PreparedRetention | None = None,
 ) -> PreparedRetention:
     """Remove the segments of a partition directory that retention does not keep.
 
@@ -233,18 +235,21 @@ def retain_partition(
         directory: the log directory; the directory above by default.
         files: the file layer that changes go through.
         holds_lock: the caller has the lock of the log directory already.
+        planned: do this, or nothing.
 
     Returns:
         What was done.
 
     Raises:
-        UsageError: as `prepare_retention`, or another process holds the lock of the log directory.
+        UsageError: as `prepare_retention`; something else is planned now; or another process holds the lock of the
+            log directory.
         FormatError: a log cannot be walked to its end.
         WriteError: a change did not work; what was done is safe, and doing it again goes on from there.
     """
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
     with nullcontext() if holds_lock else writing(directory):
         prepared = prepare_retention(path, config, now_ms=now_ms, directory=directory)
+        require_unchanged(planned, prepared, path)
         with (
             write_errors("retention"),
             opened_for_change(directory.path, Path(path), files, is_changed=bool(prepared.steps)),

@@ -19,16 +19,14 @@ from seglog_format.cli.options import (
 )
 from seglog_format.cli.output import progress, write_json, write_text
 from seglog_format.cli.passing_over import PassingOver
-from seglog_format.errors import UsageError, write_errors
+from seglog_format.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seglog_format.log.listing import PartitionListing
     from seglog_format.recovery.index_rebuild import RebuiltIndex, RebuiltSegment
     from seglog_format.recovery.index_settings import IndexSettings
-    from seglog_format.recovery.volume import Volume
     from seglog_format.state.config import BrokerGeneration
 
 EPILOG: Final = """\b
@@ -69,24 +67,24 @@ def command(  # noqa: PLR0913 - one for each option
         raise UsageError(msg)
     if output is not None:
         _require_apart(path, output)
+    from seglog_format import rebuild_indexes
     from seglog_format.cli.engine import size_of_logs, volume_for
-    from seglog_format.log.listing import list_partition
     from seglog_format.storage.new_directory import all_or_nothing
 
     volume = volume_for(engine, size_of_logs(path))
-    status, told, passing = 0, None, PassingOver("partitions")
+    report, passing = _Report(as_json=as_json), PassingOver("partitions")
     with nullcontext() if output is None else all_or_nothing(output) as staging:
-        for directory, place, only in _partitions(path):
+        for directory, place in _partitions(path):
             with passing.errors_of(place):
-                listing = list_partition(place)
-                found = _rebuilt(listing, only, index_interval_bytes, generation, volume)
-                for segment in _written(listing, found) if write else found:
-                    status = FINDINGS if segment.end < segment.size else status
+                plan = rebuild_indexes(place, interval_bytes=index_interval_bytes, generation=generation, volume=volume)
+                if write:
+                    plan.apply(report.tell)
+                    continue
+                for segment in plan.segments():
                     if staging is not None:
                         _write_apart(staging, directory, segment)
-                    _tell(segment, told, as_json=as_json)
-                    told = segment.settings
-    return max(status, passing.status())
+                    report.tell(segment)
+    return max(report.status, passing.status())
 
 
 def _require_apart(path: Path, output: Path) -> None:
@@ -98,60 +96,20 @@ def _require_apart(path: Path, output: Path) -> None:
         raise UsageError(msg)
 
 
-def _partitions(path: Path) -> Iterator[tuple[str, Path, set[str] | None]]:
-    """Where output goes below its directory, the partition directory, and the only log wanted."""
+def _partitions(path: Path) -> Iterator[tuple[str, Path]]:
+    """Where output goes below its directory, and the partition directory or the only log wanted."""
     from seglog_format.cli.places import log_directory_at
     from seglog_format.recovery.plan import DELETE_STATE
 
     directory = log_directory_at(path)
     if directory is None:
-        if path.is_dir():
-            yield "", path, None
-        else:
-            yield "", path.absolute().parent, {path.name}
+        yield "", path
         return
     entries = [entry for entry in directory.listing.partitions if entry.name.state != DELETE_STATE]
     with progress("Indexing", len(entries)) as advance:
         for number, entry in enumerate(entries, 1):
-            yield f"{entry.path.name}/", entry.path, None
+            yield f"{entry.path.name}/", entry.path
             advance(number)
-
-
-def _rebuilt(
-    listing: PartitionListing,
-    only: set[str] | None,
-    interval_bytes: int | None,
-    generation: BrokerGeneration | None,
-    volume: Volume | None,
-) -> Iterator[RebuiltSegment]:
-    from seglog_format.recovery.index_rebuild import rebuilt_indexes
-
-    if only and not any(files.log.name in only for files in listing.segments):
-        msg = f"{listing.path / min(only)}: not the log of a segment"
-        raise UsageError(msg)
-    return rebuilt_indexes(
-        listing,
-        only=only,
-        interval_bytes=interval_bytes,
-        generation=generation,
-        volume=volume,
-    )
-
-
-def _written(listing: PartitionListing, found: Iterator[RebuiltSegment]) -> Iterator[RebuiltSegment]:
-    """Replace the indexes that differ, while nobody else writes here."""
-    from seglog_format.log.directory import LogDirectory
-    from seglog_format.log.listing import list_log_directory
-    from seglog_format.recovery.apply import writing
-    from seglog_format.storage.files import LOCAL_FILES, replace_file
-
-    with writing(LogDirectory(list_log_directory(listing.path.absolute().parent))):
-        for segment in found:
-            for index in segment.indexes:
-                if not index.is_same:
-                    with write_errors("indexing"):
-                        replace_file(LOCAL_FILES, listing.path / index.name, index.data)
-            yield segment
 
 
 def _write_apart(output: Path, directory: str, segment: RebuiltSegment) -> None:
@@ -161,20 +119,31 @@ def _write_apart(output: Path, directory: str, segment: RebuiltSegment) -> None:
         write_new_file(output, directory + index.name, (index.data,))
 
 
-def _tell(segment: RebuiltSegment, told: IndexSettings | None, *, as_json: bool) -> None:
-    """One segment; and how its indexes are built, where that was not told before."""
-    if as_json:
-        write_json(as_object(segment))
-        return
-    from seglog_format.cli.render_recovery import index_text, rebuilt_text
+class _Report:
+    """What is shown of segments.
 
-    lines = (
-        rebuilt_text(segment)
-        if segment.settings is told
-        else chain(index_text(segment.settings), rebuilt_text(segment))
-    )
-    for line in lines:
-        write_text(line)
+    Attributes:
+        status: the exit status as far as they go.
+    """
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.status = 0
+        self._as_json = as_json
+        self._settings: IndexSettings | None = None
+
+    def tell(self, segment: RebuiltSegment) -> None:
+        """Show one segment; and how its indexes are built, where that was not shown before."""
+        if segment.end < segment.size:
+            self.status = FINDINGS
+        if self._as_json:
+            write_json(as_object(segment))
+            return
+        from seglog_format.cli.render_recovery import index_text, rebuilt_text
+
+        settings = () if segment.settings is self._settings else index_text(segment.settings)
+        for line in chain(settings, rebuilt_text(segment)):
+            write_text(line)
+        self._settings = segment.settings
 
 
 def as_object(segment: RebuiltSegment) -> dict[str, Any]:

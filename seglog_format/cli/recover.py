@@ -137,15 +137,14 @@ def _recoveries(
 def _recovery(
     path: Path, directory: LogDirectory, options: RecoveryOptions, *, write: bool
 ) -> tuple[PreparedRecovery, RecoveryPlan, Losses]:
-    from seglog_format.recovery.apply import prepare_recovery, recover_partition
-    from seglog_format.recovery.losses import Losses, losses_of
+    from seglog_format import recover
     from seglog_format.recovery.plan import plan_for_partition
 
-    recovery = prepare_recovery(path, directory, options=options)
-    losses = Losses() if recovery.failure else losses_of(recovery)
+    recovery = recover(path, options=options, directory=directory)
+    losses = recovery.losses()
     if write:
-        recovery = recover_partition(path, directory, options=options)
-        return recovery, recovery.plan, losses
+        done = recovery.apply()
+        return done, done.plan, losses
     full_scan = (
         recovery.plan if options.is_full_scan else plan_for_partition(path, directory, volume=options.volume).full_scan
     )

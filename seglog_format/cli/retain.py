@@ -147,7 +147,7 @@ def _partitions(path: Path) -> tuple[LogDirectory, list[Path]]:
 def _retain(
     path: Path, directory: LogDirectory, config: LogConfig, now_ms: int | None, *, write: bool, as_json: bool
 ) -> None:
-    from seglog_format.cleaning.deletion import prepare_retention, retain_partition
+    from seglog_format import retain
     from seglog_format.log.directory import LogDirectory
     from seglog_format.state.config import COMPACT
     from seglog_format.storage.environment import system_clock
@@ -156,12 +156,8 @@ def _retain(
     if path.absolute().name.rpartition("-")[0] in COMPACTED_TOPICS:
         config = replace(config, cleanup_policy=frozenset({COMPACT}))
     at_ms = system_clock() if now_ms is None else now_ms
-    found = (
-        retain_partition(path, config, now_ms=at_ms, directory=directory, holds_lock=True)
-        if write
-        else prepare_retention(path, config, now_ms=at_ms, directory=directory)
-    )
-    _tell(found, config, is_written=write, as_json=as_json)
+    plan = retain(path, config, now_ms=at_ms, directory=directory, holds_lock=True)
+    _tell(plan.apply() if write else plan, config, is_written=write, as_json=as_json)
     if is_compacted:
         _compact(path, LogDirectory(directory.listing), config, at_ms, write=write, as_json=as_json)
 
@@ -187,16 +183,13 @@ def _compact(
     path: Path, directory: LogDirectory, config: LogConfig, now_ms: int, *, write: bool, as_json: bool
 ) -> None:
     """What compaction makes of the segments that are there; it is done where a broker would do it now."""
-    from seglog_format.cleaning.compaction_apply import Compacted, compact, prepare_compaction
+    from seglog_format import compact
+    from seglog_format.cleaning.compaction_apply import Compacted
     from seglog_format.cli.render_retention import compaction_text
 
-    plan = prepare_compaction(path, config, now_ms=now_ms, directory=directory)
-    is_written = write and plan.is_due
-    found = (
-        compact(path, config, now_ms=now_ms, directory=directory, holds_lock=True)
-        if is_written
-        else Compacted(path, plan, (), 0, 0)
-    )
+    prepared = compact(path, config, now_ms=now_ms, directory=directory, holds_lock=True)
+    is_written = write and prepared.plan.is_due
+    found = prepared.apply() if is_written else Compacted(path, prepared.plan, (), 0, 0)
     _write(
         compaction_objects(found, is_written=is_written)
         if as_json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seglog_format.log.listing import PartitionListing
     from seglog_format.recovery.salvage import SalvagedSegment
     from seglog_format.recovery.salvage_scan import DamagedRange
     from seglog_format.state.config import BrokerGeneration
@@ -51,8 +51,7 @@ def command(
     The exit status is 1 when something was not copied. If writing fails, the segments that were told are whole in DIR;
     of all others nothing is there.
     """
-    from seglog_format.log.listing import list_partition
-    from seglog_format.recovery.salvage import salvage_partition
+    from seglog_format import salvage
     from seglog_format.storage.new_directory import directories_for
 
     _require_apart(path, output)
@@ -60,22 +59,16 @@ def command(
     with directories_for(output):
         for name, directory in _partitions(path):
             with passing.errors_of(directory):
-                listing = list_partition(directory)
-                segments = salvage_partition(
-                    listing,
-                    output / name if name else output,
-                    interval_bytes=index_interval_bytes,
-                    generation=generation,
-                )
-                for segment in segments:
-                    status = FINDINGS if segment.damaged else status
-                    _tell(listing, segment, as_json=as_json)
+                target = output / name if name else output
+                plan = salvage(directory, target, interval_bytes=index_interval_bytes, generation=generation)
+                segments = plan.apply(partial(_tell, directory, as_json=as_json))
+                status = FINDINGS if any(segment.damaged for segment in segments) else status
     return max(status, passing.status())
 
 
-def _tell(listing: PartitionListing, segment: SalvagedSegment, *, as_json: bool) -> None:
+def _tell(directory: Path, segment: SalvagedSegment, *, as_json: bool) -> None:
     if as_json:
-        write_json(as_object(listing.path.name, segment))
+        write_json(as_object(directory.name, segment))
         return
     for line in _text(segment):
         write_text(line)
@@ -83,15 +76,12 @@ def _tell(listing: PartitionListing, segment: SalvagedSegment, *, as_json: bool)
 
 def _require_apart(path: Path, output: Path) -> None:
     from seglog_format.log.path_kind import PathKind, path_kind
-    from seglog_format.storage.new_directory import require_new
+    from seglog_format.recovery.salvage import require_apart
 
     if path_kind(path) is PathKind.FILE:
         msg = f"{path}: give a partition directory or a log directory"
         raise UsageError(msg)
-    require_new(output)
-    if path.resolve() in (output.resolve(), *output.resolve().parents):
-        msg = f"{output} is inside {path}, where nothing is written"
-        raise UsageError(msg)
+    require_apart(path, output)
 
 
 def _partitions(path: Path) -> Iterator[tuple[str, Path]]:

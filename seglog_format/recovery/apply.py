@@ -25,6 +25,7 @@ from seglog_format.recovery.default_plan import differences, plan_by_default
 from seglog_format.recovery.index_settings import IndexSettings, infer_settings
 from seglog_format.recovery.leftover_files import leftover_steps
 from seglog_format.recovery.log_scans import LogScans
+from seglog_format.recovery.losses import Losses, losses_of
 from seglog_format.recovery.plan import Circumstances, RecoveryPlan, circumstances_of
 from seglog_format.recovery.planned_files import RecoveryWork, naming_steps, recovery_steps
 from seglog_format.recovery.segment_split import Split, split_of, split_steps
@@ -34,6 +35,7 @@ from seglog_format.storage.file_bytes import open_bytes
 from seglog_format.storage.file_reader import raised_refusals
 from seglog_format.storage.file_steps import apply_steps, require_no_links
 from seglog_format.storage.files import LOCAL_FILES
+from seglog_format.storage.planned import Plan, require_unchanged
 
 if TYPE_CHECKING:
     import os
@@ -73,7 +75,7 @@ DEFAULT_OPTIONS: Final = RecoveryOptions()
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedRecovery:
+class PreparedRecovery(Plan["PreparedRecovery"]):
     """What recovering a partition means.
 
     Attributes:
@@ -105,6 +107,14 @@ class PreparedRecovery:
     def next_phase(self) -> tuple[FileStep, ...]:
         """What is to be done first; empty where nothing is to be done."""
         return next((phase for phase in self.phases if phase), ())
+
+    def losses(self) -> Losses:
+        """Count the offsets that cannot be read afterwards (SEG-RCV-031); each log is walked.
+
+        Raises:
+            UnreadableError: the disk refuses a file.
+        """
+        return Losses() if self.failure else losses_of(self)
 
 
 def prepare_recovery(
@@ -259,6 +269,7 @@ def recover_partition(
     options: RecoveryOptions = DEFAULT_OPTIONS,
     files: Files = LOCAL_FILES,
     holds_lock: bool = False,
+    planned: PreparedRecovery | None = None,
 ) -> PreparedRecovery:
     """Recover a partition directory (SEG-RCV-029).
 
@@ -268,14 +279,15 @@ def recover_partition(
         options: how to recover.
         files: the file layer that changes go through.
         holds_lock: the caller has the lock of the log directory already.
+        planned: do this, or nothing.
 
     Returns:
         What was planned at first, with all the changes that were made; those of an imitated broker that would not
         start are none.
 
     Raises:
-        UsageError: the path is not a partition directory (see `path_kind`), or another process holds the lock of the
-            log directory.
+        UsageError: the path is not a partition directory (see `path_kind`), something else is planned now, or another
+            process holds the lock of the log directory.
         UnreadableError: as `prepare_recovery`; nothing is changed from then on.
         WriteError: a change did not work; what was done is safe, and recovering again goes on from there.
     """
@@ -283,6 +295,7 @@ def recover_partition(
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
     with nullcontext() if holds_lock else writing(directory):
         first = prepared = _prepare(path, directory, options)
+        require_unchanged(planned, first, path)
         done: list[tuple[FileStep, ...]] = []
         with (
             write_errors("recovery"),

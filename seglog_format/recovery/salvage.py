@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checkpoints import decode_partition_metadata, encode_leader_epoch_checkpoint
 from seglog_format.codec.framing import frame_at
-from seglog_format.errors import RefusedError, SeglogError, UnreadableError, write_errors
+from seglog_format.errors import RefusedError, SeglogError, UnreadableError, UsageError, write_errors
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import INT32_MAX, Frame
 from seglog_format.names import FileKind, segment_file_name
@@ -21,6 +21,7 @@ from seglog_format.state.leader_epochs import LeaderEpochs
 from seglog_format.storage.byte_source import MemoryBytes
 from seglog_format.storage.file_bytes import open_log, read_whole
 from seglog_format.storage.files import LOCAL_FILES
+from seglog_format.storage.new_directory import require_new
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -108,6 +109,28 @@ def salvage_partition(
             raise
 
 
+def salvageable(listing: PartitionListing) -> Iterator[SalvagedSegment]:
+    """Tell what `salvage_partition` keeps, segment by segment. Nothing is written."""
+    with opened_segments(listing) as segments:
+        for number, segment in enumerate(segments, 1):
+            source, refusal = _opened(segment)
+            scan = salvage_scan(source, segment.allowed, segment.path)
+            parts = salvaged_parts(segment, source, scan) if scan.starts or number == len(segments) else ()
+            yield _told(segment, source, scan, parts, refusal)
+
+
+def require_apart(path: Path, target: Path) -> None:
+    """Refuse a place to copy to that holds something, or that is inside the directory to copy from.
+
+    Raises:
+        UsageError: it does, or is.
+    """
+    require_new(target)
+    if path.resolve() in (target.resolve(), *target.resolve().parents):
+        msg = f"{target} is inside {path}, where nothing is written"
+        raise UsageError(msg)
+
+
 class _Writer:
     def __init__(self, target: Path, settings: IndexSettings, files: Files) -> None:
         self.target = target
@@ -124,12 +147,10 @@ class _Writer:
         for number, segment in enumerate(segments, 1):
             source, refusal = _opened(segment)
             scan, parts = self._copied(segment, source, is_last=number == len(segments))
-            if refusal is not None:
-                scan.damaged.append(refusal)
             for part in parts:
                 self._write_side_files(part.base_offset)
             self.unfinished.clear()
-            yield _salvaged(segment, scan, parts, refusal.end if refusal is not None else source.size)
+            yield _told(segment, source, scan, parts, refusal)
 
     def _copied(
         self, segment: LogSegment, source: ByteSource, *, is_last: bool
@@ -247,13 +268,19 @@ def _first_offset(source: ByteSource, position: int) -> int:
     return row_of(frame, source.path, has_first_offset=True).first_offset
 
 
-def _salvaged(segment: LogSegment, scan: SalvageScan, parts: Sequence[SalvagedPart], size: int) -> SalvagedSegment:
+def _told(
+    segment: LogSegment,
+    source: ByteSource,
+    scan: SalvageScan,
+    parts: Sequence[SalvagedPart],
+    refusal: DamagedRange | None,
+) -> SalvagedSegment:
     return SalvagedSegment(
         log=segment.paths.log,
-        size=size,
+        size=source.size if refusal is None else refusal.end,
         kept_size=sum(scan.ends) - sum(scan.starts),
         entry_count=len(scan.starts),
         next_offset=scan.last_offsets[-1] + 1 if scan.last_offsets else segment.base_offset,
-        damaged=tuple(scan.damaged),
+        damaged=(*scan.damaged, *(() if refusal is None else (refusal,))),
         names=tuple(segment_file_name(part.base_offset, FileKind.LOG) for part in parts),
     )

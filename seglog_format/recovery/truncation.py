@@ -29,6 +29,7 @@ from seglog_format.storage.file_bytes import read_whole
 from seglog_format.storage.file_reader import raised_refusals
 from seglog_format.storage.file_steps import Remove, Replace, Truncate, apply_steps, settled
 from seglog_format.storage.files import LOCAL_FILES
+from seglog_format.storage.planned import Plan, require_unchanged
 
 if TYPE_CHECKING:
     import os
@@ -68,6 +69,21 @@ class TruncationPlan:
     def changes_log(self) -> bool:
         """Whether anything goes."""
         return self.position >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTruncation(Plan["PreparedTruncation"]):
+    """What truncating a partition directory does.
+
+    Attributes:
+        path: of the directory.
+        plan: what becomes of the log.
+        steps: changes of files, in order.
+    """
+
+    path: Path
+    plan: TruncationPlan
+    steps: tuple[FileStep, ...]
 
 
 UNCHANGED: Final = -1
@@ -111,13 +127,35 @@ def _position(segment: LogSegment, offset: int) -> int:
     return next((frame.position for frame in frames if frame.header.last_offset >= offset), segment.source.size)
 
 
+def prepare_truncation(
+    path: str | os.PathLike[str], offset: int, *, directory: LogDirectory | None = None
+) -> PreparedTruncation:
+    """Plan to truncate a partition directory, down to the files. Nothing is changed.
+
+    Args:
+        path: of the partition directory.
+        offset: the first that goes, 0 or more.
+        directory: the log directory; the directory above by default.
+
+    Raises:
+        UsageError: a negative offset, no segment, or the path cannot be read.
+        UnreadableError: the disk refuses something that the plan depends on (SEG-PDR-022).
+    """
+    directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
+    listing = list_partition(path)
+    with raised_refusals(), opened_segments(listing) as segments:
+        plan = plan_truncation(segments, offset)
+        return PreparedTruncation(Path(path), plan, truncation_steps(listing, directory, segments, plan))
+
+
 def truncate_to(
     path: str | os.PathLike[str],
     offset: int,
     *,
     directory: LogDirectory | None = None,
     files: Files = LOCAL_FILES,
-) -> TruncationPlan:
+    planned: PreparedTruncation | None = None,
+) -> PreparedTruncation:
     """Truncate a partition to an offset, so that its log ends there.
 
     Dropped segments get names that end in ``.deleted``.
@@ -127,31 +165,26 @@ def truncate_to(
         offset: the first that goes, 0 or more.
         directory: the log directory; the directory above by default.
         files: the file layer that changes go through.
+        planned: do this, or nothing.
 
     Returns:
         What was done.
 
     Raises:
-        UsageError: a negative offset, no segment, or another process holds the lock of the log directory.
+        UsageError: a negative offset, no segment, something else is planned now, or another process holds the lock of
+            the log directory.
         WriteError: a change did not work; what was done is safe, and truncating again goes on from there.
     """
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
     with writing(directory):
-        plan, steps = _planned(list_partition(path), directory, offset)
+        prepared = prepare_truncation(path, offset, directory=directory)
+        require_unchanged(planned, prepared, path)
         with (
             write_errors("truncation"),
-            opened_for_change(directory.path, Path(path), files, is_changed=plan.changes_log),
+            opened_for_change(directory.path, Path(path), files, is_changed=prepared.plan.changes_log),
         ):
-            apply_steps(steps, files)
-    return plan
-
-
-def _planned(
-    listing: PartitionListing, directory: LogDirectory, offset: int
-) -> tuple[TruncationPlan, tuple[FileStep, ...]]:
-    with raised_refusals(), opened_segments(listing) as segments:
-        plan = plan_truncation(segments, offset)
-        return plan, truncation_steps(listing, directory, segments, plan)
+            apply_steps(prepared.steps, files)
+    return prepared
 
 
 def truncation_steps(

@@ -263,7 +263,7 @@ def truncate(request: Json) -> Json:
     with written(request) as path:
         disk = disk_of(request, path)
         try:
-            plan = truncate_to(path, int(request["offset"]), files=disk)
+            plan = truncate_to(path, int(request["offset"]), files=disk).plan
         except (SeglogError, FormatError) as error:
             return rejection(error)
         after = files_in(path)

@@ -19,7 +19,7 @@ from seglog_conformance.reference.scratch import (
     written,
 )
 from seglog_conformance.reference.wire import rejection
-from seglog_format.cleaning.compaction_apply import compact as compact_files
+from seglog_format.cleaning.compaction_apply import compact_partition as compact_files
 from seglog_format.cleaning.deletion import retain_partition
 from seglog_format.errors import SeglogError, WriteError
 from seglog_format.state.config import DAY_MS

@@ -1,0 +1,158 @@
+"""Plan to recover, truncate or clean a partition directory that nobody has open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seglog_format.cleaning.compaction_apply import (
+    PreparedCompaction,
+    compact_partition,
+    explain_compaction,
+    prepare_compaction,
+)
+from seglog_format.cleaning.compaction_pass import MOST_KEYS
+from seglog_format.cleaning.deletion import prepare_retention, retain_partition
+from seglog_format.log.path_kind import require_partition
+from seglog_format.recovery.apply import DEFAULT_OPTIONS, prepare_recovery, recover_partition
+from seglog_format.recovery.truncation import prepare_truncation, truncate_to
+from seglog_format.state.config import DAY_MS
+from seglog_format.storage.environment import system_clock
+
+if TYPE_CHECKING:
+    import os
+
+    from seglog_format.cleaning.deletion import PreparedRetention
+    from seglog_format.log.directory import LogDirectory
+    from seglog_format.recovery.apply import PreparedRecovery, RecoveryOptions
+    from seglog_format.recovery.truncation import PreparedTruncation
+    from seglog_format.state.config import LogConfig
+
+
+def recover(
+    path: str | os.PathLike[str],
+    *,
+    options: RecoveryOptions = DEFAULT_OPTIONS,
+    directory: LogDirectory | None = None,
+) -> PreparedRecovery:
+    """Plan the recovery of a partition directory after a crash (SEG-RCV-029). `apply` of the plan does it.
+
+    Args:
+        path: of the partition directory.
+        options: how to recover.
+        directory: the log directory; the directory above by default.
+
+    Raises:
+        UsageError: the path is not a partition directory, or cannot be read.
+        UnreadableError: the disk refuses the directory, a file of it, or a range of a file (SEG-PDR-022).
+        FormatError: a name of a file of the log is that of something else, or a link would have to be changed
+            (SEG-PDR-026).
+    """
+    planned = prepare_recovery(path, directory, options=options)
+    return replace(planned, _carry_out=partial(recover_partition, path, directory, options=options, planned=planned))
+
+
+def retain(
+    path: str | os.PathLike[str],
+    config: LogConfig,
+    *,
+    now_ms: int | None = None,
+    directory: LogDirectory | None = None,
+    holds_lock: bool = False,
+) -> PreparedRetention:
+    """Plan which segments of a partition directory go for their age or size. `apply` of the plan removes them.
+
+    Their files get names that end in ``.deleted``; who loads the log next deletes them.
+
+    Args:
+        path: of the partition directory.
+        config: the settings of the log.
+        now_ms: the clock, in milliseconds since 1970; the computer's by default.
+        directory: the log directory; the directory above by default.
+        holds_lock: whoever applies the plan has the lock of the log directory already.
+
+    Raises:
+        UsageError: a path is not a directory or cannot be read, there is no segment, or the log has to be recovered
+            first.
+        FormatError: a log cannot be walked to its end, so that its age is not known.
+    """
+    at_ms = system_clock() if now_ms is None else now_ms
+    planned = prepare_retention(path, config, now_ms=at_ms, directory=directory)
+    carry_out = partial(
+        retain_partition, path, config, now_ms=at_ms, directory=directory, holds_lock=holds_lock, planned=planned
+    )
+    return replace(planned, _carry_out=carry_out)
+
+
+def compact(  # noqa: PLR0913 - how to compact
+    path: str | os.PathLike[str],
+    config: LogConfig,
+    *,
+    now_ms: int | None = None,
+    directory: LogDirectory | None = None,
+    most_keys: int = MOST_KEYS,
+    producer_expiration_ms: int = DAY_MS,
+    holds_lock: bool = False,
+) -> PreparedCompaction:
+    """Plan which segments of a partition directory are rewritten without old records. `apply` of the plan does it.
+
+    It does so whether or not a broker would do it now, which the plan tells. Files that are replaced get names that
+    end in ``.deleted``; who loads the log next deletes them.
+
+    Args:
+        path: of the partition directory.
+        config: the settings of the log; whether its cleanup policy has ``compact`` is not looked at.
+        now_ms: the clock, in milliseconds since 1970; the computer's by default.
+        directory: the log directory; the directory above by default.
+        most_keys: that may be remembered.
+        producer_expiration_ms: producers that were last heard of longer ago are forgotten, and keep no batch alive.
+        holds_lock: whoever applies the plan has the lock of the log directory already.
+
+    Raises:
+        UsageError: a path is not a directory, cannot be read, or needs recovery first.
+        FormatError: a log is damaged; recovery comes first.
+    """
+    at_ms = system_clock() if now_ms is None else now_ms
+    planned = prepare_compaction(path, config, now_ms=at_ms, directory=directory, most_keys=most_keys)
+    told = partial(
+        explain_compaction,
+        path,
+        config,
+        now_ms=at_ms,
+        directory=directory,
+        most_keys=most_keys,
+        producer_expiration_ms=producer_expiration_ms,
+    )
+    done = partial(
+        compact_partition,
+        path,
+        config,
+        now_ms=at_ms,
+        directory=directory,
+        most_keys=most_keys,
+        producer_expiration_ms=producer_expiration_ms,
+        holds_lock=holds_lock,
+        planned=planned,
+    )
+    return PreparedCompaction(Path(path), planned, _carry_out=done, _explain=told)
+
+
+def truncate(path: str | os.PathLike[str], offset: int, *, directory: LogDirectory | None = None) -> PreparedTruncation:
+    """Plan to truncate a partition directory, so that its log ends at an offset. `apply` of the plan does it.
+
+    Files of segments that go get names that end in ``.deleted``; who loads the log next deletes them.
+
+    Args:
+        path: of the partition directory.
+        offset: the first that goes, 0 or more.
+        directory: the log directory; the directory above by default.
+
+    Raises:
+        UsageError: the path is not a partition directory, or cannot be read; a negative offset; or there is no segment.
+        UnreadableError: the disk refuses something that the plan depends on (SEG-PDR-022).
+    """
+    require_partition(path)
+    planned = prepare_truncation(path, offset, directory=directory)
+    return replace(planned, _carry_out=partial(truncate_to, path, offset, directory=directory, planned=planned))

@@ -1,0 +1,117 @@
+"""Plan to rebuild the indexes of a partition directory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seglog_format.errors import UsageError, write_errors
+from seglog_format.log.directory import LogDirectory
+from seglog_format.log.listing import list_log_directory, list_partition
+from seglog_format.log.path_kind import PathKind, path_kind, require_partition
+from seglog_format.recovery.apply import writing
+from seglog_format.recovery.index_rebuild import rebuilt_indexes
+from seglog_format.storage.files import LOCAL_FILES, replace_file
+from seglog_format.storage.planned import require_unchanged, states_of
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+
+    from seglog_format.log.listing import PartitionListing
+    from seglog_format.recovery.index_rebuild import RebuiltSegment
+    from seglog_format.recovery.volume import Volume
+    from seglog_format.state.config import BrokerGeneration
+    from seglog_format.storage.planned import FileState
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedIndexes:
+    """Indexes as their logs say they should be. Nothing is written before `apply`.
+
+    Attributes:
+        path: of the partition directory.
+    """
+
+    path: Path
+    _only: frozenset[str] | None = field(repr=False)
+    _interval_bytes: int | None = field(repr=False)
+    _generation: BrokerGeneration | None = field(repr=False)
+    _volume: Volume | None = field(repr=False)
+    _states: tuple[FileState, ...] = field(repr=False)
+
+    def segments(self) -> Iterator[RebuiltSegment]:
+        """Build the indexes of each segment in memory, one after the other.
+
+        Raises:
+            UnreadableError: while iterating: the disk refuses something that the indexes depend on (SEG-PDR-022).
+        """
+        return self._rebuilt(list_partition(self.path))
+
+    def _rebuilt(self, listing: PartitionListing) -> Iterator[RebuiltSegment]:
+        return rebuilt_indexes(
+            listing,
+            only=self._only,
+            interval_bytes=self._interval_bytes,
+            generation=self._generation,
+            volume=self._volume,
+        )
+
+    def apply(self, on_segment: Callable[[RebuiltSegment], None] | None = None) -> tuple[Path, ...]:
+        """Replace the index files that differ.
+
+        Args:
+            on_segment: called with each segment when its indexes are written.
+
+        Returns:
+            The files that were written.
+
+        Raises:
+            UsageError: the directory changed since this was planned, or another process holds the lock of the log
+                directory.
+            UnreadableError: the disk refuses something that the indexes depend on (SEG-PDR-022).
+            WriteError: an index could not be written. Those before it are.
+        """
+        written: list[Path] = []
+        with writing(LogDirectory(list_log_directory(self.path.absolute().parent))):
+            require_unchanged(self._states, states_of(self.path), self.path)
+            for segment in self.segments():
+                for index in segment.indexes:
+                    if not index.is_same:
+                        with write_errors("indexing"):
+                            replace_file(LOCAL_FILES, self.path / index.name, index.data)
+                        written.append(self.path / index.name)
+                if on_segment is not None:
+                    on_segment(segment)
+        return tuple(written)
+
+
+def rebuild_indexes(
+    path: str | os.PathLike[str],
+    *,
+    interval_bytes: int | None = None,
+    generation: BrokerGeneration | None = None,
+    volume: Volume | None = None,
+) -> PreparedIndexes:
+    """Plan to replace the indexes of segments by what their logs say (SEG-RCV-025). `apply` of the plan does it.
+
+    Args:
+        path: of the partition directory, or of the log of one segment.
+        interval_bytes: `index.interval.bytes`; None to infer it.
+        generation: which brokers to write like; None to infer it.
+        volume: builds them where a log is regular; the result is the same with it and without.
+
+    Raises:
+        UsageError: the path is neither, or cannot be read.
+    """
+    given = Path(path)
+    is_file = path_kind(given) is PathKind.FILE
+    directory = given.absolute().parent if is_file else given
+    if not is_file:
+        require_partition(given)
+    elif not any(files.log.name == given.name for files in list_partition(directory).segments):
+        msg = f"{directory / given.name}: not the log of a segment"
+        raise UsageError(msg)
+    only = frozenset({given.name}) if is_file else None
+    return PreparedIndexes(directory, only, interval_bytes, generation, volume, states_of(directory))

@@ -1,0 +1,98 @@
+"""Plan to copy what is intact in a damaged partition directory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seglog_format.log.listing import list_partition
+from seglog_format.log.path_kind import require_partition
+from seglog_format.recovery.salvage import require_apart, salvage_partition, salvageable
+from seglog_format.storage.new_directory import directories_for
+from seglog_format.storage.planned import require_unchanged, states_of
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+
+    from seglog_format.recovery.salvage import SalvagedSegment
+    from seglog_format.state.config import BrokerGeneration
+    from seglog_format.storage.planned import FileState
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedSalvage:
+    """A copy of what is intact in a partition directory. Nothing is written before `apply`.
+
+    Attributes:
+        path: of the damaged directory, in which nothing is changed.
+        target: the new directory.
+    """
+
+    path: Path
+    target: Path
+    _interval_bytes: int | None = field(repr=False)
+    _generation: BrokerGeneration | None = field(repr=False)
+    _states: tuple[FileState, ...] = field(repr=False)
+
+    def segments(self) -> Iterator[SalvagedSegment]:
+        """Tell what would be copied of each segment, and what would not. All of it is read, and nothing is kept."""
+        return salvageable(list_partition(self.path))
+
+    def apply(self, on_segment: Callable[[SalvagedSegment], None] | None = None) -> tuple[SalvagedSegment, ...]:
+        """Copy the intact entries, and build what belongs beside them.
+
+        Producer snapshots are not copied: a broker computes them. Of the other files `partition.metadata` is, where it
+        can be read, and leader epochs are taken from the entries.
+
+        Args:
+            on_segment: called with each segment when it is written.
+
+        Returns:
+            What was copied of each segment.
+
+        Raises:
+            UsageError: the damaged directory changed since this was planned, or the new one is not empty any more.
+            WriteError: a file could not be written. The segments that were reported are whole; nothing is left of
+                the one that was being written.
+        """
+        require_apart(self.path, self.target)
+        require_unchanged(self._states, states_of(self.path), self.path)
+        done = []
+        with directories_for(self.target):
+            for segment in salvage_partition(
+                list_partition(self.path),
+                self.target,
+                interval_bytes=self._interval_bytes,
+                generation=self._generation,
+            ):
+                done.append(segment)
+                if on_segment is not None:
+                    on_segment(segment)
+        return tuple(done)
+
+
+def salvage(
+    path: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    interval_bytes: int | None = None,
+    generation: BrokerGeneration | None = None,
+) -> PreparedSalvage:
+    """Plan to copy what is intact in a partition directory into a new one, byte for byte, with the offsets it has.
+
+    Args:
+        path: of the damaged partition directory.
+        target: the new directory; it has to be new or empty, and outside of the other one.
+        interval_bytes: `index.interval.bytes`; None to infer it.
+        generation: which brokers to write indexes like; None to infer it.
+
+    Raises:
+        UsageError: the path is not a partition directory, or cannot be read; or the target is there already, or
+            inside the other one.
+    """
+    require_partition(path)
+    source, new = Path(path), Path(target)
+    require_apart(source, new)
+    return PreparedSalvage(source, new, interval_bytes, generation, states_of(source))

@@ -17,11 +17,11 @@ from seglog_format.checks.verify import verify
 from seglog_format.cli.main import run
 from seglog_format.errors import UsageError
 from seglog_format.generation import recipe as recipes
-from seglog_format.generation.chance import Chance
 from seglog_format.generation.generate import generate
 from seglog_format.generation.plan import PartitionPlan, plan_partition
 from seglog_format.generation.random_recipes import random_recipe
 from seglog_format.generation.recipe import Recipe, parse_recipe
+from seglog_format.generation.seeded_random import SeededRandom
 from seglog_format.log.partition import open_partition
 from seglog_format.model import INT64_MAX
 from seglog_format.requirements import Severity
@@ -179,7 +179,7 @@ def test_the_seed_decides(tmp_path: Path) -> None:
 
 
 def test_numbers_are_the_same_under_every_python() -> None:
-    chance = Chance(7, "topic", 3)
+    chance = SeededRandom(7, "topic", 3)
     assert [chance.number(0, 999) for _ in range(6)] == [587, 27, 269, 60, 603, 458]
     assert chance.data(4).hex() == "4ba118d4"
     assert chance.fraction() == 0.4404475798570172
@@ -187,7 +187,7 @@ def test_numbers_are_the_same_under_every_python() -> None:
 
 
 def test_a_number_is_within_its_range() -> None:
-    chance = Chance(1)
+    chance = SeededRandom(1)
     assert {chance.number(-2, 2) for _ in range(200)} == {-2, -1, 0, 1, 2}
     assert chance.number(5, 5) == 5
     assert chance.data(0) == b""
@@ -260,7 +260,7 @@ def test_a_fault_breaks_what_it_is_meant_to(fault: str, broken: set[str], tmp_pa
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
-        ("crc@batch:1", "not so many batches"),
+        ("crc@batch:1", "fewer batches"),
         ("truncate@byte:100000", "the last segment has"),
         ("flip@byte:100000", "the last segment has"),
         ("truncate@last:100000", "the last segment has"),
@@ -280,11 +280,11 @@ def test_a_fault_that_cannot_be_made_is_refused(fault: str, reason: str, tmp_pat
     [
         ("", r"one \[\[topic\]\] or more"),
         ("topic = 3", r"topic is a list: write \[\[topic\]\]"),
-        ("[[topic]]\n[[topic]]", "each of another name"),
+        ("[[topic]]\n[[topic]]", "each with a different name"),
         ("[[topic]]\nname = 'a b'", r"topic\.0: 'a b' is no name of a topic"),
         ("[[topic]]\npartition = 3", r"topic\.0 has no 'partition'"),
         ("end = 'dirty'\n[[topic]]", "end is one of clean, killed, not 'dirty'"),
-        ("[[topic]]\nfaults = ['crc']", "'crc' is no fault"),
+        ("[[topic]]\nfaults = ['crc']", "'crc' is not a known fault"),
         ("[[topic]]\nfaults = 'crc@batch:1'", "faults is a list of texts"),
         ("[[topic]]\n[topic.settings]\n'segment.byte' = 3", "no setting 'segment.byte'"),
         ("[[topic]]\n[topic.settings]\nsegment.bytes = 3", "names in quotes"),
@@ -295,13 +295,13 @@ def test_a_fault_that_cannot_be_made_is_refused(fault: str, reason: str, tmp_pat
         ("[[topic]]\n[[topic.step]]\nvalue = 'x'", "value is a table"),
         ("[[topic]]\n[[topic.step]]\nvalue = { text = 3 }", "text is text"),
         ("[[topic]]\n[[topic.step]]\nvalue = { null = 2 }", "null is from 0 to 1"),
-        ("[[topic]]\n[[topic.step]]\nmagic = 1\ncodec = 'zstd'", "zstd is of magic 2"),
-        ("[[topic]]\n[[topic.step]]\nmagic = 1\nheaders = { count = 1 }", "of magic 2"),
-        ("[[topic]]\n[[topic.step]]\ngap = 1", "for role = 'follower'"),
-        ("[[topic]]\n[[topic.step]]\nproducers = { abort = 0.5 }", "of transactional producers"),
-        ("[[topic]]\n[[topic.step]]\nproducers = { kind = 'transactional', open = 2 }", "no more transactions"),
+        ("[[topic]]\n[[topic.step]]\nmagic = 1\ncodec = 'zstd'", "zstd needs magic 2"),
+        ("[[topic]]\n[[topic.step]]\nmagic = 1\nheaders = { count = 1 }", "need magic 2"),
+        ("[[topic]]\n[[topic.step]]\ngap = 1", "need role = 'follower'"),
+        ("[[topic]]\n[[topic.step]]\nproducers = { abort = 0.5 }", "need transactional producers"),
+        ("[[topic]]\n[[topic.step]]\nproducers = { kind = 'transactional', open = 2 }", "open must not exceed"),
         ("[[topic]]\nsettings = { generation = '0.8' }\n[[topic.step]]", "generation 0.8 has no magic 2"),
-        ("topic = [", "no TOML"),
+        ("topic = [", "not valid TOML"),
     ],
 )
 def test_a_mistake_in_a_recipe_is_told_with_its_place(text: str, reason: str) -> None:

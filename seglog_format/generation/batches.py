@@ -1,4 +1,4 @@
-"""The batches of a recipe: who writes one, and its bytes."""
+"""Build the batches of a recipe: their producers and their bytes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class PlannedProducer:
-    """A producer while the plan is made.
+    """State of a producer while the plan is made.
 
     ``batches_left`` counts down to the end of a transaction; None where it does not end in this step.
     """
@@ -37,7 +37,7 @@ class PlannedProducer:
     batches_left: int | None = None
 
 
-NOBODY: Final = PlannedProducer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
+NO_PRODUCER: Final = PlannedProducer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class Turn:
 
 
 def encoded(turn: Turn, records: Sequence[Record], base_offset: int, stamp_ms: int | None) -> bytes:
-    """The bytes of a batch, or of the messages of an append; a leader's batch has no leader epoch yet."""
+    """Encode a batch, or the messages of an append; a leader's batch has no leader epoch yet."""
     step, codec = turn.step, codec_of(turn.step)
     if step.magic == MAGIC_2:
         return encode_batch(built(turn, records, base_offset, stamp_ms, -1))
@@ -70,7 +70,7 @@ def encoded(turn: Turn, records: Sequence[Record], base_offset: int, stamp_ms: i
 def built(
     turn: Turn, records: Sequence[Record], base_offset: int, stamp_ms: int | None, leader_epoch: int
 ) -> RecordBatch:
-    """The record batch of a turn."""
+    """Build the record batch of a turn."""
     producer = turn.producer
     return build_batch(
         records,
@@ -87,12 +87,12 @@ def built(
 
 
 def codec_of(step: StepRecipe) -> CompressionCodec:
-    """The codec that a step names."""
+    """Return the codec that a step names."""
     return CompressionCodec[step.codec.upper()]
 
 
 def as_compacted(batch: RecordBatch, last_offset_delta: int, *, is_emptied: bool) -> RecordBatch:
-    """The batch with the last offset of the original one, and without any records if it is emptied (SEG-BAT-018)."""
+    """Give a batch the last offset of the original one; drop its records if it is emptied (SEG-BAT-018)."""
     assert isinstance(batch.header, RecordBatchHeader)
     header = replace(batch.header, last_offset_delta=last_offset_delta)
     if not is_emptied:

@@ -1,4 +1,4 @@
-"""Damage that is done to a generated partition at the end."""
+"""Damage that is done to a generated partition after everything is written."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from seglog_format.generation.chance import Chance
     from seglog_format.generation.recipe import Fault
+    from seglog_format.generation.seeded_random import SeededRandom
 
 CRC_POSITIONS: Final = {
     0: MESSAGE_V0_HEADER_LAYOUT.position("crc"),
@@ -33,16 +33,16 @@ FLIPPED: Final = 0xFF
 MISSING_INDEX: Final = "missing-index"
 
 
-def apply_fault(partition: Path, fault: Fault, chance: Chance) -> Path:
+def apply_fault(partition: Path, fault: Fault, rng: SeededRandom) -> Path:
     """Damage a partition.
 
     Args:
         partition: its directory.
         fault: what to do.
-        chance: for junk.
+        rng: random numbers, for junk.
 
     Returns:
-        The file that is damaged now.
+        The file that was damaged.
 
     Raises:
         UsageError: there is no such batch or byte.
@@ -53,12 +53,12 @@ def apply_fault(partition: Path, fault: Fault, chance: Chance) -> Path:
     if fault.kind == MISSING_INDEX or fault.kind in INDEX_DAMAGE:
         return _damage_index(logs[-1], fault)
     data = logs[-1].read_bytes()
-    write_file(LOCAL_FILES, logs[-1], LOG_DAMAGE[fault.kind](data, fault, chance))
+    write_file(LOCAL_FILES, logs[-1], LOG_DAMAGE[fault.kind](data, fault, rng))
     return logs[-1]
 
 
 def _damage_crc(logs: list[Path], fault: Fault) -> Path:
-    """The checksum of one entry, counted from 0 through all segments."""
+    """Damage the checksum of one entry, counted from 0 through all segments."""
     left = fault.number
     for log in logs:
         data = bytearray(log.read_bytes())
@@ -69,24 +69,24 @@ def _damage_crc(logs: list[Path], fault: Fault) -> Path:
             write_file(LOCAL_FILES, log, data)
             return log
         left -= len(positions)
-    raise _refused(fault, "there are not so many batches")
+    raise _refused(fault, "the partition has fewer batches")
 
 
 def _refused(fault: Fault, reason: str) -> UsageError:
     return UsageError(f"fault {fault.text!r}: {reason}")
 
 
-def _truncated(data: bytes, fault: Fault, _chance: Chance) -> bytes:
+def _truncated(data: bytes, fault: Fault, _rng: SeededRandom) -> bytes:
     _check_size(data, fault)
     return data[: fault.number]
 
 
-def _cut_short(data: bytes, fault: Fault, _chance: Chance) -> bytes:
+def _cut_short(data: bytes, fault: Fault, _rng: SeededRandom) -> bytes:
     _check_size(data, fault)
     return data[: len(data) - fault.number]
 
 
-def _flipped(data: bytes, fault: Fault, _chance: Chance) -> bytes:
+def _flipped(data: bytes, fault: Fault, _rng: SeededRandom) -> bytes:
     _check_size(data, fault, least=1)
     changed = bytearray(data)
     changed[fault.number] ^= FLIPPED
@@ -99,15 +99,15 @@ def _check_size(data: bytes, fault: Fault, least: int = 0) -> None:
         raise _refused(fault, reason)
 
 
-def _with_zeros(data: bytes, fault: Fault, _chance: Chance) -> bytes:
+def _with_zeros(data: bytes, fault: Fault, _rng: SeededRandom) -> bytes:
     return data + bytes(fault.number)
 
 
-def _with_junk(data: bytes, fault: Fault, chance: Chance) -> bytes:
-    return data + chance.data(fault.number)
+def _with_junk(data: bytes, fault: Fault, rng: SeededRandom) -> bytes:
+    return data + rng.data(fault.number)
 
 
-LOG_DAMAGE: Final[dict[str, Callable[[bytes, Fault, Chance], bytes]]] = {
+LOG_DAMAGE: Final[dict[str, Callable[[bytes, Fault, SeededRandom], bytes]]] = {
     "truncate@byte": _truncated,
     "truncate@last": _cut_short,
     "flip@byte": _flipped,
@@ -129,7 +129,7 @@ def _damage_index(log: Path, fault: Fault) -> Path:
 
 
 def _stale(data: bytes, log: Path, _fault: Fault) -> bytes:
-    """An index that was written when the log was longer: its last entry leads behind the log's end."""
+    """Make an index from when the log was longer: its last entry points beyond the log's end."""
     last_offset = max((frame.header.last_offset for frame in walk(log.read_bytes())), default=int(log.stem))
     used = data.rstrip(b"\0")
     size = -(-len(used) // OFFSET_INDEX_ENTRY.size) * OFFSET_INDEX_ENTRY.size

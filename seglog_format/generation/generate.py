@@ -1,7 +1,7 @@
-"""Log directories from recipes and seeds: the same recipe and seed make the same bytes, everywhere.
+"""Generate log directories from recipes and seeds: the same recipe and seed make the same bytes, everywhere.
 
-That holds for what is not compressed. Compressed bytes depend on the compressing library and its version; what they
-mean is the same all the same.
+That holds for uncompressed data. Compressed bytes depend on the compression library and its version; their content
+is the same.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.errors import WriteError, write_errors
-from seglog_format.generation.chance import Chance
 from seglog_format.generation.faults import apply_fault
 from seglog_format.generation.plan import PartitionPlan, plan_partition
+from seglog_format.generation.seeded_random import SeededRandom
 from seglog_format.names import partition_directory_name
 from seglog_format.state.config import BrokerGeneration
 from seglog_format.storage.environment import Environment
@@ -34,12 +34,12 @@ TOPIC_ID_SIZE: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class GeneratedPartition:
-    """One partition that was made.
+    """One generated partition.
 
     Attributes:
         path: of its directory.
         plan: what was appended to it, and what is to be read from it.
-        damaged: the files that faults were put into.
+        damaged: the files that faults were applied to.
     """
 
     path: Path
@@ -49,7 +49,7 @@ class GeneratedPartition:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedLog:
-    """A log directory that was made, with the seed that it was made from."""
+    """A generated log directory, with its seed."""
 
     path: Path
     recipe: Recipe
@@ -58,7 +58,7 @@ class GeneratedLog:
 
 
 class _Clock:
-    """Stands still unless it is set."""
+    """A clock that only moves when it is set."""
 
     def __init__(self, now_ms: int) -> None:
         self.now_ms = now_ms
@@ -72,15 +72,15 @@ def generate(recipe: Recipe, directory: Path, seed: int | None = None) -> Genera
 
     Args:
         recipe: what is to be in it.
-        directory: where; it is made, or is empty.
-        seed: 0 or more; the recipe's own where none is given.
+        directory: where to make it; it must not exist or be empty.
+        seed: 0 or more; None for the recipe's own.
 
     Returns:
-        What was made, with the records that are to be read from it.
+        The generated partitions, with the records that a reader must find in them.
 
     Raises:
-        UsageError: the directory is not empty, or the recipe asks for what cannot be appended or damaged.
-        WriteError: a file could not be written. After any error nothing is left of what was made.
+        UsageError: the directory is not empty, or the recipe asks for an append or a fault that is not possible.
+        WriteError: a file could not be written. After any error nothing of the directory remains.
     """
     number = recipe.seed if seed is None else seed
     plans = [plan_partition(recipe, topic, part, number) for topic in recipe.topics for part in range(topic.partitions)]
@@ -92,12 +92,12 @@ def generate(recipe: Recipe, directory: Path, seed: int | None = None) -> Genera
 
 def _write(recipe: Recipe, directory: Path, seed: int, plans: list[PartitionPlan]) -> None:
     files, clock = UnsyncedFiles(), _Clock(recipe.start_ms)
-    environment = Environment(files=files, clock=clock, random=Chance(seed, "jitter").fraction)
+    environment = Environment(files=files, clock=clock, random=SeededRandom(seed, "jitter").fraction)
     log_writer = LogWriter(directory, environment=environment)
     try:
         for plan in plans:
             clock.now_ms = recipe.start_ms
-            _append_all(log_writer, plan, clock, Chance(seed, plan.topic.name, "topic id"))
+            _append_all(log_writer, plan, clock, SeededRandom(seed, plan.topic.name, "topic id"))
         if recipe.end == "killed":
             log_writer.checkpoint()
             files.stop()
@@ -106,7 +106,7 @@ def _write(recipe: Recipe, directory: Path, seed: int, plans: list[PartitionPlan
 
 
 def _close(log_writer: LogWriter, *, is_killed: bool) -> None:
-    """Close everything; a killed process closes nothing, and its files are only let go."""
+    """Close everything; for a killed process, only release its open files."""
     try:
         log_writer.close()
     except WriteError:
@@ -114,7 +114,7 @@ def _close(log_writer: LogWriter, *, is_killed: bool) -> None:
             raise
 
 
-def _append_all(log_writer: LogWriter, plan: PartitionPlan, clock: _Clock, chance: Chance) -> None:
+def _append_all(log_writer: LogWriter, plan: PartitionPlan, clock: _Clock, rng: SeededRandom) -> None:
     topic = plan.topic
     first_epoch = plan.appends[0].leader_epoch if plan.appends else 0
     has_topic_id = topic.config.generation in {BrokerGeneration.V3_7, BrokerGeneration.V4_1}
@@ -123,16 +123,16 @@ def _append_all(log_writer: LogWriter, plan: PartitionPlan, clock: _Clock, chanc
         plan.partition,
         topic.config,
         leader_epoch=first_epoch,
-        topic_id=_topic_id(chance) if has_topic_id else None,
+        topic_id=_topic_id(rng) if has_topic_id else None,
     )
     for append in plan.appends:
         clock.now_ms = append.clock_ms
         _append(writer, append)
 
 
-def _topic_id(chance: Chance) -> str:
-    """The same for all partitions of a topic."""
-    return urlsafe_b64encode(chance.data(TOPIC_ID_SIZE)).decode("ascii").rstrip("=")
+def _topic_id(rng: SeededRandom) -> str:
+    """Make the topic id, the same for all partitions of a topic."""
+    return urlsafe_b64encode(rng.data(TOPIC_ID_SIZE)).decode("ascii").rstrip("=")
 
 
 def _append(writer: PartitionWriter, append: PlannedAppend) -> None:
@@ -147,11 +147,11 @@ def _append(writer: PartitionWriter, append: PlannedAppend) -> None:
 
 
 def _damaged(directory: Path, plan: PartitionPlan, seed: int) -> tuple[str, ...]:
-    """Put the faults of a topic into a partition; names the files that were damaged."""
+    """Apply the faults of a topic to a partition; return the names of the damaged files."""
     path = directory / _name(plan)
-    chance = Chance(seed, plan.topic.name, plan.partition, "faults")
+    rng = SeededRandom(seed, plan.topic.name, plan.partition, "faults")
     with write_errors("generating"):
-        return tuple(apply_fault(path, fault, chance).name for fault in plan.topic.faults)
+        return tuple(apply_fault(path, fault, rng).name for fault in plan.topic.faults)
 
 
 def _generated(directory: Path, plan: PartitionPlan, damaged: tuple[str, ...]) -> GeneratedPartition:

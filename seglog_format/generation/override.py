@@ -1,4 +1,4 @@
-"""Values of a recipe that the command line replaces."""
+"""Replace values of a recipe by options of the command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def apply_override(values: dict[str, Any], override: str) -> None:
         override: such as ``topic.0.step.0.records=10``.
 
     Raises:
-        UsageError: it is of another form, or leads nowhere.
+        UsageError: the override is not of the form key=value, or its key does not exist.
     """
     path, found, text = override.partition("=")
     if not found or not path:

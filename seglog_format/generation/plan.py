@@ -1,6 +1,6 @@
-"""What a recipe means for one partition: every append with its bytes, and the records that have to come out of it.
+"""Plan one partition of a recipe: every append with its bytes, and the records that a reader must find.
 
-The plan follows from recipe and seed alone. It knows nothing of how partitions are written, so that what is read back
+The plan follows from recipe and seed alone. It knows nothing of how partitions are written, so that what is read
 can be compared with it.
 """
 
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.codec.build import MAGIC_2
 from seglog_format.codec.control_batch import build_end_marker
 from seglog_format.codec.encode import encode_batch
-from seglog_format.generation.batches import NOBODY, PlannedProducer, Turn, as_compacted, built, encoded
-from seglog_format.generation.chance import Chance
+from seglog_format.generation.batches import NO_PRODUCER, PlannedProducer, Turn, as_compacted, built, encoded
+from seglog_format.generation.seeded_random import SeededRandom
 from seglog_format.generation.values import make_headers, make_timestamps, make_value
 from seglog_format.model import NO_SEQUENCE, NO_TIMESTAMP, ControlRecordType, TimestampType, add_sequence
 from seglog_format.record_model import Record, RecordBatch
@@ -33,16 +33,16 @@ class PlannedAppend:
     """One append, and what it leaves in the log.
 
     Attributes:
-        data: what is appended; of a leader without final offsets.
-        is_follower: it is appended as a follower does.
-        origin: for a leader: who appends.
+        data: bytes to append; of a leader without final offsets.
+        is_follower: whether it is appended as a follower does.
+        origin: for a leader: the actor that appends.
         leader_epoch: under which it is appended.
-        clock_ms: what the clock says then.
-        rolls: a new segment is begun first.
+        clock_ms: time of the broker's clock.
+        rolls: whether a new segment is begun first.
         base_offset: the first offset it takes.
         last_offset: the last one.
-        records: as they are to be read, with offset, timestamp, key, value, headers and sequence.
-        is_control: they are an end marker.
+        records: as a reader must find them, with offset, timestamp, key, value, headers and sequence.
+        is_control: whether they are an end marker.
     """
 
     data: bytes
@@ -59,7 +59,7 @@ class PlannedAppend:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTransaction:
-    """A transaction: offset of its first batch, of its marker (None while it is open), and how it ended."""
+    """A transaction: offset of its first batch, of its marker (None while it is open), and whether it was aborted."""
 
     producer_id: int
     first_offset: int
@@ -69,7 +69,7 @@ class PlannedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class PartitionPlan:
-    """What is written to one partition."""
+    """Everything that is written to one partition."""
 
     topic: TopicRecipe
     partition: int
@@ -78,12 +78,12 @@ class PartitionPlan:
 
     @property
     def records(self) -> Iterator[Record]:
-        """All that is to be read, end markers left out."""
+        """The records that a reader must find, without end markers."""
         return (record for append in self.appends if not append.is_control for record in append.records)
 
     @property
     def end_offset(self) -> int:
-        """The first offset after everything."""
+        """The first offset after all records."""
         return self.appends[-1].last_offset + 1 if self.appends else 0
 
 
@@ -92,7 +92,7 @@ class Planner:
     """Makes the plan of one partition."""
 
     config: LogConfig
-    chance: Chance
+    rng: SeededRandom
     clock_ms: int
     next_offset: int = 0
     leader_epoch: int = 0
@@ -107,20 +107,20 @@ class Planner:
         team = self._team(step)
         for number, records in enumerate(self._groups(step)):
             producer = team[number % len(team)]
-            gap = self.chance.number(*step.gap)
+            gap = self.rng.number(*step.gap)
             self._batch(Turn(step, producer, records, self.next_offset + gap, rolls=step.roll and not number))
             self._count_down(step, producer)
         for producer in team[: len(team) - step.producers.open]:
             self._end(step, producer)
 
     def _team(self, step: StepRecipe) -> list[PlannedProducer]:
-        """The producers of a step; those of an earlier one go on where they were, unless their epoch changes."""
+        """Return the producers of a step; those of an earlier step continue unless their epoch changes."""
         recipe = step.producers
         if recipe.kind == "plain":
-            return [NOBODY]
+            return [NO_PRODUCER]
         team = [self._producer(recipe.first_id + number, recipe.epoch) for number in range(recipe.count)]
         for producer in team:
-            producer.batches_left = self.chance.number(*recipe.batches)
+            producer.batches_left = self.rng.number(*recipe.batches)
         for producer in team[len(team) - recipe.open :]:
             producer.batches_left = None
         return team
@@ -133,11 +133,11 @@ class Planner:
         return known
 
     def _groups(self, step: StepRecipe) -> Iterator[list[Record]]:
-        """The records of a step, batch by batch."""
-        timestamps = make_timestamps(step.timestamps, step.records, self.clock_ms, self.chance)
+        """Yield the records of a step, batch by batch."""
+        timestamps = make_timestamps(step.timestamps, step.records, self.clock_ms, self.rng)
         done = 0
         while done < step.records:
-            group = timestamps[done : done + self.chance.number(*step.batch)]
+            group = timestamps[done : done + self.rng.number(*step.batch)]
             done += len(group)
             yield [self._record(step, timestamp_ms) for timestamp_ms in group]
 
@@ -145,15 +145,15 @@ class Planner:
         return Record(
             -1,
             timestamp_ms if step.magic else NO_TIMESTAMP,
-            make_value(step.key, self.chance),
-            make_value(step.value, self.chance),
-            make_headers(step.headers, self.chance),
+            make_value(step.key, self.rng),
+            make_value(step.value, self.rng),
+            make_headers(step.headers, self.rng),
         )
 
     def _batch(self, turn: Turn) -> None:
         self.clock_ms = max([self.clock_ms + 1, *(record.timestamp_ms for record in turn.records)])
         producer, count = turn.producer, len(turn.records)
-        placed = tuple(self._placed(turn, number) for number in range(count))
+        placed = tuple(self._with_offset(turn, number) for number in range(count))
         kept = self._kept(turn.step, placed)
         self._add(
             turn,
@@ -161,13 +161,13 @@ class Planner:
             records=kept,
             last_offset=turn.base_offset + count - 1,
         )
-        if producer is not NOBODY:
+        if producer is not NO_PRODUCER:
             producer.sequence = add_sequence(producer.sequence, count)
         if turn.step.producers.kind == "transactional" and producer.first_offset is None:
             producer.first_offset = turn.base_offset
 
-    def _placed(self, turn: Turn, number: int) -> Record:
-        """A record as it is to be read."""
+    def _with_offset(self, turn: Turn, number: int) -> Record:
+        """Return a record as a reader must find it."""
         record, first = turn.records[number], turn.producer.sequence
         return replace(
             record,
@@ -183,14 +183,14 @@ class Planner:
         return self.clock_ms if self.config.message_timestamp_type is TimestampType.LOG_APPEND_TIME else None
 
     def _kept(self, step: StepRecipe, records: tuple[Record, ...]) -> tuple[Record, ...]:
-        """What compaction left of a batch."""
-        if self.chance.happens(step.emptied):
+        """Return the records of a batch that compaction keeps."""
+        if self.rng.happens(step.emptied):
             return ()
-        kept = tuple(record for record in records if not self.chance.happens(step.removed))
+        kept = tuple(record for record in records if not self.rng.happens(step.removed))
         return kept or records[-1:]
 
     def _data(self, turn: Turn, placed: Sequence[Record], kept: Sequence[Record]) -> bytes:
-        """The bytes to append: a follower's with offsets, a leader's from 0 on, and stamped by nobody."""
+        """Encode the bytes to append: a follower's with final offsets, a leader's from 0 on and without append time."""
         if turn.step.role == "leader":
             return encoded(turn, turn.records, 0, None)
         if turn.step.magic < MAGIC_2:
@@ -198,7 +198,7 @@ class Planner:
         return encode_batch(self._copied(turn, placed, kept))
 
     def _copied(self, turn: Turn, placed: Sequence[Record], kept: Sequence[Record]) -> RecordBatch:
-        """The batch that a follower takes over, after compaction."""
+        """Build the batch that a follower copies, after compaction."""
         times = dict(zip((record.offset for record in placed), (r.timestamp_ms for r in turn.records), strict=True))
         present = [replace(record, timestamp_ms=times[record.offset]) for record in kept or placed]
         batch = built(turn, present, turn.base_offset, self._stamp, self.leader_epoch)
@@ -231,18 +231,18 @@ class Planner:
         producer.batches_left -= 1
         if not producer.batches_left:
             self._end(step, producer)
-            producer.batches_left = self.chance.number(*step.producers.batches)
+            producer.batches_left = self.rng.number(*step.producers.batches)
 
     def _end(self, step: StepRecipe, producer: PlannedProducer) -> None:
-        """Commit or abort, if there is anything to."""
+        """End the producer's open transaction, if there is one: commit or abort."""
         if step.producers.kind != "transactional" or producer.first_offset is None:
             return
-        is_aborted = self.chance.happens(step.producers.abort)
+        is_aborted = self.rng.happens(step.producers.abort)
         self.clock_ms += 1
         offset = self.next_offset
         marker = self._marker(step, producer, is_aborted=is_aborted)
         records = [replace(record, offset=offset) for record in marker.records if isinstance(record, Record)]
-        if step.role == "leader":  # it stamps what it appends
+        if step.role == "leader":  # the leader sets the append time
             records = [replace(record, timestamp_type=self.config.message_timestamp_type) for record in records]
         self._add(
             Turn(step, producer, (), offset),
@@ -274,9 +274,9 @@ def plan_partition(recipe: Recipe, topic: TopicRecipe, partition: int, seed: int
         recipe: as a whole.
         topic: one of its topics.
         partition: from 0.
-        seed: of everything; each partition has its own numbers.
+        seed: of the whole recipe; each partition has its own random numbers.
     """
-    planner = Planner(topic.config, Chance(seed, topic.name, partition), recipe.start_ms)
+    planner = Planner(topic.config, SeededRandom(seed, topic.name, partition), recipe.start_ms)
     for step in topic.steps:
         planner.step(step)
     still_open = (

@@ -1,4 +1,4 @@
-"""Recipes: what a log directory is to hold, written down in TOML and read into values.
+"""Recipes: the content of a log directory, written in TOML and read into values.
 
 Every value has a default; a recipe that names one topic and one step is complete.
 """
@@ -40,14 +40,14 @@ FAULT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueRecipe:
-    """Keys or values.
+    """How keys or values are made.
 
     Attributes:
         kind: ``fixed`` (always `text`), ``random`` bytes, ``text`` of words, ``json``, ``null`` or ``empty``.
         text: for ``fixed``.
         size: bytes, for ``random`` and ``text``.
-        null: how likely one is null instead, 0 to 1.
-        empty: how likely one is empty instead, 0 to 1.
+        null: probability that one is null instead, 0 to 1.
+        empty: probability that one is empty instead, 0 to 1.
     """
 
     kind: str = "text"
@@ -59,7 +59,7 @@ class ValueRecipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeaderRecipe:
-    """Record headers: how many a record has, how long their values are, and how likely one is null."""
+    """Record headers: their number in a record, size of their values, and probability of a null value."""
 
     count: Range = (0, 0)
     size: Range = (0, 12)
@@ -72,7 +72,7 @@ class TimestampRecipe:
 
     Attributes:
         order: ``ascending``, ``equal``, ``shuffled`` (out of order within 20 records), ``zero`` or ``none`` (-1).
-        step_ms: from one record to the next.
+        step_ms: milliseconds from one record to the next.
     """
 
     order: str = "ascending"
@@ -81,16 +81,16 @@ class TimestampRecipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerRecipe:
-    """Who writes, in turns.
+    """The producers of a step; they take turns.
 
     Attributes:
         kind: ``plain``, ``idempotent`` or ``transactional``.
-        count: of producers.
+        count: number of producers.
         first_id: producer id of the first of them.
         epoch: of all of them.
         batches: in each transaction.
-        abort: how likely a transaction is aborted, 0 to 1.
-        open: so many producers, the last ones, do not end their transaction.
+        abort: probability that a transaction is aborted, 0 to 1.
+        open: how many producers, counted from the last, do not end their transaction.
     """
 
     kind: str = "plain"
@@ -104,20 +104,20 @@ class ProducerRecipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecipe:
-    """A number of records that are alike.
+    """A number of similar records.
 
     Attributes:
-        records: how many.
-        batch: how many in each batch; of what is not compressed in magic 0 and 1, in each append.
+        records: number of records.
+        batch: records in each batch; for uncompressed magic 0 and 1, in each append.
         magic: 0, 1 or 2.
         codec: as Kafka calls it.
-        role: ``leader`` gives offsets itself; ``follower`` copies batches as they are.
-        gap: offsets that are missing before each batch; followers only.
-        removed: how likely compaction took a record out of its batch; followers only.
-        emptied: how likely it took all of them; followers only.
-        leader_epoch: from here on; None for no change.
+        role: ``leader`` assigns offsets; ``follower`` copies batches as they are.
+        gap: number of offsets that are missing before each batch; followers only.
+        removed: probability that compaction removed a record from its batch; followers only.
+        emptied: probability that compaction removed all records of a batch; followers only.
+        leader_epoch: epoch from this step on; None for no change.
         roll: begin a new segment first.
-        key, value, headers, timestamps, producers: see there.
+        key, value, headers, timestamps, producers: see the classes.
     """
 
     records: int = 100
@@ -139,12 +139,12 @@ class StepRecipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Damage that is done at the end; the last segment is meant, but for ``crc@batch``, which counts from the first.
+    """Damage that is done after everything is written: to the last segment, but ``crc@batch`` counts from the first.
 
     Attributes:
         text: as the recipe has it.
         kind: the part before the colon.
-        number: the part after it, where there is one.
+        number: the part after the colon; 1 without one.
     """
 
     text: str
@@ -154,7 +154,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRecipe:
-    """A topic: name, number of partitions, settings, what is written to each partition, and what is damaged in it."""
+    """A topic: name, number of partitions, settings, steps of each partition, and faults."""
 
     name: str
     partitions: int = 1
@@ -165,13 +165,13 @@ class TopicRecipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """A log directory.
+    """The content of a log directory.
 
     Attributes:
-        topics: what is in it.
-        seed: where nobody gives another one.
-        end: ``clean``, or ``killed`` as a process is that has no time to tidy up.
-        start_ms: what the clock says at the start.
+        topics: in the directory.
+        seed: used unless the caller gives another one.
+        end: ``clean``, or ``killed`` as after a process that had no time to close its files.
+        start_ms: time of the clock at the start.
     """
 
     topics: tuple[TopicRecipe, ...]
@@ -185,16 +185,16 @@ def parse_recipe(text: str, overrides: Iterable[str] = ()) -> Recipe:
 
     Args:
         text: TOML.
-        overrides: such as ``topic.0.step.0.records=10``: values that replace what the recipe says. Tables of a list
-            are counted from 0; a value that is no TOML is taken as text.
+        overrides: such as ``topic.0.step.0.records=10``: values that replace those of the recipe. Tables of a list
+            are counted from 0; a value that is not valid TOML is taken as text.
 
     Raises:
-        UsageError: it is no TOML, has something that recipes do not have, or a value does not fit.
+        UsageError: it is not valid TOML, has a name that recipes do not have, or a value does not fit.
     """
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        msg = f"the recipe is no TOML: {error}"
+        msg = f"the recipe is not valid TOML: {error}"
         raise UsageError(msg) from error
     for override in overrides:
         apply_override(values, override)
@@ -202,13 +202,13 @@ def parse_recipe(text: str, overrides: Iterable[str] = ()) -> Recipe:
 
 
 def recipe_from(values: Mapping[str, Any]) -> Recipe:
-    """The recipe that tables say.
+    """Make a recipe of parsed TOML tables.
 
     Args:
         values: as TOML gives them.
 
     Raises:
-        UsageError: there is something that recipes do not have, or a value does not fit.
+        UsageError: there is a name that recipes do not have, or a value does not fit.
     """
     table = Table("", dict(values))
     recipe = Recipe(
@@ -220,7 +220,7 @@ def recipe_from(values: Mapping[str, Any]) -> Recipe:
     table.done()
     names = [topic.name for topic in recipe.topics]
     if not names or len(set(names)) != len(names):
-        msg = "a recipe has one [[topic]] or more, each of another name"
+        msg = "a recipe has one [[topic]] or more, each with a different name"
         raise UsageError(msg)
     return recipe
 
@@ -230,28 +230,28 @@ def _topic(table: Table) -> TopicRecipe:
     try:
         require_topic(name)
     except UsageError as error:
-        msg = f"{table.place}: {error}"
+        msg = f"{table.location}: {error}"
         raise UsageError(msg) from error
     try:
         config = LogConfig.from_properties(table.settings("settings"))
     except UsageError as error:
-        msg = f"{table.place} settings: {error}"
+        msg = f"{table.location} settings: {error}"
         raise UsageError(msg) from error
     topic = TopicRecipe(
         name=name,
         partitions=table.number("partitions", 1, 1, min(MAX_PARTITION, MAX_COUNT)),
         config=config,
         steps=tuple(_step(step, config) for step in table.tables("step")),
-        faults=tuple(_fault(text, table.place) for text in table.texts("faults")),
+        faults=tuple(_fault(text, table.location) for text in table.texts("faults")),
     )
     table.done()
     return topic
 
 
-def _fault(text: str, place: str) -> Fault:
+def _fault(text: str, location: str) -> Fault:
     found = FAULT.fullmatch(text)
     if found is None:
-        msg = f"{place} faults: {text!r} is no fault that can be made"
+        msg = f"{location} faults: {text!r} is not a known fault"
         raise UsageError(msg)
     return Fault(text=text, kind=found["kind"] or found["bare"], number=int(found["number"] or 1))
 
@@ -275,7 +275,7 @@ def _step(table: Table, config: LogConfig) -> StepRecipe:
         producers=_producers(table.table("producers")),
     )
     table.done()
-    _check_step(step, config, table.place)
+    _check_step(step, config, table.location)
     return step
 
 
@@ -324,22 +324,22 @@ def _producers(table: Table) -> ProducerRecipe:
     return producers
 
 
-def _check_step(step: StepRecipe, config: LogConfig, place: str) -> None:
-    """What does not go together."""
+def _check_step(step: StepRecipe, config: LogConfig, location: str) -> None:
+    """Refuse a step whose values contradict each other."""
     changed_by_compaction = step.removed or step.emptied
     wrong = {
-        "headers, producers, and traces of compaction are of magic 2": step.magic < MAGIC_2
+        "headers, producers, and traces of compaction need magic 2": step.magic < MAGIC_2
         and (step.headers.count[1] or step.producers.kind != "plain" or changed_by_compaction),
-        "zstd is of magic 2 (SEG-MSG-018)": step.magic < MAGIC_2 and step.codec == "zstd",
-        "gap, removed and emptied are for role = 'follower'": step.role == "leader"
+        "zstd needs magic 2 (SEG-MSG-018)": step.magic < MAGIC_2 and step.codec == "zstd",
+        "gap, removed and emptied need role = 'follower'": step.role == "leader"
         and (step.gap[1] or changed_by_compaction),
-        "open and abort are of transactional producers": step.producers.kind != "transactional"
+        "open and abort need transactional producers": step.producers.kind != "transactional"
         and (step.producers.open or step.producers.abort),
-        "no more transactions are open than there are producers": step.producers.open > step.producers.count,
+        "open must not exceed the number of producers": step.producers.open > step.producers.count,
         f"generation {config.generation.value} has no magic 2": step.magic == MAGIC_2
         and not config.generation.has_producer_state,
     }
     for rule, is_broken in wrong.items():
         if is_broken:
-            msg = f"{place}: {rule}"
+            msg = f"{location}: {rule}"
             raise UsageError(msg)

@@ -1,4 +1,4 @@
-"""Reading a table of a recipe, so that every mistake in it is told with its place."""
+"""Read a table of a recipe; every error names the table and the key."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Range = tuple[int, int]
-"""Least and greatest value."""
+"""Smallest and largest value."""
 
 MAX_COUNT: Final = 1_000_000
-"""Of anything that a recipe repeats: more would not fit in memory."""
+"""Largest number of anything that a recipe repeats: more would not fit in memory."""
 
 PAIR: Final = 2
 
 
 class Table:
-    """A table of a recipe; values are taken out of it one by one.
+    """A table of a recipe; its values are taken out one by one.
 
     Args:
-        place: what errors call it.
+        location: name of the table in errors.
         values: as TOML gives them.
 
     All methods raise `UsageError` for values that do not fit.
     """
 
-    def __init__(self, place: str, values: object) -> None:
-        self.place = place
+    def __init__(self, location: str, values: object) -> None:
+        self.location = location
         if not isinstance(values, dict):
             self._refuse("", "a table", values)
         self._values: dict[str, Any] = dict(values)
 
     def _refuse(self, name: str, expected: str, found: object) -> NoReturn:
-        msg = f"{' '.join(part for part in (self.place, name) if part)} is {expected}, not {found!r}"
+        msg = f"{' '.join(part for part in (self.location, name) if part)} is {expected}, not {found!r}"
         raise UsageError(msg)
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
 
     def number(self, name: str, default: int, least: int = 0, most: int = INT64_MAX) -> int:
-        """A whole number."""
+        """Take a whole number."""
         value = self._values.pop(name, default)
         if not _is_number(value) or not least <= value <= most:
             self._refuse(name, f"a number from {least} to {most}", value)
         return int(value)
 
     def range(self, name: str, default: Range, least: int = 0, most: int = MAX_COUNT) -> Range:
-        """A number, or a pair of least and greatest."""
+        """Take a number, or a pair of smallest and largest."""
         value = self._values.pop(name, default)
         pair = (value, value) if _is_number(value) else value
         if not _is_pair(pair) or not least <= pair[0] <= pair[1] <= most:
@@ -58,62 +58,62 @@ class Table:
         return int(pair[0]), int(pair[1])
 
     def probability(self, name: str) -> float:
-        """A number from 0 to 1; 0 where there is none."""
+        """Take a number from 0 to 1; 0 where the key is missing."""
         value = self._values.pop(name, 0.0)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
             self._refuse(name, "from 0 to 1", value)
         return float(value)
 
     def choice(self, name: str, default: str, choices: Sequence[str]) -> str:
-        """One of some words."""
+        """Take one of some words."""
         value = self._values.pop(name, default)
         if value not in choices:
             self._refuse(name, f"one of {', '.join(choices)}", value)
         return str(value)
 
     def text(self, name: str, default: str) -> str:
-        """Any text."""
+        """Take any text."""
         value = self._values.pop(name, default)
         if not isinstance(value, str):
             self._refuse(name, "text", value)
         return value
 
     def flag(self, name: str) -> bool:
-        """True or false; false where there is none."""
+        """Take a boolean; False where the key is missing."""
         value = self._values.pop(name, False)
         if not isinstance(value, bool):
             self._refuse(name, "true or false", value)
         return value
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A list of texts."""
+        """Take a list of texts."""
         value = self._values.pop(name, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             self._refuse(name, "a list of texts", value)
         return tuple(value)
 
     def settings(self, name: str) -> dict[str, str]:
-        """Names and values of any kind, the values as text."""
+        """Take a table of names and values of any kind; return the values as text."""
         value = self._values.pop(name, {})
         if not isinstance(value, dict) or any(isinstance(item, dict | list) for item in value.values()):
             self._refuse(name, "a table of names in quotes and values", value)
         return {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in value.items()}
 
     def table(self, name: str) -> Table:
-        """A table inside this one; an empty one where there is none."""
-        return Table(f"{self.place} {name}".strip(), self._values.pop(name, {}))
+        """Take a table inside this one; an empty one where the key is missing."""
+        return Table(f"{self.location} {name}".strip(), self._values.pop(name, {}))
 
     def tables(self, name: str) -> list[Table]:
-        """The tables of a list, counted from 0 in errors."""
+        """Take the tables of a list, counted from 0 in errors."""
         value = self._values.pop(name, [])
         if not isinstance(value, list):
             self._refuse(name, f"a list: write [[{name}]]", value)
-        return [Table(f"{self.place} {name}.{number}".strip(), item) for number, item in enumerate(value)]
+        return [Table(f"{self.location} {name}.{number}".strip(), item) for number, item in enumerate(value)]
 
     def done(self) -> None:
-        """Nothing is left that nobody asked for."""
+        """Refuse any key that was not taken."""
         for name in self._values:
-            msg = f"{self.place or 'a recipe'} has no {name!r}"
+            msg = f"{self.location or 'a recipe'} has no {name!r}"
             raise UsageError(msg)
 
 

@@ -1,4 +1,4 @@
-"""Keys, values, headers and timestamps as recipes describe them."""
+"""Make keys, values, headers and timestamps as recipes describe them."""
 
 from __future__ import annotations
 
@@ -11,52 +11,52 @@ from seglog_format.record_model import RecordHeader
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seglog_format.generation.chance import Chance
     from seglog_format.generation.recipe import HeaderRecipe, TimestampRecipe, ValueRecipe
+    from seglog_format.generation.seeded_random import SeededRandom
 
 WORDS: Final = ("order", "payment", "sensor", "käufer", "город", "注文", "log", "a", "of", "segment", "offset", "0815")
-"""What texts are made of; some are longer in UTF-8 than they look."""
+"""Words of generated texts; some are longer in UTF-8 than they look."""
 
 SHUFFLED_SPAN: Final = 20
-"""How many neighbours change places where timestamps are out of order."""
+"""Number of neighbours that are shuffled where timestamps are out of order."""
 
 
-def make_value(recipe: ValueRecipe, chance: Chance) -> bytes | None:
-    """A key or a value."""
-    is_null, is_empty = chance.happens(recipe.null), chance.happens(recipe.empty)
+def make_value(recipe: ValueRecipe, rng: SeededRandom) -> bytes | None:
+    """Make a key or a value."""
+    is_null, is_empty = rng.happens(recipe.null), rng.happens(recipe.empty)
     if is_null or recipe.kind == "null":
         return None
-    return b"" if is_empty or recipe.kind == "empty" else MAKERS[recipe.kind](recipe, chance)
+    return b"" if is_empty or recipe.kind == "empty" else MAKERS[recipe.kind](recipe, rng)
 
 
-def _fixed(recipe: ValueRecipe, _chance: Chance) -> bytes:
+def _fixed(recipe: ValueRecipe, _rng: SeededRandom) -> bytes:
     return recipe.text.encode()
 
 
-def _random(recipe: ValueRecipe, chance: Chance) -> bytes:
-    return chance.data(chance.number(*recipe.size))
+def _random(recipe: ValueRecipe, rng: SeededRandom) -> bytes:
+    return rng.data(rng.number(*recipe.size))
 
 
-def _text(recipe: ValueRecipe, chance: Chance) -> bytes:
-    """Words, cut to a size; where that falls into a character, dots take its place."""
-    size, words = chance.number(*recipe.size), b""
+def _text(recipe: ValueRecipe, rng: SeededRandom) -> bytes:
+    """Make words, cut to a size; a character that would be cut is replaced by dots."""
+    size, words = rng.number(*recipe.size), b""
     while len(words) < size:
-        words += chance.one_of(WORDS).encode() + b" "
+        words += rng.one_of(WORDS).encode() + b" "
     return words[:size].decode(errors="ignore").encode().ljust(size, b".")
 
 
-def _json(_recipe: ValueRecipe, chance: Chance) -> bytes:
+def _json(_recipe: ValueRecipe, rng: SeededRandom) -> bytes:
     content = {
-        "id": chance.number(0, 10**9),
-        "event": chance.one_of(WORDS),
-        "cents": chance.number(-10_000, 10_000),
-        "ok": chance.happens(0.5),
-        "trace": chance.data(8).hex(),
+        "id": rng.number(0, 10**9),
+        "event": rng.one_of(WORDS),
+        "cents": rng.number(-10_000, 10_000),
+        "ok": rng.happens(0.5),
+        "trace": rng.data(8).hex(),
     }
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-MAKERS: Final[dict[str, Callable[[ValueRecipe, Chance], bytes]]] = {
+MAKERS: Final[dict[str, Callable[[ValueRecipe, SeededRandom], bytes]]] = {
     "fixed": _fixed,
     "random": _random,
     "text": _text,
@@ -64,19 +64,19 @@ MAKERS: Final[dict[str, Callable[[ValueRecipe, Chance], bytes]]] = {
 }
 
 
-def make_headers(recipe: HeaderRecipe, chance: Chance) -> tuple[RecordHeader, ...]:
-    """The headers of a record; keys repeat now and then."""
-    return tuple(_header(recipe, chance) for _ in range(chance.number(*recipe.count)))
+def make_headers(recipe: HeaderRecipe, rng: SeededRandom) -> tuple[RecordHeader, ...]:
+    """Make the headers of a record; keys repeat sometimes."""
+    return tuple(_header(recipe, rng) for _ in range(rng.number(*recipe.count)))
 
 
-def _header(recipe: HeaderRecipe, chance: Chance) -> RecordHeader:
-    key = chance.one_of(WORDS).encode()
-    is_null = chance.happens(recipe.null)
-    return RecordHeader(key, None if is_null else chance.data(chance.number(*recipe.size)))
+def _header(recipe: HeaderRecipe, rng: SeededRandom) -> RecordHeader:
+    key = rng.one_of(WORDS).encode()
+    is_null = rng.happens(recipe.null)
+    return RecordHeader(key, None if is_null else rng.data(rng.number(*recipe.size)))
 
 
-def make_timestamps(recipe: TimestampRecipe, count: int, start_ms: int, chance: Chance) -> list[int]:
-    """One timestamp for each of so many records."""
+def make_timestamps(recipe: TimestampRecipe, count: int, start_ms: int, rng: SeededRandom) -> list[int]:
+    """Make a timestamp for each of some number of records."""
     match recipe.order:
         case "zero":
             return [0] * count
@@ -88,4 +88,4 @@ def make_timestamps(recipe: TimestampRecipe, count: int, start_ms: int, chance: 
     if recipe.order == "ascending":
         return ascending
     groups = (ascending[first : first + SHUFFLED_SPAN] for first in range(0, count, SHUFFLED_SPAN))
-    return [timestamp_ms for group in groups for timestamp_ms in chance.shuffled(group)]
+    return [timestamp_ms for group in groups for timestamp_ms in rng.shuffled(group)]

@@ -1,6 +1,6 @@
-"""Numbers from a seed: the same ones on every platform and under every Python.
+"""Random numbers from a seed: the same ones on every platform and under every Python.
 
-Only `getrandbits` of `random.Random` is used, whose sequence is fixed; how a number of a range comes out of its bits is
+Only `getrandbits` of `random.Random` is used, whose sequence is fixed. How its bits become a number in a range is
 written here, because Python's own way has changed before.
 """
 
@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FRACTION_BITS: Final = 53
-"""As many as a float keeps."""
+"""Bits of precision of a float."""
 
 
-class Chance:
-    """A source of numbers.
+class SeededRandom:
+    """A generator of random numbers with a seed.
 
     Args:
         seed: any number.
-        purpose: what the numbers are for; each purpose has its own, so that more of one leave the others alone.
+        purpose: what the numbers are for; each purpose has its own sequence, so that drawing more for one leaves the
+            others unchanged.
     """
 
     def __init__(self, seed: int, *purpose: str | int) -> None:
@@ -33,7 +34,7 @@ class Chance:
         self._random = random.Random(int.from_bytes(digest, "big"))  # noqa: S311 - to be repeated, not to be secret
 
     def number(self, least: int, most: int) -> int:
-        """A number from `least` to `most`, both included, each as likely as any other."""
+        """Draw a number from `least` to `most`, both included, each with the same probability."""
         span = most - least + 1
         bits = (span - 1).bit_length()
         while True:
@@ -42,22 +43,22 @@ class Chance:
                 return least + value
 
     def fraction(self) -> float:
-        """A number from 0 up to, not including, 1."""
+        """Draw a number from 0 up to, not including, 1."""
         return self._random.getrandbits(FRACTION_BITS) / (1 << FRACTION_BITS)
 
     def happens(self, probability: float) -> bool:
-        """True about so many times out of one."""
+        """Draw True with a probability from 0 to 1."""
         return self.fraction() < probability
 
     def one_of(self, values: Sequence[T]) -> T:
-        """One of some values."""
+        """Draw one of some values."""
         return values[self.number(0, len(values) - 1)]
 
     def data(self, size: int) -> bytes:
-        """So many bytes."""
+        """Draw some number of bytes."""
         return self._random.getrandbits(8 * size).to_bytes(size, "big") if size else b""
 
     def shuffled(self, values: Sequence[T]) -> list[T]:
-        """The values in another order."""
+        """Return the values in random order."""
         left = list(values)
         return [left.pop(self.number(0, len(left) - 1)) for _ in range(len(left))]

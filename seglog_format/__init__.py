@@ -14,6 +14,7 @@ from seglog_format.lazy_names import LazyNames
 if TYPE_CHECKING:
     from seglog_format.checks.verify import verify
     from seglog_format.codec.build import build_batch, new_record
+    from seglog_format.codec.columns import encode_columns
     from seglog_format.codec.control_batch import build_end_marker
     from seglog_format.codec.decode import decode_batch
     from seglog_format.codec.encode import encode_batch
@@ -51,6 +52,7 @@ __all__ = [
     "compact",
     "decode_batch",
     "encode_batch",
+    "encode_columns",
     "new_record",
     "open_log_directory",
     "open_partition",
@@ -69,6 +71,7 @@ _LAZY: Final = LazyNames(
     {
         "checks.verify": ("verify",),
         "codec.build": ("build_batch", "new_record"),
+        "codec.columns": ("encode_columns",),
         "codec.control_batch": ("build_end_marker",),
         "codec.decode": ("decode_batch",),
         "codec.encode": ("encode_batch",),

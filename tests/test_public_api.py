@@ -35,12 +35,49 @@ def imported_by(module: str) -> set[str]:
 
 MODULES = (seglog_format, types)
 PUBLIC = [(module, name) for module in MODULES for name in module.__all__]
+MOST_NAMES = 40
+FUNCTIONS = [
+    "build_batch",
+    "build_end_marker",
+    "compact",
+    "decode_batch",
+    "encode_batch",
+    "encode_columns",
+    "new_record",
+    "open_log_directory",
+    "open_partition",
+    "rebuild_indexes",
+    "recover",
+    "requirement",
+    "retain",
+    "salvage",
+    "truncate",
+    "verify",
+    "walk",
+]
+WRITERS_AND_SETTINGS = ["Environment", "LogConfig", "LogWriter", "PartitionWriter", "RecoveryOptions"]
+ENUMS = [
+    "BrokerGeneration",
+    "CompressionCodec",
+    "ControlRecordType",
+    "OffsetSpec",
+    "Origin",
+    "Severity",
+    "TimestampType",
+]
 PAGES = {seglog_format: "python.md", types: "python-types.md"}
 
 
 @pytest.mark.parametrize(("module", "name"), PUBLIC)
 def test_name_is_there_and_documented(module: ModuleType, name: str) -> None:
     assert inspect.getdoc(getattr(module, name))
+
+
+def test_the_top_holds_what_a_user_calls_and_nothing_else() -> None:
+    assert sorted([*FUNCTIONS, *WRITERS_AND_SETTINGS, *ENUMS]) == seglog_format.__all__
+    assert len(seglog_format.__all__) <= MOST_NAMES
+    assert all(inspect.isfunction(getattr(seglog_format, name)) for name in FUNCTIONS)
+    assert all(issubclass(getattr(seglog_format, name), Enum) for name in ENUMS)
 
 
 @pytest.mark.parametrize("module", MODULES)

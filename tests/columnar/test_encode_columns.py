@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seglog_format.codec.build import build_batch, new_record
-from seglog_format.codec.compress import compress
+from seglog_format.codec.columns import encode_columns
 from seglog_format.codec.encode import encode_batch
 from seglog_format.columnar.encode import BatchFields, encode
 from seglog_format.errors import UsageError
@@ -54,21 +53,14 @@ def table_of(records: list[Record]) -> pa.Table:
     return pa.Table.from_pylist(rows, SCHEMA)
 
 
-def compressor(codec: CompressionCodec) -> Any:
-    return partial(compress, codec, magic=2) if codec else None
-
-
 def by_engine(records: list[Record], counts: list[int], codec: CompressionCodec, fields: dict[str, Any]) -> bytes:
-    made = encode(
-        table_of(records), BatchFields(codec=codec, **fields), counts=np.array(counts), compress=compressor(codec)
-    )
-    return b"".join(bytes(each) for each in made)
+    return b"".join(encode_columns(table_of(records), counts=counts, codec=codec, **fields))
 
 
 def by_reference(records: list[Record], counts: list[int], codec: CompressionCodec, fields: dict[str, Any]) -> bytes:
     made, start = b"", 0
     sequence = fields.get("base_sequence", -1)
-    named = {("partition_leader_epoch" if name == "leader_epoch" else name): fields[name] for name in fields}
+    named = dict(fields)
     for count in counts:
         part = records[start : start + count]
         named["base_sequence"] = sequence
@@ -83,7 +75,7 @@ headers = st.lists(st.tuples(st.binary(max_size=70), small), max_size=3)
 times = st.one_of(st.integers(-1, 2**40), st.just(-1), st.integers(2**62 - 5, 2**62))
 fields = st.fixed_dictionaries(
     {
-        "leader_epoch": st.integers(-1, 2**31 - 1),
+        "partition_leader_epoch": st.integers(-1, 2**31 - 1),
         "producer_id": st.integers(-1, INT64_MAX),
         "producer_epoch": st.integers(-1, 2**15 - 1),
         "base_sequence": st.one_of(st.integers(-1, 50), st.integers(2**31 - 9, 2**31 - 1)),

@@ -20,11 +20,10 @@ from bisect import bisect_right
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pyarrow as pa
 
+from seglog_format import encode_columns
 from seglog_format.codec.framing import walk
-from seglog_format.columnar.encode import BatchFields, encode
 from seglog_format.log.partition import open_partition
 from seglog_format.state.index_build import IndexedRow, build_indexes
 
@@ -50,8 +49,7 @@ def log_bytes(size: int) -> bytes:
     dice = random.Random(1)  # noqa: S311 - contents that repeat
     values = [dice.randbytes(VALUE_SIZE) for _ in range(1000)]
     table = pa.table({"value": pa.array([values[row % 1000] for row in range(rows)], pa.binary())})
-    counts = np.full(rows // RECORDS_A_BATCH, RECORDS_A_BATCH)
-    return b"".join(bytes(some) for some in encode(table, BatchFields(), counts=counts))
+    return b"".join(encode_columns(table, counts=[RECORDS_A_BATCH] * (rows // RECORDS_A_BATCH)))
 
 
 def best(work: Callable[[], object], rounds: int, clock: Callable[[], float] = time.perf_counter) -> float:

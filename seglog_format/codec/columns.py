@@ -1,0 +1,89 @@
+"""Arrow columns to record batches, by the columnar engine."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.compress import compress
+from seglog_format.errors import UsageError
+from seglog_format.model import (
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    CompressionCodec,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+DEFAULT_BATCH_SIZE: Final = 16_384
+NEEDED: Final = "columns need numpy, numba and pyarrow: pip install 'seglog-format[fast]'"
+
+
+def encode_columns(  # noqa: PLR0913 - each is a field of the header, or cuts rows into batches
+    table: pa.Table,
+    *,
+    base_offset: int = 0,
+    batch_size: int = DEFAULT_BATCH_SIZE,
+    counts: Sequence[int] | None = None,
+    codec: CompressionCodec = CompressionCodec.NONE,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    is_transactional: bool = False,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+) -> Iterator[bytes]:
+    """Encode the rows of a table as record batches of magic 2: the bytes that `encode_batch` gives for these records.
+
+    Needs the extra ``fast``.
+
+    Args:
+        table: of ``offset``, ``timestamp``, ``key``, ``value`` and ``headers``, any of which may be missing; a time
+            is in milliseconds since 1970, a header a pair of key and value.
+        base_offset: of the first row, where there are no offsets.
+        batch_size: bytes of a batch of several records at most, before compression.
+        counts: records of each batch, instead.
+        codec: how the records of a batch are compressed.
+        producer_id: or -1.
+        producer_epoch: or -1.
+        base_sequence: sequence number of the first record, or -1; the following ones count on.
+        is_transactional: attribute bit 4.
+        partition_leader_epoch: or -1.
+
+    Yields:
+        One or several whole batches.
+
+    Raises:
+        UsageError: while iterating: rows that no batch can hold, options that make no sense, or the engine is not
+            installed.
+
+    Examples:
+        >>> import pyarrow
+        >>> from seglog_format import encode_columns
+        >>> rows = pyarrow.table({"key": [b"a", b"b"], "value": [b"1", None]})
+        >>> log = b"".join(encode_columns(rows, base_offset=100))
+        >>> len(log)
+        78
+    """
+    try:
+        import numpy as np  # noqa: PLC0415 - an extra
+
+        from seglog_format.columnar.encode import BatchFields, encode  # noqa: PLC0415 - loads compiled code
+    except ImportError as error:
+        raise UsageError(NEEDED) from error
+    fields = BatchFields(
+        codec, partition_leader_epoch, producer_id, producer_epoch, base_sequence, is_transactional=is_transactional
+    )
+    batches = encode(
+        table,
+        fields,
+        base_offset=base_offset,
+        batch_size=batch_size,
+        counts=None if counts is None else np.asarray(counts, np.int64),
+        compress=None if codec is CompressionCodec.NONE else partial(compress, codec, magic=2),
+    )
+    yield from (bytes(some) for some in batches)

@@ -45,7 +45,14 @@ KEPT_SIZE: Final = 4 * 2**20
 
 
 class CompressionCodec(IntEnum):
-    """Codec ids of attribute bits 0 to 2; 5, 6 and 7 are undefined (SEG-COD-001)."""
+    """Codec ids of attribute bits 0 to 2; 5, 6 and 7 are undefined (SEG-COD-001).
+
+    Examples:
+        >>> from seglog_format import CompressionCodec, build_batch, encode_batch, new_record
+        >>> records = [new_record(value=b"again and again " * 100)]
+        >>> len(encode_batch(build_batch(records))), len(encode_batch(build_batch(records, codec=CompressionCodec.LZ4)))
+        (1670, 114)
+    """
 
     NONE = 0
     GZIP = 1
@@ -60,7 +67,13 @@ class CompressionCodec(IntEnum):
 
 
 class TimestampType(Enum):
-    """Who set the timestamps. Magic 0 has none."""
+    """Who set the timestamps. Magic 0 has none.
+
+    Examples:
+        >>> from seglog_format import LogConfig, TimestampType
+        >>> LogConfig(message_timestamp_type=TimestampType.LOG_APPEND_TIME).message_timestamp_type.value
+        'LogAppendTime'
+    """
 
     NO_TIMESTAMP_TYPE = "NoTimestampType"
     CREATE_TIME = "CreateTime"
@@ -68,7 +81,13 @@ class TimestampType(Enum):
 
 
 class ControlRecordType(IntEnum):
-    """Types of control records, as numbered since 3.0 (SEG-CTL-008 for the numbers before)."""
+    """Types of control records, as numbered since 3.0 (SEG-CTL-008 for the numbers before).
+
+    Examples:
+        >>> from seglog_format import ControlRecordType
+        >>> ControlRecordType.COMMIT.value
+        1
+    """
 
     ABORT = 0
     COMMIT = 1

@@ -22,7 +22,13 @@ DEFINITION = re.compile(r"^\[(SEG-[A-Z]{3}-\d{3})\]: (MUST|SHOULD|MAY)((?: [a-z]
 
 
 class Severity(Enum):
-    """How much a finding matters."""
+    """How much a finding matters.
+
+    Examples:
+        >>> from seglog_format import Severity, requirement
+        >>> requirement("SEG-BAT-003").severity is Severity.ERROR
+        True
+    """
 
     ERROR = "error"
     WARNING = "warning"
@@ -116,6 +122,11 @@ def requirement(identifier: str) -> Requirement:
 
     Raises:
         UsageError: there is no such id.
+
+    Examples:
+        >>> from seglog_format import requirement
+        >>> requirement("SEG-BAT-003").title
+        'The stored checksum is the CRC-32C of the bytes from the attributes to the end of the batch.'
     """
     try:
         return requirements()[identifier]

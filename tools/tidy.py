@@ -21,6 +21,7 @@ LARGEST_FIXTURES_BYTES = 40_000_000
 LONGEST_MODULE_LINES = 350
 LONGER_MODULES = {
     "seglog_format/model.py": "the whole vocabulary in one place, and nothing but declarations",
+    "seglog_format/writing/writer.py": "one public class, with what a caller has to know of each method",
     "proofs/fuzz/hostile_readers.py": "a flat list: one small function for each way of reading",
 }
 """Modules above the limit, each with its reason."""

@@ -52,6 +52,13 @@ def verify(
 
     Raises:
         UsageError: there is nothing at the path, or nothing of Kafka's; see `path_kind`.
+
+    Examples:
+        >>> from seglog_format import Severity, verify
+        >>> for finding in verify("demo/broken"):
+        ...     if finding.severity is Severity.ERROR:
+        ...         print(finding)
+        crash-flip-0/00000000000000000270.log:14722: crc: expected 0x0051bb4c, found 0xdf10a37f [SEG-BAT-003]
     """
     root = Path(path)
     options = Options(limit, advance=advance, clearer=clearer, is_compacted=compacted, extent=extent or Extent())

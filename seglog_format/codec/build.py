@@ -71,6 +71,11 @@ def new_record(
         value: bytes, or None for null: in a compacted topic, it deletes the key.
         headers: in order; each a `RecordHeader`, or a pair of key and value.
         timestamp_ms: milliseconds since 1970, or -1 for none.
+
+    Examples:
+        >>> from seglog_format import new_record
+        >>> new_record(key=b"alice", value=b"12 apples", timestamp_ms=1_700_000_000_000).value
+        b'12 apples'
     """
     return Record(-1, timestamp_ms, key, value, tuple(map(_header, headers)))
 
@@ -110,6 +115,13 @@ def build_batch(  # noqa: PLR0913 - each is a field of the header
 
     Raises:
         UsageError: no records, an offset out of range, or offsets that do not increase.
+
+    Examples:
+        >>> from seglog_format import CompressionCodec, build_batch, new_record
+        >>> records = [new_record(value=b"1"), new_record(value=b"2")]
+        >>> batch = build_batch(records, base_offset=7, codec=CompressionCodec.ZSTD)
+        >>> [record.offset for record in batch.records]
+        [7, 8]
     """
     offsets = [record.offset for record in records] if keeps_offsets else _dense(base_offset, len(records))
     _check_offsets(offsets, base_offset)

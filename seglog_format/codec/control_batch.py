@@ -77,6 +77,14 @@ def build_end_marker(  # noqa: PLR0913 - each is a field of the marker
 
     Raises:
         UsageError: another kind.
+
+    Examples:
+        >>> from seglog_format import ControlRecordType, build_end_marker
+        >>> marker = build_end_marker(
+        ...     ControlRecordType.COMMIT, producer_id=4, producer_epoch=0, coordinator_epoch=0, timestamp_ms=1000
+        ... )
+        >>> marker.header.is_control
+        True
     """
     if kind not in {ControlRecordType.ABORT, ControlRecordType.COMMIT}:
         msg = f"{kind.name} does not end a transaction"

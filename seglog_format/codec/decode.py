@@ -46,6 +46,13 @@ def decode_batch(data: Buffer, *, at: Location | None = None, limit: int = DEFAU
     Raises:
         TruncatedError: the bytes end before the entry does.
         FormatError: the entry is damaged, of an unknown version, or refused at the limit.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from seglog_format import decode_batch
+        >>> batch = decode_batch(Path("demo/kafka-4.3.0/headers-0/00000000000000000000.log").read_bytes())
+        >>> batch.header.base_offset, batch.header.codec_id, len(batch.records), batch.records[0].timestamp_ms
+        (0, 0, 9, 1795225345881)
     """
     where = at or Location()
     view = memoryview(data).cast("B")

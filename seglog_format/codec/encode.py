@@ -48,6 +48,12 @@ def encode_batch(batch: RecordBatch) -> bytes:
 
     Raises:
         UsageError: header and records do not belong together, or the codec cannot be written.
+
+    Examples:
+        >>> from seglog_format import build_batch, decode_batch, encode_batch, new_record
+        >>> data = encode_batch(build_batch([new_record(key=b"k", value=b"v")]))
+        >>> len(data), decode_batch(data).records[0].key
+        (70, b'k')
     """
     if isinstance(batch.header, RecordBatchHeader):
         return _encode_record_batch(batch.header, batch.records)

@@ -91,6 +91,17 @@ def walk(data: Readable, start: int = 0, end: int | None = None, *, path: str = 
 
     Raises:
         FormatError: while iterating: at an entry whose size or magic cannot be right. Nothing after it can be found.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from seglog_format import walk
+        >>> data = Path("demo/kafka-4.3.0/segs-0/00000000000000000426.log").read_bytes()
+        >>> for frame in walk(data):
+        ...     print(frame.position, frame.header.base_offset, frame.header.records_count)
+        0 426 6
+        1308 432 6
+        2606 438 6
+        3967 444 6
     """
     source = source_of(data)
     return FrameWalk(source, start, source.size if end is None else end, path)

@@ -248,6 +248,15 @@ def open_log_directory(path_or_paths: PathOrPaths) -> LogDirectories:
 
     Raises:
         UsageError: a path is not a log directory (see `path_kind`), or cannot be read.
+
+    Examples:
+        >>> from seglog_format import open_log_directory
+        >>> directories = open_log_directory("demo/kafka-4.3.0")
+        >>> sorted(directories.partitions)[:2]
+        [('__cluster_metadata', 0), ('__consumer_offsets', 0)]
+        >>> with directories.open("segs", 0) as log:
+        ...     print(log.log_end_offset)
+        450
     """
     paths = [path_or_paths] if isinstance(path_or_paths, (str, os.PathLike)) else list(path_or_paths)
     for path in paths:

@@ -327,6 +327,15 @@ def open_partition(
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`), or cannot be read.
         FormatError: what has the name of a log is no file, but a link that leads nowhere, say (SEG-PDR-026).
+
+    Examples:
+        >>> from seglog_format import open_partition
+        >>> with open_partition("demo/kafka-4.3.0/segs-0") as log:
+        ...     print(log.log_start_offset, log.log_end_offset, len(log.segments))
+        ...     record = next(log.records(100))
+        0 450 9
+        >>> record.offset, record.key, len(record.value)
+        (100, None, 161)
     """
     require_partition(path)
     listing = list_partition(path)

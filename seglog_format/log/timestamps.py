@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 
 
 class OffsetSpec(IntEnum):
-    """What to ask for in place of a timestamp, with the numbers of Kafka's protocol."""
+    """What to ask for in place of a timestamp, with the numbers of Kafka's protocol.
+
+    Examples:
+        >>> from seglog_format import OffsetSpec, open_partition
+        >>> with open_partition("demo/kafka-4.3.0/segs-0") as log:
+        ...     print(log.offset_for_timestamp(OffsetSpec.LATEST).offset)
+        450
+    """
 
     LATEST = -1
     """The log end offset."""

@@ -49,6 +49,17 @@ def recover(
         UnreadableError: the disk refuses the directory, a file of it, or a range of a file (SEG-PDR-022).
         FormatError: a name of a file of the log is that of something else, or a link would have to be changed
             (SEG-PDR-026).
+
+    Examples:
+        >>> from seglog_format import recover
+        >>> plan = recover("demo/broken/crash-flip-0")
+        >>> plan.plan.cut.reason
+        'crc: expected 0x0051bb4c, found 0xdf10a37f'
+        >>> [(lost.file, lost.missing.offset_count) for lost in plan.losses().lost]
+        [('00000000000000000270.log', 18)]
+        >>> done = plan.apply()
+        >>> print(done.steps[0].path.name, done.steps[0].text, sep=": ")
+        00000000000000000270.log: cut to 14705 bytes
     """
     planned = prepare_recovery(path, directory, options=options)
     return replace(planned, _carry_out=partial(recover_partition, path, directory, options=options, planned=planned))
@@ -77,6 +88,14 @@ def retain(
         UsageError: a path is not a directory or cannot be read, there is no segment, or the log has to be recovered
             first.
         FormatError: a log cannot be walked to its end, so that its age is not known.
+
+    Examples:
+        >>> from seglog_format import LogConfig, retain
+        >>> plan = retain("demo/kafka-4.3.0/segs-0", LogConfig(retention_ms=-1, retention_bytes=30_000))
+        >>> [segment.base_offset for segment in plan.plan.removed]
+        [0, 48, 102, 156, 210]
+        >>> plan.apply().plan.log_start_offset
+        264
     """
     at_ms = system_clock() if now_ms is None else now_ms
     planned = prepare_retention(path, config, now_ms=at_ms, directory=directory)
@@ -113,6 +132,19 @@ def compact(  # noqa: PLR0913 - how to compact
     Raises:
         UsageError: a path is not a directory, cannot be read, or needs recovery first.
         FormatError: a log is damaged; recovery comes first.
+
+    Examples:
+        >>> from seglog_format import LogConfig, PartitionWriter, compact, new_record
+        >>> config = LogConfig(segment_bytes=100, cleanup_policy=frozenset({"compact"}))
+        >>> with PartitionWriter("written/profiles-0", config) as writer:
+        ...     for value in (b"1", b"2", b"3"):
+        ...         appended = writer.append([new_record(key=b"ann", value=value, timestamp_ms=1000)])
+        >>> plan = compact("written/profiles-0", config)
+        >>> plan.plan.is_due, [fate.action.value for fate in plan.plan.fates]
+        (True, ['clean', 'clean', 'keep'])
+        >>> done = plan.apply()
+        >>> done.size_before, done.size_after
+        (144, 72)
     """
     at_ms = system_clock() if now_ms is None else now_ms
     planned = prepare_compaction(path, config, now_ms=at_ms, directory=directory, most_keys=most_keys)
@@ -152,6 +184,16 @@ def truncate(path: str | os.PathLike[str], offset: int, *, directory: LogDirecto
     Raises:
         UsageError: the path is not a partition directory, or cannot be read; a negative offset; or there is no segment.
         UnreadableError: the disk refuses something that the plan depends on (SEG-PDR-022).
+
+    Examples:
+        >>> from seglog_format import open_partition, truncate
+        >>> plan = truncate("demo/kafka-4.3.0/segs-0", 100)
+        >>> plan.plan.base_offset, plan.plan.dropped
+        (48, (102, 156, 210, 264, 318, 372, 426))
+        >>> done = plan.apply()
+        >>> with open_partition("demo/kafka-4.3.0/segs-0") as log:
+        ...     log.log_end_offset
+        96
     """
     require_partition(path)
     planned = prepare_truncation(path, offset, directory=directory)

@@ -104,6 +104,15 @@ def rebuild_indexes(
 
     Raises:
         UsageError: the path is neither, or cannot be read.
+
+    Examples:
+        >>> from seglog_format import rebuild_indexes
+        >>> plan = rebuild_indexes("demo/kafka-4.3.0/segs-0", interval_bytes=1024)
+        >>> segment = next(plan.segments())
+        >>> [(index.name, index.state, len(index.data)) for index in segment.indexes]
+        [('00000000000000000000.index', 'differs', 56), ('00000000000000000000.timeindex', 'differs', 84)]
+        >>> len(plan.apply())
+        18
     """
     given = Path(path)
     is_file = path_kind(given) is PathKind.FILE

@@ -91,6 +91,15 @@ def salvage(
     Raises:
         UsageError: the path is not a partition directory, or cannot be read; or the target is there already, or
             inside the other one.
+
+    Examples:
+        >>> from seglog_format import salvage
+        >>> plan = salvage("demo/broken/crash-flip-0", "rescued/crash-flip-0")
+        >>> for segment in plan.apply():
+        ...     print(segment.log.name, segment.kept_size, [damage.reason for damage in segment.damaged])
+        00000000000000000000.log 29409 []
+        00000000000000000128.log 29742 []
+        00000000000000000270.log 17104 ['a wrong checksum']
     """
     require_partition(path)
     source, new = Path(path), Path(target)

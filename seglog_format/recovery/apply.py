@@ -62,6 +62,12 @@ class RecoveryOptions:
         interval_bytes: `index.interval.bytes`; None to infer it.
         generation: which brokers to write indexes like; None to infer it.
         volume: does what is regular; results are the same with it and without.
+
+    Examples:
+        >>> from seglog_format import RecoveryOptions, recover
+        >>> plan = recover("demo/broken/crash-flip-0", options=RecoveryOptions(is_full_scan=True))
+        >>> plan.plan.scanned
+        (0, 128, 270)
     """
 
     like_broker: bool = False

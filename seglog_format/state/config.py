@@ -42,6 +42,11 @@ class BrokerGeneration(Enum):
     """Brokers that write the same files for the same appends, named by the first version of them.
 
     Patch releases of 3.9 and 4.0 went over to the newest rule: 3.9.1 and 4.0.1 write like 4.1.
+
+    Examples:
+        >>> from seglog_format import BrokerGeneration, LogConfig
+        >>> LogConfig(generation=BrokerGeneration.V0_8).generation.has_time_index
+        False
     """
 
     V0_8 = "0.8"
@@ -130,6 +135,13 @@ class LogConfig:
         flush_ms: flush records that are older than this, 0 or more.
         preallocate: create a segment's log at its full size, filled with zeros.
         generation: which brokers to write like.
+
+    Examples:
+        >>> from seglog_format import LogConfig
+        >>> LogConfig(segment_bytes=1_000_000).segment_ms
+        604800000
+        >>> LogConfig.from_properties({"retention.ms": "60000"}).retention_ms
+        60000
     """
 
     segment_bytes: int = 1 << 30

@@ -38,7 +38,15 @@ TRANSACTION_INDEX_VERSION: Final = 0
 
 
 class Origin(Enum):
-    """Who appends: that decides what is checked."""
+    """Who appends: that decides what is checked.
+
+    Examples:
+        >>> from seglog_format import Origin, PartitionWriter, new_record
+        >>> with PartitionWriter("written/__consumer_offsets-0") as writer:
+        ...     appended = writer.append([new_record(key=b"k", value=b"v")], origin=Origin.COORDINATOR)
+        >>> appended.first_offset
+        0
+    """
 
     CLIENT = "client"
     """A producer: everything is."""

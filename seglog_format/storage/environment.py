@@ -41,6 +41,14 @@ class Environment:
         random: a number from 0 up to, not including, 1; for the jitter of segments.
         make_condition: makes a lock.
         locks_directory: the log directory's lock file is held while it is written to.
+
+    Examples:
+        >>> from seglog_format import Environment, PartitionWriter, new_record
+        >>> noon = Environment(clock=lambda: 1_767_268_800_000)
+        >>> with PartitionWriter("written/at-noon-0", environment=noon) as writer:
+        ...     appended = writer.append([new_record(value=b"lunch")])
+        >>> appended.first_offset
+        0
     """
 
     files: Files = LOCAL_FILES

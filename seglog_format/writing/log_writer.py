@@ -39,6 +39,13 @@ class LogWriter(Closing):
     Raises:
         UsageError: a broker or another writer is at work in the directory.
         WriteError: a file of its root could not be made.
+
+    Examples:
+        >>> from seglog_format import LogWriter, new_record
+        >>> with LogWriter("written") as log:
+        ...     appended = log.open("payments", 0).append([new_record(key=b"alice", value=b"3.20")])
+        >>> appended.last_offset
+        0
     """
 
     def __init__(

@@ -56,6 +56,13 @@ class PartitionWriter(Closing):
         UsageError: the name is no partition directory's, somebody else writes here, files are left of a
             replacement that did not end, or the log knows a newer leader epoch.
         WriteError: a file could not be made.
+
+    Examples:
+        >>> from seglog_format import PartitionWriter, new_record
+        >>> with PartitionWriter("written/orders-0") as writer:
+        ...     appended = writer.append([new_record(key=b"alice", value=b"12 apples")], acks="flushed")
+        >>> appended.first_offset, writer.log_end_offset
+        (0, 1)
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""Retention and compaction: which segments and records go, and the changes of files that carry it out."""
+"""Retention and compaction: which segments and records are removed, and the file changes that do it."""

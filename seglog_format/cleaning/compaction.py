@@ -1,7 +1,7 @@
-"""Which segments compaction rewrites, and why (chapter 73).
+"""The decision which segments compaction rewrites, and why (chapter 73).
 
-The decision is a pure function of what is known of each segment, the settings and the clock. What becomes of the
-records in them is decided in `compaction_rules`; `compaction_apply` does the work.
+The decision is a pure function of facts about each segment, the settings and the clock. What happens to the
+records in them is decided in `compaction_rules`; `compaction_apply` changes the files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactedSegment:
-    """What compaction looks at in a segment before it reads its records.
+    """The facts about a segment that compaction needs before it reads records.
 
     Attributes:
         base_offset: from its name.
@@ -29,9 +29,9 @@ class CompactedSegment:
         size: bytes of its log.
         offset_index_size: bytes of its offset index.
         time_index_size: bytes of its time index.
-        first_timestamp_ms: the largest timestamp of its first entry, or -1 where there is none.
-        largest_timestamp_ms: of its records, or -1 where they have none.
-        modified_ms: when its log was last written; stands in where there is no timestamp.
+        first_timestamp_ms: the largest timestamp of its first entry, or -1 if there is none.
+        largest_timestamp_ms: of its records, or -1 if they have none.
+        modified_ms: when its log was last written; used if there is no timestamp.
     """
 
     base_offset: int
@@ -50,7 +50,7 @@ class CompactedSegment:
 
 
 class CompactionAction(Enum):
-    """What becomes of a segment."""
+    """What happens to a segment."""
 
     CLEAN = "clean"
     """It is rewritten, alone or together with its neighbours."""
@@ -61,13 +61,13 @@ class CompactionAction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SegmentCompaction:
-    """What becomes of one segment.
+    """The decision for one segment.
 
     Attributes:
-        segment: which.
+        segment: the segment.
         action: what happens to it.
-        target: base offset of the segment that takes its place; its own where it stays.
-        explanation: the comparisons that decided, in words.
+        target: base offset of the segment that replaces it; its own if it stays.
+        explanation: the deciding comparisons, as text.
         requirements: ids of the rules behind them.
     """
 
@@ -80,17 +80,17 @@ class SegmentCompaction:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """What compaction does to the segments of a log.
+    """The decisions of one compaction of a log.
 
     Attributes:
-        fates: of every segment, oldest first.
-        first_dirty_offset: compaction has been at everything below.
-        first_uncleanable_offset: it may not go further than this now; a base offset.
-        end_offset: it goes as far as this: less than that only where the keys are too many to be remembered.
-        groups: segments that become one, oldest first; empty where nothing is to be done.
+        fates: the decision for every segment, oldest first.
+        first_dirty_offset: everything below was compacted before.
+        first_uncleanable_offset: the limit of compaction now; a base offset.
+        end_offset: the end of this compaction: below that limit only if the keys do not fit into memory.
+        groups: segments that are merged, oldest first; empty if there is nothing to do.
         clean_size: bytes of the segments that begin below the first dirty offset.
         dirty_size: bytes of the segments from the one that holds it to the first uncleanable offset.
-        is_due: a broker would do it now (SEG-CMP-005).
+        is_due: whether a broker would compact now (SEG-CMP-005).
     """
 
     fates: tuple[SegmentCompaction, ...]
@@ -104,7 +104,7 @@ class CompactionPlan:
 
     @property
     def dirty_ratio(self) -> float:
-        """Dirty bytes to all bytes below the first uncleanable offset, 0 to 1."""
+        """Dirty bytes divided by all bytes below the first uncleanable offset, 0 to 1."""
         total = self.clean_size + self.dirty_size
         return self.dirty_size / total if total else 0.0
 
@@ -137,16 +137,16 @@ def plan_compaction(  # noqa: PLR0913 - each is a fact about the log
 ) -> CompactionPlan:
     """Decide which segments compaction rewrites.
 
-    Whether the cleanup policy of the log has ``compact`` is the caller's business.
+    The caller checks whether the cleanup policy of the log has ``compact``.
 
     Args:
         segments: of the log, oldest first; the last one is active.
         config: the settings.
-        now_ms: the clock, in milliseconds since 1970.
-        cleaner_offset: as checkpointed: compaction has been at everything below; None where it never was.
-        log_start_offset: records below are gone for readers.
+        now_ms: the current time, in milliseconds since 1970.
+        cleaner_offset: as checkpointed: everything below was compacted; None if there is no checkpoint.
+        log_start_offset: first offset that consumers may read.
         last_stable_offset: not above the high watermark; the log end offset unless given.
-        end_offset: where the memory for keys was used up; None where it was not.
+        end_offset: where the memory for keys was used up; None if it was not.
 
     Raises:
         UsageError: there is no segment.
@@ -174,7 +174,7 @@ def plan_compaction(  # noqa: PLR0913 - each is a fact about the log
 
 
 def first_dirty_offset(segments: Sequence[CompactedSegment], cleaner_offset: int | None, log_start_offset: int) -> int:
-    """Where compaction goes on: as checkpointed, unless that is outside of the log (SEG-CMP-001)."""
+    """Return where compaction continues: the checkpointed offset, unless it is outside of the log (SEG-CMP-001)."""
     if cleaner_offset is None or not log_start_offset <= cleaner_offset <= segments[-1].next_offset:
         return log_start_offset
     return cleaner_offset
@@ -183,7 +183,7 @@ def first_dirty_offset(segments: Sequence[CompactedSegment], cleaner_offset: int
 def _limit(
     segments: Sequence[CompactedSegment], config: LogConfig, first_dirty: int, stable: int, now_ms: int
 ) -> Limit:
-    """The first offset that may not be cleaned: where the segment begins that holds the least of the limits."""
+    """Return the first offset that may not be compacted: the base offset of the segment that holds the lowest limit."""
     active = segments[-1].base_offset
     limits = [
         Limit(stable, f"the last stable offset is {stable}", "SEG-CMP-003"),
@@ -197,7 +197,7 @@ def _limit(
 
 
 def _lag(segments: Sequence[CompactedSegment], config: LogConfig, first_dirty: int, now_ms: int) -> Iterator[Limit]:
-    """The first dirty segment with a record that is too young (SEG-CMP-004)."""
+    """Yield the first dirty segment with a record that is too young (SEG-CMP-004)."""
     lag = config.min_compaction_lag_ms
     for segment in _closed_from(segments, first_dirty):
         age = now_ms - segment.age_from_ms
@@ -208,13 +208,13 @@ def _lag(segments: Sequence[CompactedSegment], config: LogConfig, first_dirty: i
 
 
 def _from(segments: Sequence[CompactedSegment], offset: int) -> Sequence[CompactedSegment]:
-    """The segments from the one on that holds an offset."""
+    """Return the segments from the one that holds an offset on."""
     before = sum(segment.base_offset <= offset for segment in segments)
     return segments[max(before - 1, 0) :]
 
 
 def _closed_from(segments: Sequence[CompactedSegment], offset: int) -> Sequence[CompactedSegment]:
-    """The same without the active segment; none where that one holds the offset."""
+    """Return the same without the active segment; none if the offset is in that."""
     return _from(segments[:-1], offset) if offset < segments[-1].base_offset else ()
 
 
@@ -233,7 +233,7 @@ def _is_due(
     clean_size: int,
     dirty_size: int,
 ) -> bool:
-    """Enough of the log is dirty, or something in it has been so for too long (SEG-CMP-005)."""
+    """Return whether enough of the log is dirty, or some of it has been for too long (SEG-CMP-005)."""
     stamps = (one.first_timestamp_ms for one in _closed_from(segments, first_dirty))
     oldest = min((stamp for stamp in stamps if stamp > 0), default=now_ms)
     is_late = now_ms - oldest > config.max_compaction_lag_ms
@@ -244,7 +244,7 @@ def _is_due(
 def _groups(
     segments: Sequence[CompactedSegment], config: LogConfig, limit: int
 ) -> Iterator[tuple[CompactedSegment, ...]]:
-    """Neighbours that together are no larger than one segment may be (SEG-CMP-006)."""
+    """Yield neighbours that together do not exceed the size of one segment (SEG-CMP-006)."""
     bases = [*(segment.base_offset for segment in segments), limit]
     group: list[CompactedSegment] = []
     for segment, end in zip(segments, bases[1:], strict=True):
@@ -304,5 +304,5 @@ def _reason_to_clean(segment: CompactedSegment, target: int, first_dirty: int) -
     state = "dirty" if segment.base_offset >= first_dirty else "clean"
     if segment.base_offset < first_dirty < segment.next_offset:
         state = f"dirty from {first_dirty} on"
-    place = "" if target == segment.base_offset else f", and becomes part of segment {target}"
-    return f"{state}{place}"
+    suffix = "" if target == segment.base_offset else f", and becomes part of segment {target}"
+    return f"{state}{suffix}"

@@ -1,4 +1,4 @@
-"""Compacting a partition directory: a plan, the changes of files that carry it out, and doing them (chapter 73).
+"""Compaction of a partition directory: the plan, its file changes, and their execution (chapter 73).
 
 Each group of segments is replaced on its own, in an order that keeps one promise: whenever the process or the power
 dies, what is left is the log before or the log after the replacement, and recovery finishes one or the other.
@@ -54,7 +54,7 @@ CHECKPOINTED: Final = "SEG-CMP-023"
 
 @dataclass(frozen=True, slots=True)
 class PreparedCompaction(Plan["Compacted"]):
-    """What compacting a partition directory does.
+    """The planned compaction of a partition directory.
 
     Attributes:
         path: of the directory.
@@ -66,7 +66,7 @@ class PreparedCompaction(Plan["Compacted"]):
     _explain: Callable[[], Iterator[BatchFate]] | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def batch_fates(self) -> Iterator[BatchFate]:
-        """Tell what becomes of each batch and record of the segments that are rewritten, and why, in log order.
+        """Yield what happens to each batch and record of the rewritten segments, and why, in log order.
 
         Raises:
             UsageError: the directory needs recovery first.
@@ -77,14 +77,14 @@ class PreparedCompaction(Plan["Compacted"]):
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What compacting a partition directory did.
+    """The result of compacting a partition directory.
 
     Attributes:
         path: of the directory.
-        plan: what was decided.
-        steps: the changes of files, in order.
+        plan: the decisions.
+        steps: the file changes, in order.
         size_before: bytes of the logs that were rewritten.
-        size_after: bytes of the logs that took their place.
+        size_after: bytes of the logs that replaced them.
     """
 
     path: Path
@@ -107,11 +107,11 @@ def prepare_compaction(
 
     Args:
         path: of the partition directory.
-        config: the settings; whether its cleanup policy has ``compact`` is not looked at.
-        now_ms: the clock, in milliseconds since 1970.
+        config: the settings; whether the cleanup policy has ``compact`` is not checked.
+        now_ms: the current time, in milliseconds since 1970.
         directory: the log directory; the directory above by default.
-        most_keys: that may be remembered.
-        files: tells when files were last written.
+        most_keys: maximum number of keys in memory.
+        files: file layer that has the modification times.
 
     Raises:
         UsageError: a path is not a directory, or cannot be read; or the directory needs recovery first.
@@ -131,7 +131,7 @@ def explain_compaction(  # noqa: PLR0913 - how to compact
     producer_expiration_ms: int = DAY_MS,
     files: Files = LOCAL_FILES,
 ) -> Iterator[BatchFate]:
-    """Tell what compaction would do with each batch and record, and why, in log order. Nothing is changed.
+    """Yield what compaction would do with each batch and record, and why, in log order. Changes nothing.
 
     Args:
         path: as for `compact_partition`.
@@ -140,7 +140,7 @@ def explain_compaction(  # noqa: PLR0913 - how to compact
         directory: as for `compact_partition`.
         most_keys: as for `compact_partition`.
         producer_expiration_ms: as for `compact_partition`.
-        files: tells when files were last written.
+        files: file layer that has the modification times.
 
     Raises:
         UsageError: as for `compact_partition`.
@@ -164,26 +164,26 @@ def compact_partition(  # noqa: PLR0913 - how to compact
     holds_lock: bool = False,
     planned: CompactionPlan | None = None,
 ) -> Compacted:
-    """Compact a partition directory as a broker would, whether or not it is due.
+    """Compact a partition directory as a broker would, whether or not compaction is due.
 
-    The files that were replaced get names that end in `.deleted`; whoever loads the log next removes them.
+    Replaced files get names that end in `.deleted`; the next program that opens the log removes them.
 
     Args:
         path: of the partition directory.
-        config: the settings; whether its cleanup policy has ``compact`` is not looked at.
-        now_ms: the clock, in milliseconds since 1970.
+        config: the settings; whether the cleanup policy has ``compact`` is not checked.
+        now_ms: the current time, in milliseconds since 1970.
         directory: the log directory; the directory above by default.
-        most_keys: that may be remembered.
-        producer_expiration_ms: producers that were last heard of longer ago are forgotten, and keep no batch alive.
+        most_keys: maximum number of keys in memory.
+        producer_expiration_ms: age after which producers are dropped and no longer keep their last batch.
         files: the file layer that changes go through.
         holds_lock: the caller has the lock of the log directory already.
-        planned: do this, or nothing.
+        planned: the plan to carry out; nothing is changed if the current plan differs.
 
     Raises:
-        UsageError: a path is not a directory, cannot be read, or needs recovery first; or something else is planned
-            now; or another process holds the lock of the log directory.
+        UsageError: a path is not a directory, cannot be read, or needs recovery first; or the current plan differs from
+            `planned`; or another process holds the lock of the log directory.
         FormatError: a log is damaged; its group of segments is as it was.
-        WriteError: a change did not work; what was begun is undone, or recovering the directory finishes it.
+        WriteError: a file change failed; it is undone, or recovering the directory completes it.
     """
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
     steps: list[FileStep] = []
@@ -210,7 +210,7 @@ def compact_partition(  # noqa: PLR0913 - how to compact
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A partition that is open, and the plan for it."""
+    """An open partition and its plan."""
 
     listing: PartitionListing
     segments: Sequence[LogSegment]
@@ -220,7 +220,7 @@ class _Work:
     state: LogState
 
     def cleaner(self, producer_expiration_ms: int) -> LogCleaner:
-        """Goes through the groups of the plan."""
+        """Create the cleaner for the groups of the plan."""
         expired = self.rules.now_ms - producer_expiration_ms
         producers = active_producers(self.segments, self.listing.snapshots, expired)
         state = LogState(self.state.transactions, self.state.last_stable_offset, producers)
@@ -228,7 +228,7 @@ class _Work:
 
     @property
     def _old_tombstones_before_ms(self) -> int:
-        """Counted from when the clean part was last written (SEG-CMP-012)."""
+        """Age limit counted from when the clean part was last written (SEG-CMP-012)."""
         facts = [fate.segment for fate in self.plan.fates]
         clean = [one.modified_ms for one in facts if one.base_offset < self.plan.first_dirty_offset]
         return clean[-1] - self.rules.delete_retention_ms if clean else 0
@@ -245,7 +245,7 @@ def _opened(  # noqa: PLR0913 - how to compact
     *,
     copy: bool | None = None,
 ) -> Iterator[_Work]:
-    """Read what there is to know; files are copied where somebody else may cut them short meanwhile."""
+    """Open a partition and plan its compaction; read through copies if another process may truncate files."""
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
     listing = list_partition(path)
     _check_settled(listing)
@@ -275,11 +275,12 @@ def _opened(  # noqa: PLR0913 - how to compact
 
 
 def _check_settled(listing: PartitionListing) -> None:
-    """Refuse a directory in which something was interrupted: it could not be told from what begins now."""
+    """Refuse a directory with an interrupted operation, which could not be distinguished from a new one."""
     left = [file.path.name for file in listing.files if file.name.suffix in {CLEANED, SWAP}]
-    odd = [file.path.name for file in listing.files if not file.name.is_canonical and not file.name.suffix]
-    if left or odd or not listing.segments:
-        reason = f"{(left or odd)[0]} is left from something that did not end" if left or odd else "there is no segment"
+    unusual = [file.path.name for file in listing.files if not file.name.is_canonical and not file.name.suffix]
+    if left or unusual or not listing.segments:
+        found = left or unusual
+        reason = f"{found[0]} is left from something that did not end" if found else "there is no segment"
         msg = f"{listing.path}: {reason}: recover the directory first"
         raise UsageError(msg)
 
@@ -287,7 +288,7 @@ def _check_settled(listing: PartitionListing) -> None:
 def _checkpoint_steps(
     listing: PartitionListing, directory: LogDirectory, offset: int, files: Files
 ) -> tuple[FileStep, ...]:
-    """Say how far compaction has been (SEG-CMP-023); what the file says of other partitions stays."""
+    """Return the steps that store the compacted offset, keeping other partitions' lines (SEG-CMP-023)."""
     if listing.name is None:
         return ()
     path = directory.path / FileKind.CLEANER_OFFSET_CHECKPOINT.value

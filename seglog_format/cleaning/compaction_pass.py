@@ -1,4 +1,4 @@
-"""One pass of compaction through a log: what it has to know first, and the segments that it makes (chapter 73)."""
+"""One pass of compaction over a log: the facts it needs first, and the segments that it writes (chapter 73)."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from seglog_format.storage.files import Files
 
 MOST_KEYS: Final = 128 * 2**20 // 24 * 9 // 10
-"""What a pass of a broker remembers by default: 128 MiB, 24 bytes for each key, nine tenths full (SEG-CMP-007)."""
+"""Default maximum of keys in a broker's pass: 128 MiB, 24 bytes for each key, nine tenths full (SEG-CMP-007)."""
 
 
 def facts_of(segment: LogSegment, files: Files) -> CompactedSegment:
-    """What compaction looks at in a segment before it reads its records.
+    """Return the facts about a segment that compaction needs before it reads records.
 
     Raises:
         FormatError: the log is damaged, or does not end with an entry.
@@ -55,7 +55,7 @@ def facts_of(segment: LogSegment, files: Files) -> CompactedSegment:
 
 
 def check_whole(segment: LogSegment) -> None:
-    """Refuse a log that has to be recovered first.
+    """Refuse a log that needs recovery first.
 
     Raises:
         FormatError: it is damaged, or does not end with an entry.
@@ -70,12 +70,12 @@ def check_whole(segment: LogSegment) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """What the whole log says.
+    """Facts about the whole log.
 
     Attributes:
         transactions: all of them.
         last_stable_offset: at the high watermark.
-        producers: that are active, by id.
+        producers: the active ones, by id.
     """
 
     transactions: Transactions
@@ -84,7 +84,7 @@ class LogState:
 
 
 def transactions_of(segments: Sequence[LogSegment], high_watermark: int) -> tuple[Transactions, int]:
-    """The transactions of a log, and its last stable offset as long as nothing above the high watermark counts.
+    """Return the transactions of a log, and its last stable offset, ignoring all above the high watermark.
 
     Raises:
         FormatError: an entry is damaged.
@@ -102,12 +102,12 @@ def transactions_of(segments: Sequence[LogSegment], high_watermark: int) -> tupl
 def active_producers(
     segments: Sequence[LogSegment], snapshots: Sequence[NamedFile], expired_before_ms: int
 ) -> dict[int, Producer]:
-    """The producers that a log knows, from the newest snapshot that can be read and the log after it.
+    """Return the producer states of a log, from the newest readable snapshot and the entries after it.
 
     Args:
         segments: of the log, in order.
         snapshots: ascending.
-        expired_before_ms: producers without an open transaction that were last heard of before are forgotten.
+        expired_before_ms: producers without an open transaction whose last append was before this are dropped.
 
     Raises:
         FormatError: a batch is damaged.
@@ -127,13 +127,13 @@ def newest_offsets(
     transactions: Transactions,
     most_keys: int = MOST_KEYS,
 ) -> NewestOffsets:
-    """The newest record of each key in the dirty part of a log (SEG-CMP-007, SEG-CMP-008, SEG-CMP-013).
+    """Find the newest record of each key in the dirty part of a log (SEG-CMP-007, SEG-CMP-008, SEG-CMP-013).
 
     Args:
         segments: of the log, in order.
         first_dirty_offset: where the dirty part begins.
         end_offset: where it ends; a base offset.
-        transactions: records of those that were aborted do not count.
+        transactions: of the log; records of aborted ones are ignored.
         most_keys: that may be remembered.
 
     Raises:
@@ -155,7 +155,7 @@ def newest_offsets(
 
 
 def _remember(found: NewestOffsets, batch: RecordBatch, first_dirty_offset: int, most_keys: int) -> bool:
-    """Whether there was room for all keys of a batch."""
+    """Add the keys of a batch; return whether there was room for all."""
     for record in batch.records:
         if record.key is not None and record.offset >= first_dirty_offset:
             if len(found.by_key) >= most_keys:
@@ -167,7 +167,7 @@ def _remember(found: NewestOffsets, batch: RecordBatch, first_dirty_offset: int,
 
 @dataclass(frozen=True, slots=True)
 class CleanedSegment:
-    """A segment that takes the place of others.
+    """A segment that replaces others.
 
     Attributes:
         base_offset: of the first of them.
@@ -189,13 +189,13 @@ class CleanedSegment:
 
 
 class LogCleaner:
-    """Goes through the groups of a plan, in order.
+    """Rewrites the groups of a plan, in order.
 
     Args:
         segments: of the log.
-        state: what the whole log says.
-        this_pass: what holds for all batches.
-        old_tombstones_before_ms: tombstones of magic 0 and 1 go from segments that were last written then or before.
+        state: facts about the whole log.
+        this_pass: parameters of this pass.
+        old_tombstones_before_ms: tombstones of magic 0 and 1 are removed from segments last written then or before.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class LogCleaner:
         self._ended = {_key(entry): entry for entry in state.transactions.aborted}
 
     def fates(self, group: Sequence[CompactedSegment]) -> Iterator[BatchFate]:
-        """What becomes of each batch of a group.
+        """Yield what happens to each batch of a group.
 
         Raises:
             FormatError: a batch is damaged or refused.
@@ -223,11 +223,11 @@ class LogCleaner:
                 yield fate_of(batch, self._facts(batch, keeps_old_tombstones=keeps_old_tombstones), self._pass)
 
     def clean(self, group: Sequence[CompactedSegment], settings: IndexSettings) -> CleanedSegment:
-        """The segment that takes the place of a group.
+        """Return the segment that replaces a group.
 
         Args:
             group: of the plan.
-            settings: of its indexes.
+            settings: settings of its indexes.
 
         Raises:
             FormatError: a batch is damaged or refused.
@@ -256,7 +256,7 @@ class LogCleaner:
                 yield self._bytes_of(fate.batch) if fate.action is BatchAction.COPY else encode_batch(replacement)
 
     def _bytes_of(self, batch: RecordBatch) -> bytes:
-        """An entry as it stands in its segment."""
+        """Return the bytes of an entry as stored in its segment."""
         holder = max(base for base in self._segments if base <= batch.base_offset)
         position = batch.position
         return bytes(self._segments[holder].source.view(position, position + batch.header.size_in_bytes))
@@ -273,7 +273,7 @@ class LogCleaner:
         return BatchFacts(is_aborted=self._state.transactions.is_aborted(header), is_last_of_producer=is_last)
 
     def _is_last_of_producer(self, header: RecordBatchHeader) -> bool:
-        """Whether what is known of an active producer rests on a batch (SEG-CMP-015)."""
+        """Return whether a batch is the last one of an active producer (SEG-CMP-015)."""
         producer = self._state.producers.get(header.producer_id)
         if producer is None:
             return False
@@ -282,7 +282,7 @@ class LogCleaner:
         return header.is_control and header.producer_epoch == producer.producer_epoch
 
     def _is_unneeded(self, batch: RecordBatch) -> bool:
-        """Whether a control batch ends a transaction of which no batch was met, or says nothing (SEG-CMP-014)."""
+        """Return whether a control batch ends a transaction without batches in the log, or is empty (SEG-CMP-014)."""
         if not batch.records:
             return True
         marker, producer_id = marker_in(batch.records[0], Location(position=batch.position)), _header(batch).producer_id
@@ -296,7 +296,7 @@ class LogCleaner:
         return False
 
     def _entry(self, producer_id: int, offset: int) -> Iterator[AbortedTxn]:
-        """What the transaction index says of an aborted transaction, unless the log shows that it is wrong."""
+        """Yield the transaction index entry of an aborted transaction, unless the log proves it wrong."""
         ended, listed = self._ended.get((producer_id, offset)), self._listed.get((producer_id, offset))
         if ended is not None:
             yield listed if listed is not None and listed.first_offset <= ended.first_offset else ended

@@ -1,6 +1,6 @@
-"""What becomes of the records and batches of a log that is compacted, and why (chapter 73).
+"""The decision which records and batches compaction keeps, and why (chapter 73).
 
-Everything here is a function of one batch and of what is known of the rest of the log: which offset is the newest of
+Each decision is a function of one batch and of facts about the rest of the log: which offset is the newest of
 each key, whether the batch's transaction was aborted, whether its producer wrote anything after it.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 KNOWN_BITS: Final = CODEC_MASK | TIMESTAMP_TYPE_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
-"""Attribute bits that a batch keeps when it is written anew; the delete horizon has its own rules."""
+"""Attribute bits that a rewritten batch keeps; the delete horizon has its own rules."""
 
 
 @dataclass(slots=True)
@@ -41,8 +41,8 @@ class NewestOffsets:
     """The newest record of each key in the dirty part of a log.
 
     Attributes:
-        by_key: its offset.
-        end_offset: everything below was looked at.
+        by_key: its offset, by key.
+        end_offset: everything below was read.
     """
 
     by_key: dict[bytes, int] = field(default_factory=dict)
@@ -51,13 +51,13 @@ class NewestOffsets:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What holds for every batch that one pass of compaction goes through.
+    """Parameters of one pass of compaction, the same for every batch.
 
     Attributes:
         newest: the newest record of each key.
-        now_ms: the clock when it began.
+        now_ms: time when it began.
         delete_retention_ms: how long tombstones and markers are kept after the first pass that could remove them.
-        end_offset: where the pass has to stop; the batch that ends there stays.
+        end_offset: where the pass stops; the batch that ends there is kept.
     """
 
     newest: NewestOffsets
@@ -68,13 +68,13 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class BatchFacts:
-    """What the rest of the log says about a batch.
+    """Facts about a batch from the rest of the log.
 
     Attributes:
-        is_aborted: its transaction was.
-        is_unneeded_marker: it ends a transaction of which the pass has met no batch, or says nothing at all.
-        is_last_of_producer: what is known of its producer rests on it.
-        keeps_old_tombstones: tombstones of magic 0 and 1 in its segment are not old enough to go.
+        is_aborted: its transaction was aborted.
+        is_unneeded_marker: it ends a transaction without batches in the log, or is empty.
+        is_last_of_producer: it is the last batch of an active producer.
+        keeps_old_tombstones: tombstones of magic 0 and 1 in its segment are not old enough to be removed.
     """
 
     is_aborted: bool = False
@@ -84,7 +84,7 @@ class BatchFacts:
 
 
 class RecordReason(Enum):
-    """Why a record stays or goes: words, and the rule."""
+    """Why a record is kept or removed: text, and the rule."""
 
     NEWEST = "the newest of its key", "SEG-CMP-008"
     NOT_REACHED = "after the last key that could be remembered", "SEG-CMP-007"
@@ -98,7 +98,7 @@ class RecordReason(Enum):
 
     @property
     def is_kept(self) -> bool:
-        """Whether the record stays."""
+        """Whether the record is kept."""
         return self in KEPT
 
 
@@ -107,14 +107,14 @@ KEPT: Final = frozenset({RecordReason.NEWEST, RecordReason.NOT_REACHED, RecordRe
 
 @dataclass(frozen=True, slots=True)
 class RecordFate:
-    """What becomes of one record."""
+    """The decision for one record."""
 
     record: Record | Message
     reason: RecordReason
 
     @property
     def explanation(self) -> str:
-        """Why, in words."""
+        """The reason, as text."""
         return f"offset {self.record.offset}: {'kept' if self.reason.is_kept else 'removed'}: {self.reason.value[0]}"
 
     @property
@@ -124,7 +124,7 @@ class RecordFate:
 
 
 class BatchAction(Enum):
-    """What becomes of a batch."""
+    """What happens to a batch."""
 
     COPY = "copied as it is"
     REWRITE = "written anew"
@@ -134,14 +134,14 @@ class BatchAction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BatchFate:
-    """What becomes of one batch.
+    """The decision for one batch.
 
     Attributes:
-        batch: as it was.
+        batch: the batch before.
         action: what happens to it.
-        records: what happens to each of its records.
+        records: the decision for each of its records.
         requirement: id of the rule behind the action.
-        delete_horizon_ms: of the batch that takes its place; None where that has none.
+        delete_horizon_ms: of the batch that replaces it; None if that has none.
     """
 
     batch: RecordBatch
@@ -153,12 +153,12 @@ class BatchFate:
     @property
     def explanation(self) -> tuple[str, ...]:
         """A line for the batch, and one for each record."""
-        place = f"batch {self.batch.base_offset} to {self.batch.last_offset}"
-        return (f"{place}: {self.action.value}", *(f"  {fate.explanation}" for fate in self.records))
+        title = f"batch {self.batch.base_offset} to {self.batch.last_offset}"
+        return (f"{title}: {self.action.value}", *(f"  {fate.explanation}" for fate in self.records))
 
     @property
     def replacement(self) -> RecordBatch | None:
-        """The batch that takes its place; None where there is none."""
+        """The batch that replaces it; None if it is removed."""
         match self.action:
             case BatchAction.DROP:
                 return None
@@ -170,16 +170,16 @@ class BatchFate:
 
     @property
     def kept(self) -> tuple[Record | Message, ...]:
-        """The records that stay."""
+        """The kept records."""
         return tuple(fate.record for fate in self.records if fate.reason.is_kept)
 
 
 def fate_of(batch: RecordBatch, facts: BatchFacts, this_pass: Pass) -> BatchFate:
-    """Decide what becomes of a batch.
+    """Decide what happens to a batch.
 
     Args:
-        batch: as it stands in the log.
-        facts: what the rest of the log says about it.
+        batch: the batch in the log.
+        facts: facts from the rest of the log.
         this_pass: what holds for all batches.
     """
     header = batch.header
@@ -226,7 +226,7 @@ NO_OFFSET: Final = -1
 
 
 def _is_expired(header: RecordBatchHeader | MessageHeader, facts: BatchFacts, this_pass: Pass) -> bool:
-    """Whether tombstones and markers have stayed for long enough (SEG-CMP-010, SEG-CMP-012)."""
+    """Return whether tombstones and markers have been kept for long enough (SEG-CMP-010, SEG-CMP-012)."""
     if isinstance(header, MessageHeader):
         return not facts.keeps_old_tombstones
     horizon = header.delete_horizon_ms
@@ -234,12 +234,12 @@ def _is_expired(header: RecordBatchHeader | MessageHeader, facts: BatchFacts, th
 
 
 def _waits(kept: Sequence[Record | Message], facts: BatchFacts) -> bool:
-    """Whether something in a batch will go when its time has come."""
+    """Return whether a later pass will remove something of a batch."""
     return facts.is_unneeded_marker or any(record.value is None for record in kept)
 
 
 def _reason_to_stay(header: RecordBatchHeader | MessageHeader, facts: BatchFacts, this_pass: Pass) -> str:
-    """Which rule keeps a batch without records; messages of magic 0 and 1 cannot be empty."""
+    """Return the rule that keeps a batch without records; messages of magic 0 and 1 cannot be empty."""
     if isinstance(header, MessageHeader):
         return ""
     if facts.is_last_of_producer:
@@ -248,7 +248,7 @@ def _reason_to_stay(header: RecordBatchHeader | MessageHeader, facts: BatchFacts
 
 
 def emptied(batch: RecordBatch) -> RecordBatch:
-    """A batch of magic 2 without its records (SEG-BAT-018)."""
+    """Return a batch of magic 2 without its records (SEG-BAT-018)."""
     header = batch.header
     assert isinstance(header, RecordBatchHeader)
     bits = header.attributes & KNOWN_BITS & ~CODEC_MASK
@@ -260,12 +260,12 @@ def emptied(batch: RecordBatch) -> RecordBatch:
 def rewritten(
     batch: RecordBatch, kept: Sequence[Record | Message], delete_horizon_ms: int | None = None
 ) -> RecordBatch:
-    """The batch of magic 2 that holds what is left of a batch (SEG-CMP-018, SEG-CMP-019, SEG-CMP-020).
+    """Return the batch of magic 2 with the kept records of a batch (SEG-CMP-018, SEG-CMP-019, SEG-CMP-020).
 
     Args:
-        batch: as it was, of any magic.
-        kept: the records that are left; one or more.
-        delete_horizon_ms: takes the place of the base timestamp.
+        batch: the batch before, of any magic.
+        kept: the kept records; one or more.
+        delete_horizon_ms: replaces the base timestamp.
     """
     header = _header(batch, kept, delete_horizon_ms)
     return RecordBatch(batch.position, header, tuple(_placed(record, header) for record in kept))
@@ -286,7 +286,7 @@ def _header(batch: RecordBatch, kept: Sequence[Record | Message], delete_horizon
 
 
 def _converted(old: MessageHeader, kept: Sequence[Record | Message]) -> RecordBatchHeader:
-    """Magic 0 and 1 know no producer, no leader epoch, and no offsets that are gone."""
+    """Convert a header of magic 0 or 1, which has no producer, no leader epoch, and no gaps in offsets."""
     return RecordBatchHeader(
         base_offset=kept[0].offset,
         batch_length=0,

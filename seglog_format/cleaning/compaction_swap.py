@@ -1,4 +1,4 @@
-"""Putting a cleaned segment in the place of those that it was made from, or leaving these as they were (chapter 73)."""
+"""Replacement of segments by the cleaned one made from them, or its reversal (chapter 73)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GONE_SNAPSHOT: Final = "SEG-CMP-024"
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """A new file with this content, which is on the disk when the step is done; its name need not be."""
+    """Create a file with this content, on disk when the step ends; its name may not be."""
 
     path: Path
     data: bytes = field(repr=False)
@@ -37,22 +37,22 @@ class Create:
 
     @property
     def text(self) -> str:
-        """What happens to the file."""
+        """The step as text."""
         return f"write {len(self.data)} bytes"
 
     def apply(self, files: Files) -> None:
-        """Do it."""
+        """Carry out the step."""
         write_file(files, self.path, self.data)
         files.set_modified_ms(self.path, self.modified_ms)
 
 
 def swap_steps(cleaned: CleanedSegment, directory: Path, *, has_time_index: bool = True) -> tuple[FileStep, ...]:
-    """Put a cleaned segment in the place of its sources (SEG-CMP-022).
+    """Return the steps that replace its sources by a cleaned segment (SEG-CMP-022).
 
     Args:
         cleaned: the segment.
         directory: of the partition.
-        has_time_index: there are time indexes.
+        has_time_index: whether there are time indexes.
     """
     contents = {FileKind.LOG: cleaned.log, FileKind.OFFSET_INDEX: cleaned.offset_index}
     if has_time_index:
@@ -78,7 +78,7 @@ def swap_steps(cleaned: CleanedSegment, directory: Path, *, has_time_index: bool
 
 
 def _removals(sources: Sequence[SegmentFiles]) -> Iterator[FileStep]:
-    """Name the old files for removal; the snapshot of the first is that of the new segment, too (SEG-CMP-024)."""
+    """Yield the renaming of the old files; the first one's snapshot is also that of the new segment (SEG-CMP-024)."""
     for source in sources:
         snapshot = source.snapshot if source is not sources[0] else None
         if snapshot is not None:
@@ -93,7 +93,7 @@ def _removal(path: Path, requirement: str) -> Rename:
 
 
 def applied(steps: tuple[FileStep, ...], files: Files) -> tuple[FileStep, ...]:
-    """Do the steps in order.
+    """Carry out the steps in order.
 
     Returns:
         The same steps.
@@ -123,7 +123,7 @@ def _swap(cleaned: Path) -> Path:
 
 
 def _undo(steps: tuple[FileStep, ...], files: Files) -> None:
-    """Remove the new files, as long as none of the old ones has gone; after that, recovery finishes what was begun."""
+    """Remove the new files while all old ones exist; after that, recovery completes the replacement."""
     made = _made(steps)
     if any(map(files.exists, made)):
         with suppress(OSError):

@@ -1,6 +1,6 @@
-"""Retention carried out: segments that go get names that end in `.deleted`, and are deleted later (chapter 72).
+"""Execution of retention: removed segments are renamed to `.deleted`, and deleted later (chapter 72).
 
-The log start offset moves first. From then on nobody reads what is to go, and a crash in the middle leaves nothing that
+The log start offset moves first. From then on no reader sees the removed records, and a crash leaves nothing that
 the next pass would not remove anyway.
 """
 
@@ -54,20 +54,20 @@ REMOVAL_ORDER = (
     FileKind.OFFSET_INDEX,
     FileKind.LOG,
 )
-"""The log comes last: until then the others still belong to it."""
+"""Order of deletion: the log comes last, since the other files belong to it until then."""
 
 
 # Files that go
 
 
 def removal_steps(files: Files, directory: Path, base_offsets: Iterable[int]) -> Iterator[FileStep]:
-    """Rename the files of segments for removal (SEG-RET-009, SEG-RET-010).
+    """Yield the renaming of segment files for removal (SEG-RET-009, SEG-RET-010).
 
-    What is below a segment that goes is on the disk as gone before it, so that a power cut leaves no hole; and before
-    anything goes, so are the names of what stays (SEG-RET-012).
+    Each removal is on disk before the next segment is removed, so that a power cut leaves no hole; and before
+    the first, so are the names of what stays (SEG-RET-012).
 
     Args:
-        files: where they are.
+        files: file layer of the directory.
         directory: of the partition.
         base_offsets: of the segments, ascending.
     """
@@ -83,13 +83,13 @@ def removal_steps(files: Files, directory: Path, base_offsets: Iterable[int]) ->
 
 
 class DeletedFiles:
-    """Files that were renamed for removal, and wait for it (SEG-RET-009).
+    """Files renamed for removal that wait for their deletion (SEG-RET-009).
 
-    Only memory knows since when they wait. What is left when a program ends is removed when the log is loaded again.
+    Their waiting time is kept in memory only. Files left when a program ends are removed when the log is opened again.
 
     Args:
-        files: where they are.
-        delay_ms: how long they wait: `file.delete.delay.ms`.
+        files: file layer of the directory.
+        delay_ms: their waiting time: `file.delete.delay.ms`.
     """
 
     def __init__(self, files: Files, delay_ms: int) -> None:
@@ -98,17 +98,17 @@ class DeletedFiles:
         self._due_ms: dict[Path, int] = {}
 
     def add(self, paths: Iterable[Path], now_ms: int) -> None:
-        """These were renamed just now; a file of the same name that was waiting is replaced by that."""
+        """Add files that were just renamed; a waiting file of the same name has been replaced by that."""
         self._due_ms.update(dict.fromkeys(paths, now_ms + self._delay_ms))
 
     def remove_due(self, now_ms: int) -> tuple[Path, ...]:
-        """Delete the files whose time has come, unless somebody else has done so.
+        """Delete the files whose delay is over, unless they are gone already.
 
         Returns:
-            Which.
+            The deleted files.
 
         Raises:
-            OSError: it did not work.
+            OSError: an operation on files failed.
         """
         due = tuple(path for path, due_ms in self._due_ms.items() if due_ms <= now_ms)
         for path in due:
@@ -123,14 +123,14 @@ class DeletedFiles:
 
 @dataclass(frozen=True, slots=True)
 class PreparedRetention(Plan["PreparedRetention"]):
-    """What retention does to a partition directory.
+    """The planned retention of a partition directory.
 
     Attributes:
         path: of the directory.
-        plan: what becomes of each segment.
-        high_watermark: up to where the log counts as replicated.
-        log_end_offset: the next offset that the log gives out.
-        steps: changes of files, in order.
+        plan: the decision for each segment.
+        high_watermark: the offset up to which the log counts as replicated.
+        log_end_offset: the offset that the next record gets.
+        steps: the file changes, in order.
     """
 
     path: Path
@@ -147,7 +147,7 @@ def prepare_retention(
     now_ms: int | None = None,
     directory: LogDirectory | None = None,
 ) -> PreparedRetention:
-    """Plan what retention does to a partition directory, down to the files. Nothing is changed.
+    """Plan the retention of a partition directory, including its file changes. Changes nothing.
 
     The log start offset and the high watermark are those of the checkpoints; where no high watermark is checkpointed,
     everything counts as replicated.
@@ -155,13 +155,13 @@ def prepare_retention(
     Args:
         path: of the partition directory.
         config: the settings of the log.
-        now_ms: the clock, in milliseconds since 1970; the computer's by default.
+        now_ms: the time, in milliseconds since 1970; by default the current time.
         directory: the log directory; the directory above by default.
 
     Raises:
         UsageError: a path is not a directory or cannot be read, there is no segment, or the log has to be recovered
             first.
-        FormatError: a log cannot be walked to its end, so that nobody knows how old it is.
+        FormatError: a log cannot be walked to its end, so its age is unknown.
     """
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
     listing = list_partition(path)
@@ -186,7 +186,7 @@ def prepare_retention(
 
 
 def _require_settled(listing: PartitionListing) -> None:
-    """What a replacement left behind, and odd names, are for recovery."""
+    """Refuse a directory with files of an interrupted replacement or with unusual names: recovery comes first."""
     for file in listing.files:
         if file.name.suffix in {SWAP, CLEANED} or (not file.name.suffix and not file.name.is_canonical):
             msg = f"{file.path} is left from something that did not end: recover the directory first"
@@ -198,7 +198,7 @@ def _key(listing: PartitionListing) -> tuple[str, int]:
 
 
 def retained_segment(segment: LogSegment) -> RetainedSegment:
-    """What retention looks at in a segment, taken from its log (SEG-RET-003, SEG-RET-004).
+    """Return the facts about a segment that retention needs, from its log (SEG-RET-003, SEG-RET-004).
 
     Raises:
         FormatError: the log cannot be walked to its end.
@@ -226,25 +226,25 @@ def retain_partition(  # noqa: PLR0913 - how to retain
 ) -> PreparedRetention:
     """Remove the segments of a partition directory that retention does not keep.
 
-    Their files get names that end in ``.deleted``; who loads the log next deletes them.
+    Their files get names that end in ``.deleted``; the next program that opens the log deletes them.
 
     Args:
         path: of the partition directory.
         config: the settings of the log.
-        now_ms: the clock, in milliseconds since 1970; the computer's by default.
+        now_ms: the time, in milliseconds since 1970; by default the current time.
         directory: the log directory; the directory above by default.
         files: the file layer that changes go through.
         holds_lock: the caller has the lock of the log directory already.
-        planned: do this, or nothing.
+        planned: the plan to carry out; nothing is changed if the current plan differs.
 
     Returns:
-        What was done.
+        The plan that was carried out.
 
     Raises:
-        UsageError: as `prepare_retention`; something else is planned now; or another process holds the lock of the
-            log directory.
+        UsageError: as `prepare_retention`; the current plan differs from `planned`; or another process holds the lock
+            of the log directory.
         FormatError: a log cannot be walked to its end.
-        WriteError: a change did not work; what was done is safe, and doing it again goes on from there.
+        WriteError: a file change failed; changes so far are safe, and a second call continues from there.
     """
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
     with nullcontext() if holds_lock else writing(directory):
@@ -261,12 +261,12 @@ def retain_partition(  # noqa: PLR0913 - how to retain
 def retention_steps(
     listing: PartitionListing, directory: LogDirectory, plan: RetentionPlan, log_end_offset: int, config: LogConfig
 ) -> Iterator[FileStep]:
-    """The changes of files that carry a plan out, which removes something.
+    """Yield the file changes of a plan that removes something.
 
     Args:
         listing: of the partition directory.
         directory: the log directory.
-        plan: what to do.
+        plan: the plan.
         log_end_offset: of the log.
         config: the settings of the log.
     """
@@ -278,7 +278,7 @@ def retention_steps(
 
 
 def _new_segment(listing: PartitionListing, base_offset: int, config: LogConfig) -> Iterator[FileStep]:
-    """What is known of the producers goes with the segments that tell it, unless it is stored first (SEG-ROL-015)."""
+    """Yield the steps that store producer states before the segments they come from are removed (SEG-ROL-015)."""
     snapshot = listing.path / segment_file_name(base_offset, FileKind.PRODUCER_SNAPSHOT)
     if config.generation.has_producer_state and not snapshot.exists():
         with raised_refusals(), opened_segments(listing) as segments:
@@ -288,7 +288,7 @@ def _new_segment(listing: PartitionListing, base_offset: int, config: LogConfig)
 
 
 def _log_start(directory: LogDirectory, key: tuple[str, int], offset: int) -> Iterator[FileStep]:
-    """A line in the checkpoint, where the directory above has anything of a log directory (SEG-RET-012)."""
+    """Yield the step that writes the checkpoint, if the directory above is a log directory (SEG-RET-012)."""
     if LOG_DIRECTORY_KINDS.isdisjoint(directory.listing.root_files):
         return
     path = directory.path / FileKind.LOG_START_OFFSET_CHECKPOINT.value

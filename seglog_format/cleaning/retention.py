@@ -1,6 +1,6 @@
-"""Which segments retention removes, and why (chapter 72).
+"""The decision which segments retention removes, and why (chapter 72).
 
-A decision is a pure function of what is known of each segment, the settings and the clock. Retention takes segments
+A decision is a pure function of facts about each segment, the settings and the clock. Retention takes segments
 from the old end only: three rules are tried in turn, each goes on where the one before has stopped, and stops at the
 first segment that it leaves.
 """
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RetainedSegment:
-    """What retention looks at in a segment.
+    """The facts about a segment that retention needs.
 
     Attributes:
         base_offset: from its name.
         next_offset: the first offset after its last entry; the base offset of an empty one.
         size: bytes of its log.
-        largest_timestamp_ms: of its records, or -1 where they have none.
-        modified_ms: when its log was last written; stands in where there is no timestamp (SEG-RET-004).
+        largest_timestamp_ms: of its records, or -1 if they have none.
+        modified_ms: when its log was last written; used if there is no timestamp (SEG-RET-004).
     """
 
     base_offset: int
@@ -45,7 +45,7 @@ class RetainedSegment:
 
 
 class RetentionReason(Enum):
-    """Which limit a segment passes."""
+    """The limit that a segment exceeds."""
 
     LOG_START_OFFSET = "log start offset"
     SIZE = "size"
@@ -54,12 +54,12 @@ class RetentionReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SegmentFate:
-    """What becomes of one segment.
+    """The decision for one segment.
 
     Attributes:
-        segment: which.
-        reason: why it goes; None where it stays.
-        explanation: the comparisons that decided, in words.
+        segment: the segment.
+        reason: why it is removed; None if it stays.
+        explanation: the deciding comparisons, as text.
         requirements: ids of the rules behind them.
     """
 
@@ -71,11 +71,11 @@ class SegmentFate:
 
 @dataclass(frozen=True, slots=True)
 class RetentionPlan:
-    """What retention does to a log.
+    """The decisions of one retention run over a log.
 
     Attributes:
-        fates: of every segment, oldest first.
-        rolls_first: every segment goes, so that a new, empty one is made at the log end offset first (SEG-RET-006).
+        fates: the decision for every segment, oldest first.
+        rolls_first: every segment is removed, so a new, empty one is first created at the log end offset (SEG-RET-006).
         log_start_offset: of the log afterwards (SEG-RET-007).
     """
 
@@ -85,13 +85,13 @@ class RetentionPlan:
 
     @property
     def removed(self) -> tuple[RetainedSegment, ...]:
-        """The segments that go, oldest first."""
+        """The removed segments, oldest first."""
         return tuple(fate.segment for fate in self.fates if fate.reason is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one rule says of one segment."""
+    """The result of one rule for one segment."""
 
     goes: bool
     explanation: str
@@ -99,7 +99,7 @@ class Verdict:
 
 
 Rule: TypeAlias = Callable[[int], Verdict]
-"""Judges the segment of that number, given that all before it go."""
+"""Decides about the segment of a number, given that all before it are removed."""
 
 
 class RetainedLog:
@@ -108,8 +108,8 @@ class RetainedLog:
     Args:
         segments: oldest first; the last one is active.
         config: the settings.
-        now_ms: the clock.
-        log_start_offset: records below are gone for readers.
+        now_ms: the current time.
+        log_start_offset: first offset that consumers may read.
         high_watermark: everything below is on all replicas.
     """
 
@@ -129,24 +129,24 @@ class RetainedLog:
 
     @property
     def log_end_offset(self) -> int:
-        """The next offset that the log gives out."""
+        """The offset that the next record gets."""
         return self.segments[-1].next_offset
 
     def rules(self) -> Iterator[tuple[RetentionReason, Rule]]:
-        """The rules in the order of brokers (SEG-RET-001)."""
+        """Yield the rules in the order of brokers (SEG-RET-001)."""
         yield RetentionReason.LOG_START_OFFSET, self.by_log_start_offset
         if self.config.is_deleted:
             yield RetentionReason.SIZE, self.by_size
             yield RetentionReason.TIME, self.by_time
 
     def is_removable(self, number: int) -> bool:
-        """Whether any rule may take a segment: replicated as a whole, and not an empty active one (SEG-RET-002)."""
+        """Return whether a segment may be removed: fully replicated, and not an empty active one (SEG-RET-002)."""
         is_active = number == len(self.segments) - 1
         end = self.log_end_offset if is_active else self.segments[number + 1].base_offset
         return self.high_watermark >= end and not (is_active and not self.segments[number].size)
 
     def by_log_start_offset(self, number: int) -> Verdict:
-        """Nobody can read a segment any more when the next one begins at or below the log start offset."""
+        """Remove a segment if the next one begins at or below the log start offset."""
         if number == len(self.segments) - 1:
             return Verdict(goes=False, explanation="the active segment", requirement="SEG-RET-008")
         base = self.segments[number + 1].base_offset
@@ -155,7 +155,7 @@ class RetainedLog:
         return Verdict(goes, words, "SEG-RET-008")
 
     def by_size(self, number: int) -> Verdict:
-        """A segment goes if the log stays at `retention.bytes` or above without it."""
+        """Remove a segment if the log stays at `retention.bytes` or above without it."""
         limit = self.config.retention_bytes
         if limit < 0:
             return Verdict(goes=False, explanation="no limit of size", requirement="SEG-RET-005")
@@ -163,7 +163,7 @@ class RetainedLog:
         return Verdict(rest >= limit, f"{rest} bytes are left without it, {limit} are kept", "SEG-RET-005")
 
     def by_time(self, number: int) -> Verdict:
-        """A segment goes when its youngest record is too old."""
+        """Remove a segment if its youngest record is too old."""
         limit = self.config.retention_ms
         if limit < 0:
             return Verdict(goes=False, explanation="no limit of time", requirement="SEG-RET-003")
@@ -179,13 +179,13 @@ def plan_retention(
     log_start_offset: int = 0,
     high_watermark: int | None = None,
 ) -> RetentionPlan:
-    """Decide which segments go.
+    """Decide which segments retention removes.
 
     Args:
         segments: of the log, oldest first; the last one is active.
-        config: retention by size and time is at work where its cleanup policy says ``delete``.
-        now_ms: the clock, in milliseconds since 1970.
-        log_start_offset: records below are gone for readers.
+        config: the settings; retention by size and time applies if the cleanup policy has ``delete``.
+        now_ms: the current time, in milliseconds since 1970.
+        log_start_offset: first offset that consumers may read.
         high_watermark: everything below is on all replicas; the log end offset unless given.
 
     Raises:

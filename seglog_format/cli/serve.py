@@ -200,10 +200,10 @@ def _state(name: str | None, paths: tuple[Path, ...], closing: ExitStack) -> Pat
     """The directory for what groups commit, locked until the end; None where there is none."""
     if name == NO_STATE:
         return None
-    from seglog_format.serve.state_directory import StateDirectory, check_place, default_directory
+    from seglog_format.serve.state_directory import StateDirectory, check_directory, default_directory
 
     directory = default_directory(paths) if name is None else Path(name)
-    check_place(directory, paths)
+    check_directory(directory, paths)
     try:
         return closing.enter_context(StateDirectory(directory)).path
     except OSError as error:

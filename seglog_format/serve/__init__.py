@@ -1,4 +1,4 @@
-"""A Kafka endpoint over log directories: the wire protocol, the catalogue, and the threads between them.
+"""A Kafka endpoint over log directories: wire protocol, catalogue of topics, and threads.
 
 The path of a request is that of a broker: an acceptor hands connections to processors in turn, processors read
 requests and put them into one bounded queue, I/O threads take them out and answer, and the answer goes back to the
@@ -10,14 +10,14 @@ from types import ModuleType
 from typing import Final
 
 FOR_ANNOTATIONS: Final = {"asyncio": "StreamWriter", "typing_extensions": "Buffer"}
-"""Modules of which the library of the protocol takes no more than the name of a class for an annotation."""
+"""Modules that `kio` imports only to name a class in an annotation."""
 
 FOR_TESTS: Final = "hypothesis"
-"""What it imports wherever it is installed, and does without where it is not."""
+"""Modules that `kio` imports if they are installed, and can do without."""
 
 
 def _load_protocol() -> None:
-    """Load that library without these, which take longer than all the rest of a start; others get the real ones."""
+    """Import `kio` without the modules above, which would take most of the start-up time."""
     stand_ins: dict[str, ModuleType | None] = {FOR_TESTS: None}
     for name, annotation in FOR_ANNOTATIONS.items():
         stand_in = stand_ins[name] = ModuleType(name)

@@ -19,29 +19,29 @@ if TYPE_CHECKING:
     from seglog_format.serve.settings import Settings
 
 BACKLOG: Final = 4096
-"""Connections that the system keeps until they are taken; one too many waits a second before it tries again."""
+"""Connections that the system queues until they are accepted; a client beyond that retries after a second."""
 
 POLL_SECONDS: Final = 0.2
 STOP_SECONDS: Final = 1.0
 PAUSE_SECONDS: Final = 0.05
-"""After a connection that could not be taken, for want of file descriptors say."""
+"""Pause after a failed `accept`, for example without free file descriptors."""
 
 
 class Acceptor:
-    """Listens.
+    """Accepts connections on one port.
 
     Attributes:
-        address: where.
-        accepted_count: connections that were taken, ever.
-        refused_count: connections that were one too many.
-        displaced_count: connections that were closed to make room for another.
+        address: host and port that it listens on.
+        accepted_count: connections accepted since the start.
+        refused_count: connections refused because there were too many.
+        displaced_count: connections closed to make room for new ones.
     """
 
     def __init__(self, settings: Settings) -> None:
-        """Take the port.
+        """Bind the port.
 
         Raises:
-            OSError: it is not to be had.
+            OSError: the port cannot be bound.
         """
         family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
         self._listener = socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
@@ -57,21 +57,21 @@ class Acceptor:
 
     @property
     def connection_count(self) -> int:
-        """Connections that are open."""
+        """Number of open connections."""
         return self._count
 
     def start(self, processors: Sequence[Processor]) -> None:
-        """Begin."""
+        """Start the thread that accepts connections."""
         self._thread = Thread(target=self._run, args=(processors,), name="seglog-acceptor", daemon=True)
         self._thread.start()
 
     def connection_closed(self) -> None:
-        """One less."""
+        """Count one open connection less."""
         with self._lock:
             self._count -= 1
 
     def stop(self) -> None:
-        """Take no more connections."""
+        """Stop accepting connections."""
         self._is_stopped = True
         if self._thread is not None:
             self._thread.join(STOP_SECONDS)
@@ -93,7 +93,7 @@ class Acceptor:
                 next(in_turn).add(connection)
 
     def _welcome(self, connected: socket.socket) -> Connection | None:
-        """A connection to serve; None where there are too many, or this one is gone already."""
+        """Return the accepted connection; None if there are too many, or the client has closed it already."""
         if _is_gone(connected):  # a flood of those is passed by quickly, so that the system's queue stays short
             connected.close()
             return None
@@ -107,7 +107,7 @@ class Acceptor:
         return self._connection(connected)
 
     def _make_room(self) -> bool:
-        """Close the connection that is idle the longest; False where none is idle enough."""
+        """Close the connection that has been idle the longest; return False if none is idle long enough."""
         now, least_idle_seconds = time.monotonic(), self._settings.limits.least_idle_seconds
 
         def rank(connection: Connection) -> tuple[int, float]:
@@ -135,7 +135,7 @@ class Acceptor:
 
 
 def _is_gone(connected: socket.socket) -> bool:
-    """Whether the client has ended a connection already, before it asked for anything."""
+    """Return whether the client has closed the connection before sending a request."""
     try:
         connected.settimeout(0)
         return not connected.recv(1, socket.MSG_PEEK)

@@ -1,4 +1,4 @@
-"""What the type of a message's field says about its form."""
+"""What the type annotation of a message's field says about its encoding."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any, get_args, get_origin
 
 
 def message_in(annotation: Any) -> type[Any] | None:
-    """The message that a field, or each item of it, is; None where it is a plain value."""
+    """Return the message class of a field or of its items; None for a plain value."""
     if isinstance(annotation, type) and is_dataclass(annotation):
         return annotation
     return next((found for part in get_args(annotation) if (found := message_in(part)) is not None), None)
 
 
 def is_array(annotation: Any) -> bool:
-    """Whether a field has items."""
+    """Return whether a field is an array."""
     return get_origin(annotation) is tuple or any(get_origin(part) is tuple for part in get_args(annotation))
 
 
 def is_nullable(annotation: Any) -> bool:
-    """Whether a field may be null."""
+    """Return whether a field may be null."""
     return NoneType in get_args(annotation)

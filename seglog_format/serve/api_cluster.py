@@ -1,4 +1,4 @@
-"""APIs that tell what there is: one broker, which is this server, and the topics of the directories."""
+"""APIs that describe the cluster: one broker, which is this server, and its topics."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ COORDINATOR_ERRORS: Final = {
 }
 
 NAMELESS_SINCE: Final = 12
-"""Version of Metadata from which an answer may leave out the name of a topic that was asked for by its id."""
+"""First version of Metadata whose answer may omit the name of a topic requested by id."""
 
 BROKERS: Final = 1
 """Kind of endpoint of DescribeCluster that is a broker."""
 
 
 def metadata(services: Services, call: Call) -> None:
-    """Topics and their partitions, all led by this server. Leader epochs are not told: nobody is ever elected."""
+    """Answer Metadata: topics and their partitions, all led by this server, without leader epochs."""
     catalog = services.catalog
     call.respond(
         {
@@ -99,7 +99,7 @@ def _endpoint(address: Address) -> dict[str, object]:
 
 
 def describe_cluster(services: Services, call: Call) -> None:
-    """The one broker that there is."""
+    """Answer DescribeCluster: the one broker is this server."""
     call.respond(
         {
             "throttle_time": 0,
@@ -115,7 +115,7 @@ def describe_cluster(services: Services, call: Call) -> None:
 
 
 def find_coordinator(_services: Services, call: Call) -> None:
-    """This server, for consumer groups; for anything else an error that clients do not ask again after."""
+    """Answer FindCoordinator: this server for consumer groups, else an error that clients do not retry."""
     key_type = call.field("key_type", GROUP_KEY)
     is_known = key_type == GROUP_KEY
     found: dict[str, object] = {

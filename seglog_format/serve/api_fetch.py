@@ -1,4 +1,4 @@
-"""Fetch: log bytes as they are stored, whenever there are some."""
+"""Fetch: log bytes as they are stored."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from seglog_format.serve.wire import Envelope
 
 MAX_FETCH_SIZE: Final = 55 << 20
-"""Log bytes of one answer at most, whatever the client would take; as brokers set it."""
+"""Maximum log bytes in one answer, whatever the client accepts; the default of brokers."""
 
 MAX_FILES: Final = 32
-"""So many partitions of one answer come straight from their files; each keeps its file open until it is sent."""
+"""Maximum partitions of one answer sent from their files, each of which stays open until then."""
 
 MAX_WAIT_SECONDS: Final = 30.0
 ZSTD_SINCE: Final = 10
@@ -41,28 +41,28 @@ TOPIC_IDS_SINCE: Final = 13
 
 MAX_REMEMBERED: Final = 256
 MAX_REMEMBERED_PARTITIONS: Final = 64
-"""So many answers, of no more partitions than that, are kept encoded but for their log bytes."""
+"""Up to `MAX_REMEMBERED` encoded answers, of at most so many partitions each, are kept without log bytes."""
 
 API_KEY: Final = 1
 
 Asked: TypeAlias = "dict[Any, dict[int, Any]]"
-"""What is asked about partitions, by name or id of the topic, and number."""
+"""The partitions of a request: by topic name or id, then by number."""
 
 NOTHING: Final = Fetched(LogRange(UNKNOWN_OFFSET, UNKNOWN_OFFSET, UNKNOWN_OFFSET), None, None)
 
 LOOK_SECONDS: Final = 1.0
-"""How often a log is looked at to which nobody in this process writes, while a client waits at its end."""
+"""How often a log without a writer in this process is checked for growth while a client waits at its end."""
 
 
 class FetchBudget:
-    """What is left of one answer.
+    """What remains of the limits of one answer.
 
     Attributes:
-        is_long: looking may take long; else what would is left for later.
+        is_long: lookups may take long; if False, slow ones are left to the queue of long requests.
         size: bytes.
-        files: partitions that come straight from their files.
-        is_empty: there are no records yet: the first entry comes whatever its size.
-        has_errors: something went wrong, which the client should hear at once.
+        files: partitions that may still be sent from their files.
+        is_empty: the answer holds no records yet, so the first entry is sent whatever its size.
+        has_errors: an error occurred, so the answer is sent at once.
     """
 
     __slots__ = ("files", "has_errors", "is_empty", "is_long", "size")
@@ -76,7 +76,7 @@ class FetchBudget:
 
 
 class PartitionAnswer(NamedTuple):
-    """What an answer says of a partition, but for its log bytes."""
+    """The answer for one partition, without its log bytes."""
 
     number: int
     error: ErrorCode
@@ -84,7 +84,7 @@ class PartitionAnswer(NamedTuple):
     aborted: Sequence[AbortedTxn] | None
 
     def fields(self) -> dict[str, object]:
-        """As they are encoded."""
+        """Return the fields to encode."""
         return {
             "partition_index": self.number,
             "error_code": self.error,
@@ -97,29 +97,29 @@ class PartitionAnswer(NamedTuple):
 
 
 class TopicAnswer(NamedTuple):
-    """What an answer says of a topic, which is named in one of two ways."""
+    """The answer for one topic, identified by name or by id."""
 
     name: str
     topic_id: UUID | None
     partitions: tuple[PartitionAnswer, ...]
 
     def fields(self) -> dict[str, object]:
-        """As they are encoded."""
+        """Return the fields to encode."""
         partitions = [each.fields() for each in self.partitions]
         return {"topic": self.name, "topic_id": self.topic_id, "partitions": partitions}
 
 
 class Answer(NamedTuple):
-    """An answer, and the log bytes of its partitions, one after the other."""
+    """An answer, and the log bytes of its partitions in order."""
 
     error: ErrorCode
     topics: tuple[TopicAnswer, ...]
     records: list[Chunk]
 
     def envelope(self, version: int) -> Envelope:
-        """The answer encoded, with gaps for log bytes. A log that stays the same is told of in the same words.
+        """Encode the answer with gaps for log bytes; reuse an equal answer encoded before.
 
-        What names things that are not there is not remembered: those names are as long as clients like.
+        Answers about unknown topics are not kept: clients choose the length of those names.
         """
         is_short = len(self.records) <= MAX_REMEMBERED_PARTITIONS
         is_plain = not any(each.aborted or each.error for topic in self.topics for each in topic.partitions)
@@ -140,12 +140,12 @@ def _aborted_fields(transaction: AbortedTxn) -> dict[str, object]:
 
 
 def fetch(services: Services, call: Call) -> None:
-    """Records as they are stored; at the end of a log the client waits as it asked to, or until more comes."""
+    """Answer Fetch: records as they are stored; at the end of a log wait as long as the client allows."""
     WaitingFetch(services, call).answer_or_wait(is_long=call.is_long)
 
 
 class WaitingFetch:
-    """A fetch that is tried until there is something to answer, or its time is over."""
+    """A fetch that is retried until there is something to answer, or its time is over."""
 
     def __init__(self, services: Services, call: Call) -> None:
         self._services = services
@@ -156,10 +156,10 @@ class WaitingFetch:
         self._is_answered = self._is_expecting = self._is_woken = False
 
     def answer_or_wait(self, *, is_long: bool) -> None:
-        """Look what there is. For use by several threads at once.
+        """Answer if there is something to answer, else wait. Thread-safe.
 
         Args:
-            is_long: among requests that may take long; else it is done again there if it would.
+            is_long: this is the queue of long requests; if False, a slow fetch is moved there.
         """
         try:
             answer = self._look(is_long=is_long)
@@ -250,7 +250,7 @@ def _fetched_topic(
         error, found = _fetched_partition(catalog, call, topic, each, budget) if topic else (unknown, NOTHING)
         budget.has_errors |= error is not ErrorCode.none
         records.append(b"" if found.records is None else found.records)
-        partitions.append(PartitionAnswer(each.partition, error, found.log.told, found.aborted))
+        partitions.append(PartitionAnswer(each.partition, error, found.log.as_fields, found.aborted))
     return TopicAnswer("" if by_id else key, key if by_id else None, tuple(partitions))
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ID_FIRST_SINCE: Final = 4
-"""Version of JoinGroup from which a new member is told its id before it joins with it."""
+"""First version of JoinGroup in which a new member gets its id before it joins."""
 SEVERAL_LEAVE_SINCE: Final = 3
 SEVERAL_GROUPS_SINCE: Final = 8
 
@@ -70,7 +70,7 @@ def _left(services: Services, group_id: str, leaving: Any) -> dict[str, object]:
 
 
 def offset_commit(services: Services, call: Call) -> None:
-    """Keep offsets; the answer comes when they are on the disk, where the server keeps them there."""
+    """Commit offsets; answer when they are on the disk, if the server has a state directory."""
     body = call.body
     error = services.coordinator().commit_error(body.group_id, body.member_id, body.generation_id_or_member_epoch)
     topics: list[dict[str, Any]] = [
@@ -108,7 +108,7 @@ def _commit(services: Services, group_id: str, topic: str, asked: Any) -> ErrorC
 
 
 def offset_fetch(services: Services, call: Call) -> None:
-    """Tell what was committed."""
+    """Return committed offsets."""
     if call.version >= SEVERAL_GROUPS_SINCE:
         once = {each.group_id: each.topics for each in call.body.groups}
         groups = [

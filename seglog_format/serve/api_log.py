@@ -1,4 +1,4 @@
-"""APIs that tell of logs: where they start and end, and which offsets belong to a time or an epoch."""
+"""APIs about a log: its first and last offset, and the offsets of a time or a leader epoch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AnswerT = TypeVar("AnswerT")
 
 
 def attempt(served: ServedPartition, read: Callable[[], AnswerT]) -> AnswerT | ErrorCode:
-    """What reading gives, or the error that stands for what went wrong; what may have changed is looked at again."""
+    """Return what `read` returns, or an error code if it fails; after a failure the directory is listed again."""
     found = _attempt_once(read)
     if found is ErrorCode.kafka_storage_error:
         served.forget()
@@ -50,7 +50,7 @@ def _attempt_once(read: Callable[[], AnswerT]) -> AnswerT | ErrorCode:
 
 
 def list_offsets(services: Services, call: Call) -> None:
-    """Log start and end offsets, and offsets by timestamp."""
+    """Answer ListOffsets: log start and end offsets, and offsets by timestamp."""
     is_committed_only = call.field("isolation_level", 0) == COMMITTED_ONLY
     find = partial(_find, is_long=call.is_long, is_committed_only=is_committed_only)
     topics = [
@@ -84,7 +84,7 @@ def _find(
         served.look_again()
     if timestamp_ms == OffsetSpec.LATEST:
         log = served.log_range(is_committed_only=is_committed_only)
-        return TimestampOffset(NO_TIMESTAMP, log.told.stable)
+        return TimestampOffset(NO_TIMESTAMP, log.as_fields.stable)
     if timestamp_ms < OffsetSpec.LATEST_TIERED:  # what is below has a meaning for tiered logs only
         return None
     found = served.offset_for_timestamp(timestamp_ms)
@@ -104,7 +104,7 @@ def _offset_fields(number: int, error: ErrorCode, found: TimestampOffset | None)
 
 
 def offset_for_leader_epoch(services: Services, call: Call) -> None:
-    """Where the log of an epoch ends, by the leader epoch checkpoint."""
+    """Answer OffsetForLeaderEpoch from the leader epoch checkpoint."""
     topics = [
         {
             "topic": topic,
@@ -128,12 +128,12 @@ def _epoch_fields(catalog: Catalog, topic: str, asked: Any, call: Call) -> dict[
 
 
 def _end_of_epoch(catalog: Catalog, served: ServedPartition, epoch: int) -> tuple[int, int]:
-    """The epoch, or the greatest below that there was, and the first offset after it; -1 where nobody knows."""
+    """Return the epoch, or the greatest known one below, and the first offset after it; -1 if unknown."""
     starts = catalog.leader_epochs(served.source.topic, served.source.number)
     if epoch < 0 or not starts or epoch > starts[-1].epoch:
         return UNKNOWN_EPOCH, UNKNOWN_OFFSET
     if epoch == starts[-1].epoch:
-        return epoch, served.log_range(is_committed_only=False).told.end
+        return epoch, served.log_range(is_committed_only=False).as_fields.end
     following = next(each for each in starts if each.epoch > epoch)
     floor = max((each.epoch for each in starts if each.epoch <= epoch), default=epoch)
     return floor, following.start_offset

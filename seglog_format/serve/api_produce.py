@@ -15,9 +15,9 @@ from seglog_format.schema.fixed_fields import MAGIC_POSITION, RECORD_BATCH_MAGIC
 from seglog_format.serve.calls import UNKNOWN_OFFSET, Call, Services
 from seglog_format.serve.lanes import TooMuchError
 from seglog_format.serve.limits import (
-    IRREGULAR_SIZE,
+    FALLBACK_SIZE,
     LIGHT_BATCHES,
-    LIGHT_IRREGULAR_SIZE,
+    LIGHT_FALLBACK_SIZE,
     LIGHT_OUTPUT_SIZE,
     LIGHT_PARTS,
     Limits,
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 ACKS: Final = (-1, 0, 1)
 PRODUCER_ID_BITS: Final = 52
-"""Producer ids are drawn by lot, so that none comes twice whatever happens to the server; JavaScript reads so many."""
+"""Producer ids are random, so that none repeats even after a restart; JavaScript reads integers of so many bits."""
 
 SIZE: Final = struct.Struct(">8xi")
-"""Of a batch, after its base offset."""
+"""The size field of a batch, which follows the base offset."""
 MIN_BATCH_SIZE: Final = 61
 TRANSACTIONAL: Final = 0x10
-ATTRIBUTES_LOW_PLACE: Final = 22
-LIGHT: Final = AppendLimits(LIGHT_OUTPUT_SIZE, LIGHT_PARTS, LIGHT_IRREGULAR_SIZE)
-"""What may be spent on a batch among quick requests."""
+ATTRIBUTES_LOW_POSITION: Final = 22
+LIGHT: Final = AppendLimits(LIGHT_OUTPUT_SIZE, LIGHT_PARTS, LIGHT_FALLBACK_SIZE)
+"""Limits of checking a batch in the queue of quick requests."""
 
 SEQUENCES: Final = re.compile(r"sequence (\d+) of producer .*: expected (\d+) \(SEG-APP-007\)")
 
@@ -49,14 +49,14 @@ ERRORS: Final = {
     "SEG-APP-009": ErrorCode.invalid_producer_epoch,
     "SEG-APP-011": ErrorCode.invalid_timestamp,
 }
-"""By the requirement that a refusal names; everything else is an invalid record."""
+"""Error codes by the requirement that a refusal names; any other refusal is an invalid record."""
 
 
 class RejectedError(Exception):
-    """A batch is not taken.
+    """A batch is refused.
 
     Attributes:
-        code: what the producer hears.
+        code: error code for the producer.
     """
 
     def __init__(self, code: ErrorCode, message: str) -> None:
@@ -65,11 +65,11 @@ class RejectedError(Exception):
 
 
 class Batch:
-    """A batch of a request, on its way into a log.
+    """A batch of a produce request.
 
     Args:
-        topic: where it goes.
-        asked: the part of the request.
+        topic: the topic to append to.
+        asked: the partition's part of the request.
     """
 
     def __init__(self, topic: str, asked: Any) -> None:
@@ -80,10 +80,10 @@ class Batch:
         self._refusal: RejectedError | None = None
 
     def prepare(self, services: Services, call: Call) -> None:
-        """Find out whether it may be appended, as far as that can be told before it is.
+        """Check the batch as far as that is possible before appending.
 
         Raises:
-            TooMuchError: that takes longer than it may among quick requests.
+            TooMuchError: the check takes too long for the queue of quick requests.
         """
         try:
             writer = self._writer(services, call)
@@ -103,7 +103,7 @@ class Batch:
         return writer
 
     def answer(self, services: Services, call: Call) -> dict[str, Any]:
-        """Append it if it may be; what the producer hears."""
+        """Append the batch if it is valid; return the answer for the producer."""
         if self._ready is None and self._refusal is None:
             self.prepare(services, call)
         try:
@@ -122,10 +122,10 @@ class Batch:
 
 
 def produce(services: Services, call: Call) -> None:
-    """Append. Without writers refuse: the API is here because clients take its version for that of the records.
+    """Append batches. Without writers refuse: clients take the record version from the version of this API.
 
-    Among quick requests all batches are checked before the first is appended: if one of them takes longer, the whole
-    request goes where that does no harm. There one is checked and appended after the other.
+    In the queue of quick requests all batches are checked before the first is appended: if one takes longer, the whole
+    request moves to the queue of long ones. There each batch is checked and appended before the next.
     """
     body = call.body
     topics = [(topic.name, [Batch(topic.name, each) for each in topic.partition_data]) for topic in body.topic_data]
@@ -148,12 +148,12 @@ def produce(services: Services, call: Call) -> None:
 
 
 def _check_form(data: bytes) -> None:
-    """One whole batch of magic 2, and nothing else."""
+    """Check that the bytes are exactly one whole batch of magic 2."""
     if len(data) < MIN_BATCH_SIZE or ENTRY_PREFIX_SIZE + SIZE.unpack_from(data)[0] != len(data):
         raise RejectedError(ErrorCode.invalid_record, "a producer sends one whole batch for a partition")
     if data[MAGIC_POSITION] != RECORD_BATCH_MAGIC:
         raise RejectedError(ErrorCode.unsupported_for_message_format, "batches of magic 2 are taken")
-    if data[ATTRIBUTES_LOW_PLACE] & TRANSACTIONAL:
+    if data[ATTRIBUTES_LOW_POSITION] & TRANSACTIONAL:
         raise RejectedError(ErrorCode.invalid_txn_state, "there is no coordinator of transactions")
 
 
@@ -172,7 +172,7 @@ def _checked(services: Services, call: Call, writer: PartitionWriter, data: byte
 
 
 def _append_limits(limits: Limits) -> AppendLimits:
-    return AppendLimits(limits.batch_output_size, limits.batch_parts, IRREGULAR_SIZE)
+    return AppendLimits(limits.batch_output_size, limits.batch_parts, FALLBACK_SIZE)
 
 
 def _written(writers: Writers, writer: PartitionWriter, checked: Checked, data: bytes) -> int:
@@ -220,7 +220,7 @@ def _fields(number: int, error: ErrorCode, offset: int, start: int, message: str
 
 
 def init_producer_id(services: Services, call: Call) -> None:
-    """An id that no producer had before."""
+    """Answer InitProducerId with an unused producer id."""
     error, producer_id = ErrorCode.none, secrets.randbits(PRODUCER_ID_BITS)
     if services.writers is None:
         error = ErrorCode.cluster_authorization_failed

@@ -1,6 +1,6 @@
-"""Which APIs there are, in which versions, and what answers them.
+"""The supported APIs and versions, and the functions that answer them.
 
-Modules are loaded when the first request of theirs comes: who only fetches waits for no consumer groups.
+A module is loaded at the first request that needs it: a client that only fetches does not load consumer groups.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Api(NamedTuple):
     highest: int
 
     def answer(self, services: Services, call: Call) -> None:
-        """Answer a request of a version that there is."""
+        """Answer a request of a supported version."""
         _loaded(self.module, self.name)(services, call)
 
 
@@ -39,12 +39,12 @@ def _loaded(module: str, name: str) -> Callable[[Services, Call], None]:
 
 
 def api_versions(_services: Services, call: Call) -> None:
-    """What this server understands."""
+    """Answer ApiVersions: the APIs and versions that this server supports."""
     call.respond(versions(ErrorCode.none))
 
 
 def versions(error: ErrorCode) -> dict[str, object]:
-    """The answer to ApiVersions, of any version."""
+    """Return the answer to ApiVersions, of any version."""
     keys = [
         {"api_key": key, "min_version": api.lowest, "max_version": api.highest} for key, api in sorted(APIS.items())
     ]
@@ -68,4 +68,4 @@ APIS: Final[Mapping[int, Api]] = {
     23: Api("api_log", "offset_for_leader_epoch", 2, 4),
     60: Api("api_cluster", "describe_cluster", 0, 2),
 }
-"""By API key. What a client asks for beyond these versions is no request here."""
+"""Supported APIs by API key; the server refuses requests of any other API or version."""

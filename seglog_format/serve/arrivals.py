@@ -1,4 +1,4 @@
-"""Who waits for records of which partition."""
+"""Callbacks for fetches that wait until records are appended to a partition."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class Arrivals:
-    """Wakes those who wait at the end of a log when something was written to it in this process.
+    """Calls back the fetches that wait at the end of a log when this process appends to it.
 
     Attributes:
-        has_ended: nothing comes any more: nobody need wait.
+        has_ended: the server stops, so no fetch needs to wait.
     """
 
     def __init__(self) -> None:
@@ -26,14 +26,14 @@ class Arrivals:
         self._expected: dict[Wake, tuple[tuple[str, int], ...]] = {}
 
     def expect(self, partitions: Iterable[tuple[str, int]], wake: Wake) -> None:
-        """Have a function called, soon and briefly, whenever something comes to one of these partitions."""
+        """Call `wake` as soon as records are appended to one of these partitions; it must return quickly."""
         with self._lock:
             self._expected[wake] = tuple(partitions)
             for each in self._expected[wake]:
                 self._waiting[each][wake] = None
 
     def forget(self, wake: Wake) -> None:
-        """Call it no more."""
+        """Remove a callback."""
         with self._lock:
             for each in self._expected.pop(wake, ()):
                 self._waiting[each].pop(wake, None)
@@ -41,14 +41,14 @@ class Arrivals:
                     del self._waiting[each]
 
     def announce(self, topic: str, partition: int) -> None:
-        """Something has come."""
+        """Call the callbacks of a partition: records were appended to it."""
         with self._lock:
             waking = tuple(self._waiting.get((topic, partition), ()))
         for wake in waking:
             wake()
 
     def end(self) -> None:
-        """Wake everybody, and let nobody wait any more."""
+        """Call all callbacks, and accept no more."""
         self.has_ended = True
         with self._lock:
             waking = tuple(self._expected)

@@ -1,4 +1,4 @@
-"""What a request asks for, each thing once: who names a partition a thousand times gets one answer about it."""
+"""The partitions that a request names, without duplicates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def partitions_asked(topics: Iterable[Any], topic_key: str, partition_key: str) -> dict[Any, dict[int, Any]]:
-    """What is asked about each partition, by topic and number; of several questions about one, the first.
+    """Return the request's entry for each partition, by topic and number; the first of several wins.
 
     Args:
         topics: of the request; each has `partitions`.

@@ -1,4 +1,4 @@
-"""The memory that connections may take together: who holds too much for too long has to go."""
+"""The memory that all connections may use together; the one with the largest use over time is closed first."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 
 class Holding(NamedTuple):
-    """What is held for a connection: bytes, and since when there were any."""
+    """Bytes held for a connection, and since when."""
 
     size: int
     since: float
 
 
 class Budget:
-    """Accounts for bytes that are held for connections. For use by several threads at once.
+    """Accounts for bytes held for connections. Thread-safe.
 
     A client that sends its request and takes its answer holds little for a moment. One that sends half a request and
     waits, or does not read, holds more and more, counted as bytes times seconds; the one with the most is closed first.
 
     Args:
         limit: bytes for all connections together.
-        clock: tells the time.
+        clock: returns the time in seconds.
     """
 
     def __init__(self, limit: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -42,14 +42,14 @@ class Budget:
 
     @property
     def used(self) -> int:
-        """Bytes that are held."""
+        """Bytes held now."""
         return self._used
 
     def update(self, connection: Connection) -> list[Connection]:
-        """Take note of what is held for a connection now.
+        """Record how many bytes are held for a connection now.
 
         Returns:
-            Those that have to be closed, so that all others stay within the limit. They count as closed from now on.
+            Connections to close so that the others stay within the limit. They count as closed from now on.
         """
         units = connection.held_size // UNCOUNTED_SIZE
         if units == connection.counted:
@@ -82,7 +82,7 @@ class Budget:
         return size * (now - since + 0.01)
 
     def release(self, connection: Connection) -> None:
-        """A connection is closed."""
+        """Remove a closed connection."""
         with self._lock:
             self._note(connection, 0)
             connection.is_doomed = True

@@ -1,4 +1,4 @@
-"""A request on its way through the APIs, and what all of them share."""
+"""A request as the APIs see it, and the services that all of them share."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ if TYPE_CHECKING:
     from seglog_format.serve.writing import Writers
 
 NODE_ID: Final = 1
-"""Of the only broker that there seems to be."""
+"""Id of the only broker in the cluster, this server."""
 
 UNKNOWN_EPOCH: Final = -1
 UNKNOWN_OFFSET: Final = -1
 NOT_ASKED: Final = -(2**31)
-"""Stands for operations that somebody is authorized to, where nobody has asked for them."""
+"""Value of the authorized operations of a client that did not ask for them."""
 
 
 class Address(NamedTuple):
-    """Host and port by which a client has reached us; what Metadata names, so that it comes back."""
+    """Host and port that a client connected to; Metadata returns them, so that the client comes back."""
 
     host: str
     port: int
 
 
 class Call(NamedTuple):
-    """A request, and the way back.
+    """A request, and the callbacks that answer it.
 
     Attributes:
         version: of the request's API.
         client_id: what the client calls itself.
         body: the request; its fields are those of the version.
-        address: where the client has reached us.
+        address: host and port that the client connected to.
         respond: takes the fields of the answer, once, from any thread.
         fill: the same with an answer that is encoded, and the log bytes for its gaps.
         finish: takes the next request without an answer to this one.
         hang_up: closes the connection instead: for a request that may not be answered.
-        is_gone: tells whether the client has gone, so that nobody waits for the answer.
-        is_long: it is answered among requests that may take long; else it has to be left to those if it would.
+        is_gone: returns whether the client has closed the connection, so that no answer is needed.
+        is_long: it is in the queue of long requests; if False, a slow request must be moved there.
     """
 
     version: int
@@ -61,20 +61,20 @@ class Call(NamedTuple):
     is_long: bool
 
     def field(self, name: str, default: Any = None) -> Any:
-        """A field of the request, or a default where its version has none."""
+        """Return a field of the request, or the default if its version has no such field."""
         return getattr(self.body, name, default)
 
 
 class Services(NamedTuple):
-    """What requests are answered from.
+    """What the APIs answer requests from.
 
     Attributes:
         catalog: what is served.
-        coordinator: of consumer groups, made when somebody asks for it.
+        coordinator: of consumer groups, created at its first use.
         delays: calls functions later.
-        arrivals: tells who waits when something was written.
-        submit: has an I/O thread call a function, among those of requests that may take long if that is said.
-        limits: what clients may take.
+        arrivals: calls back waiting fetches when records are appended.
+        submit: has an I/O thread call a function, in the queue of long requests if `is_long`.
+        limits: limits on what clients may use.
         writers: of the partitions; None where nothing may be written.
     """
 
@@ -88,5 +88,5 @@ class Services(NamedTuple):
 
 
 def milliseconds(duration: timedelta) -> int:
-    """A duration of a request."""
+    """Convert a duration of a request to milliseconds."""
     return round(duration.total_seconds() * 1000)

@@ -1,7 +1,7 @@
-"""What is served: topics and partitions of the directories given, opened when somebody asks for them.
+"""The topics and partitions that are served; a partition is opened at its first use.
 
-A start lists the directories and no more: a thousand partitions cost it as many names. What small files say is read,
-and the code that reads it loaded, when somebody asks.
+Starting only lists the directories: a thousand partitions cost it as many names. Small files are read,
+and the code that reads them is loaded, when a request needs them.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from seglog_format.small_model import EpochStart
 
 MAX_RESTING: Final = 64
-"""So many partitions keep their files open; those that nobody has asked for longest close theirs."""
+"""Partitions that keep their files open; beyond that, the least recently used ones close theirs."""
 
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
-class Places(Mapping[int, "Path"]):
-    """Directories of partitions by number, put together when somebody asks: most are never asked for.
+class PartitionPaths(Mapping[int, "Path"]):
+    """Directories of partitions by number, as paths made at first use.
 
     Args:
-        known: for each number, a directory, and the name of one in it; nothing for that directory itself.
+        known: for each number, a directory and the name of a subdirectory; an empty name for the directory itself.
     """
 
     def __init__(self, known: Mapping[int, tuple[Path, str]]) -> None:
@@ -62,7 +62,7 @@ class Places(Mapping[int, "Path"]):
 
 
 class Topic(NamedTuple):
-    """A topic and where its partitions stand.
+    """A topic and the directories of its partitions.
 
     Attributes:
         name: of the topic.
@@ -74,17 +74,17 @@ class Topic(NamedTuple):
 
     @property
     def is_internal(self) -> bool:
-        """Whether brokers made it for themselves."""
+        """Whether brokers created the topic for themselves."""
         return self.name in INTERNAL_TOPICS
 
 
 class CatalogOptions(NamedTuple):
-    """How partitions are served.
+    """Options for serving partitions.
 
     Attributes:
         trust_indexes: see `open_partition`.
-        is_raw: send bytes whatever they are.
-        end_of: for a topic and a partition that somebody writes to here: what tells how far it may be read.
+        is_raw: send bytes unchecked.
+        end_of: for a topic and a partition with a writer in this process: returns a function for its readable end.
     """
 
     trust_indexes: bool = False
@@ -93,7 +93,7 @@ class CatalogOptions(NamedTuple):
 
 
 class Catalog:
-    """The topics of some directories. Names are looked up in what was listed: no request can name a path.
+    """The topics of the given directories. Names are looked up in a listing, so no request can name a path.
 
     Attributes:
         topics: by name.
@@ -105,7 +105,7 @@ class Catalog:
         Args:
             paths: of log directories or partition directories.
             options: how to serve them.
-            on_finding: told of what cannot be served.
+            on_finding: called with a message about anything that cannot be served.
 
         Raises:
             UsageError: a path is neither, or cannot be read.
@@ -121,7 +121,7 @@ class Catalog:
         for path in paths:
             self._list(path, found)
         self.topics = {
-            name: Topic(name, Places(dict(sorted(numbers.items())))) for name, numbers in sorted(found.items())
+            name: Topic(name, PartitionPaths(dict(sorted(numbers.items())))) for name, numbers in sorted(found.items())
         }
 
     def _list(self, path: Path, found: dict[str, dict[int, tuple[Path, str]]]) -> None:
@@ -138,10 +138,10 @@ class Catalog:
                 self._add(name, (path, str(name)), found)
 
     def _add(
-        self, name: PartitionDirectoryName, place: tuple[Path, str], found: dict[str, dict[int, tuple[Path, str]]]
+        self, name: PartitionDirectoryName, location: tuple[Path, str], found: dict[str, dict[int, tuple[Path, str]]]
     ) -> None:
-        known = found.setdefault(name.topic, {}).setdefault(name.partition, place)
-        if known is not place and (path := place[0] / place[1]) != (other := known[0] / known[1]):
+        known = found.setdefault(name.topic, {}).setdefault(name.partition, location)
+        if known is not location and (path := location[0] / location[1]) != (other := known[0] / known[1]):
             self._on_finding(f"{path}: not served, {other} is the same partition")
 
     def _open_inside(self, path: Path, **options: Any) -> Partition:
@@ -163,7 +163,7 @@ class Catalog:
 
     @property
     def cluster_id(self) -> str:
-        """As the directories say, or a name of our own."""
+        """The cluster id that the directories name, or a made-up one."""
         if self._known_cluster_id is None:
             from seglog_format.serve.side_files import cluster_id  # noqa: PLC0415 - a start does without it
 
@@ -179,16 +179,16 @@ class Catalog:
         return self._known_topic_ids
 
     def id_of(self, topic: Topic) -> UUID:
-        """The id of a topic, as its directories say, or made from its name."""
+        """Return the id of a topic: the one in its directories, or one made from its name."""
         return self._topic_ids.by_name[topic.name]
 
     def topic_of(self, topic_id: UUID | None) -> Topic | None:
-        """The topic with an id; None where there is none."""
+        """Return the topic with an id; None if there is none."""
         name = self._topic_ids.names.get(topic_id) if topic_id is not None else None
         return None if name is None else self.topics[name]
 
     def partition(self, topic: str, number: int) -> ServedPartition | None:
-        """A partition to read from; None where there is none."""
+        """Return a partition to read from; None if there is none."""
         key, known = (topic, number), self.topics.get(topic)
         if known is None or number not in known.partitions:
             return None
@@ -204,20 +204,20 @@ class Catalog:
         return served
 
     def _longest_unused(self) -> ServedPartition | None:
-        """The partition that is one too many, taken out of the row; its files close, what is known of it stays."""
+        """Return the least recently used partition beyond the limit, so that the caller closes its files."""
         if len(self._served) <= MAX_RESTING:
             return None
-        place = len(self._served) - MAX_RESTING - 1
-        return list(self._served.values())[place]
+        index = len(self._served) - MAX_RESTING - 1
+        return list(self._served.values())[index]
 
     def leader_epochs(self, topic: str, number: int) -> tuple[EpochStart, ...]:
-        """Leader epochs and their first offsets, ascending; none where the directory does not tell."""
+        """Return leader epochs and their first offsets, ascending; empty if the directory does not name any."""
         from seglog_format.serve.side_files import leader_epochs  # noqa: PLC0415 - as above
 
         return leader_epochs(self.topics[topic].partitions[number])
 
     def close(self) -> None:
-        """Close all files that nobody is using."""
+        """Close all files that are not in use."""
         with self._lock:
             for served in self._served.values():
                 served.rest()
@@ -226,10 +226,10 @@ class Catalog:
 def open_catalog(
     paths: Iterable[Path], *, on_finding: Callable[[str], None], options: CatalogOptions | None = None
 ) -> Catalog:
-    """List directories, of which at least one partition has to come.
+    """List directories that hold at least one partition.
 
     Raises:
-        UsageError: a path cannot be read, or nothing is there to serve.
+        UsageError: a path cannot be read, or there is no partition to serve.
         FormatError: a path is neither a log directory nor named like a partition directory.
     """
     given = tuple(paths)

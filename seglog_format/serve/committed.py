@@ -1,4 +1,4 @@
-"""The offsets that groups have committed: as many as there is room for, those that were used last."""
+"""The committed offsets of groups in memory, limited in size; the least recently used groups are dropped."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from seglog_format.serve.limits import Limits
 
 MAX_METADATA_SIZE: Final = 4096
-"""What a client may want to be kept beside an offset; brokers allow as much."""
+"""Maximum size of the metadata beside a committed offset; the default of brokers."""
 
 OFFSET_SIZE: Final = 300
 GROUP_SIZE: Final = 500
-"""What an offset and a group take in memory, besides their texts."""
+"""Memory that an offset or a group takes besides its texts."""
 
 LARGEST_PART: Final = 8
-"""One group may take this part of the room for all groups."""
+"""The share of the room for all groups that one group may use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A committed offset, with what the client wanted to be kept beside it."""
+    """A committed offset with the client's metadata."""
 
     offset: int
     metadata: str = ""
@@ -35,7 +35,7 @@ class Committed:
 
     @property
     def size(self) -> int:
-        """Bytes of memory, about."""
+        """Approximate bytes of memory."""
         return OFFSET_SIZE + len(self.metadata)
 
 
@@ -44,10 +44,10 @@ class GroupOffsets:
     """The offsets of one group.
 
     Attributes:
-        used_at: when they were committed or asked for last, in seconds since 1970.
+        used_at: time of the last commit or fetch, in seconds since 1970.
         offsets: by topic and partition.
-        size: bytes of memory, about.
-        change: counts what has changed.
+        size: approximate bytes of memory.
+        change: number of changes so far.
     """
 
     used_at: float
@@ -57,12 +57,12 @@ class GroupOffsets:
 
 
 class CommittedOffsets:
-    """Committed offsets by group. Whoever uses it holds the coordinator's lock.
+    """Committed offsets by group. Callers hold the coordinator's lock.
 
     Args:
-        limits: how many there may be, and for how long.
-        is_active: whether a group has members; what it has committed stays.
-        clock: tells the time, in seconds since 1970.
+        limits: maximum size and age.
+        is_active: returns whether a group has members, whose offsets are kept.
+        clock: returns the time in seconds since 1970.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class CommittedOffsets:
         self._size = 0
 
     def commit(self, group_id: str, topic: str, partition: int, committed: Committed) -> ErrorCode:
-        """Keep an offset; the groups that were unused for the longest make room for it."""
+        """Store an offset; drop the least recently used groups if there is no room."""
         if len(committed.metadata) > MAX_METADATA_SIZE:
             return ErrorCode.offset_metadata_too_large
         known = self._groups.get(group_id)
@@ -113,18 +113,18 @@ class CommittedOffsets:
         self._size -= self._groups.pop(group_id).size
 
     def forget_idle(self) -> None:
-        """Let go what was not used for long."""
+        """Drop the groups that were not used for long."""
         earliest = self._clock() - self._limits.group_idle_seconds
         idle = [name for name, group in self._groups.items() if group.used_at < earliest and not self._is_active(name)]
         for group_id in idle:
             self._forget(group_id)
 
     def of(self, group_id: str) -> dict[tuple[str, int], Committed]:
-        """What a group has committed, by topic and partition."""
+        """Return the committed offsets of a group, by topic and partition."""
         return dict(self._used(group_id).offsets) if group_id in self._groups else {}
 
     def restore(self, group_id: str, used_at: float, offsets: dict[tuple[str, int], Committed]) -> None:
-        """Take what was kept elsewhere; the group that was used last comes last."""
+        """Add a group read from disk; the most recently used group must come last."""
         for (topic, partition), committed in offsets.items():
             self.commit(group_id, topic, partition, committed)
         if group_id in self._groups:

@@ -1,4 +1,4 @@
-"""One connection: bytes come in until a request is whole, and go out until its answer is sent."""
+"""One connection: receives bytes until a request is whole, and sends its answer."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ NEW_SECONDS: Final = 0.1
 """How long a connection counts as new: its first request may still be on its way."""
 
 MORE_COMES: Final = getattr(socket, "MSG_MORE", 0)
-"""Has the system put what is sent into one packet with what follows, so that the client need not wake up for it."""
+"""Flag of `send`: more data follows at once, so that the system sends both in one packet."""
 
 
 class Connection:
-    """A socket that does not block, and what is on its way there. Belongs to the thread of one processor.
+    """A non-blocking socket with its buffers. Belongs to the thread of one processor.
 
     While a request is being answered, no more is read: answers go out in the order of their requests, and a client
     that does not take them cannot ask for more.
 
     Attributes:
         socket: to the client.
-        address: where the client has reached us.
+        address: host and port that the client connected to.
         is_busy: a request is being answered.
-        is_closed: nothing more comes or goes.
-        awaited: events of the selector for which its processor waits.
+        is_closed: the socket is closed.
+        awaited: selector events that its processor waits for.
         active_at: when a request or a part of an answer last got through.
         has_asked: a whole request has come.
-        processor: whose thread it belongs to.
-        gone_at: when it was seen that the client has ended it, while it is busy; None where it was not.
+        processor: the processor that it belongs to.
+        gone_at: when the processor saw, while busy, that the client had closed it; else None.
         waiting: the request that is being answered.
-        extra_size: bytes that the request takes in memory besides its own, while it is answered.
-        counted: what the budget knows of `held_size`, in its steps.
-        is_doomed: it has to be closed, and counts for nothing any more.
-        received_size: bytes that came.
-        sent_size: bytes that went.
+        extra_size: memory that answering the request takes, besides its own bytes.
+        counted: the `held_size` last reported to the budget, in its steps.
+        is_doomed: it must be closed, and no longer counts in the budget.
+        received_size: bytes received.
+        sent_size: bytes sent.
     """
 
     def __init__(self, connected: socket.socket, address: Address, max_request_size: int) -> None:
@@ -78,12 +78,12 @@ class Connection:
 
     @property
     def held_size(self) -> int:
-        """Bytes of memory that it takes, and what stands for the files that it keeps open."""
+        """Bytes of memory that it uses, plus a fixed amount for each file that it keeps open."""
         return len(self._received) + self._request_size + self.extra_size + self._sending_size
 
     @property
     def is_sending(self) -> bool:
-        """Whether an answer is on its way out."""
+        """Whether an answer is being sent."""
         return bool(self._sending)
 
     def rank(self, now: float, least_idle_seconds: float) -> tuple[int, float]:
@@ -107,19 +107,19 @@ class Connection:
         return bool(self._received)
 
     def end(self) -> None:
-        """Have its processor close it, from any thread."""
+        """Have the processor close it; callable from any thread."""
         self.is_doomed = True
         if self.processor is not None:
             self.processor.hand_over(self, None)
 
     def receive(self) -> bool:
-        """Take what has arrived.
+        """Read what has arrived.
 
         Returns:
-            False when the client has ended.
+            False if the client has closed the connection.
 
         Raises:
-            OSError: of the socket.
+            OSError: from the socket.
         """
         try:
             data = self.socket.recv(RECEIVE_SIZE)
@@ -130,10 +130,10 @@ class Connection:
         return bool(data)
 
     def take_request(self) -> bytes | None:
-        """The next request, if it is whole; the connection is busy from then on.
+        """Return the next request if it is whole; the connection is busy from then on.
 
         Raises:
-            UnreadableRequestError: what comes is no request, or is too large for one.
+            UnreadableRequestError: the bytes are no request, or the request is too large.
         """
         if self.is_busy or len(self._received) < SIZE.size:
             return None
@@ -156,7 +156,7 @@ class Connection:
         return request
 
     def answer(self, chunks: Iterable[Chunk]) -> None:
-        """Take an answer for sending; one for a connection that is gone is dropped, and an empty one ends the wait."""
+        """Queue an answer for sending; drop it if the connection is closed. An empty answer only ends the wait."""
         if self.is_closed:
             close_all(chunks)
         else:
@@ -168,11 +168,11 @@ class Connection:
             self.active_at = time.monotonic()
 
     def send(self) -> None:
-        """Send as much as the client takes now.
+        """Send as much as the socket accepts now.
 
         Raises:
-            OSError: of the socket.
-            SliceLostError: the log has become shorter; what was promised cannot be sent any more.
+            OSError: from the socket.
+            SliceLostError: the log has become shorter than the announced answer.
         """
         try:
             while self._sending:
@@ -199,7 +199,7 @@ class Connection:
         self._sending.popleft()
 
     def close(self) -> None:
-        """End; a second call does nothing."""
+        """Close it; a second call does nothing."""
         self.is_closed = True
         self.socket.close()
         close_all(self._sending)
@@ -207,10 +207,10 @@ class Connection:
         self._received.clear()
         self._sending_size = self._request_size = self.extra_size = 0
         if self.waiting is not None:
-            self.waiting.frame = b""  # nobody answers it any more
+            self.waiting.frame = b""  # it is not answered any more
 
     def has_ended(self) -> bool:
-        """Whether the client has sent its last byte, and all of them were read; nothing is taken out."""
+        """Return whether the client has closed its side and all bytes were read; consume nothing."""
         try:
             return not self.socket.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
@@ -222,5 +222,5 @@ def _held_size(chunk: Chunk | memoryview) -> int:
 
 
 def _whole_size(chunk: bytes | memoryview) -> int:
-    """Bytes in memory, of which a part may have been sent."""
+    """Return the size of a chunk in memory, parts already sent included."""
     return memoryview(chunk.obj).nbytes if isinstance(chunk, memoryview) else len(chunk)

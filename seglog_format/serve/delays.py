@@ -1,4 +1,4 @@
-"""What has to happen later: answers that wait, and members of groups that may have gone. One thread for all."""
+"""Callbacks at a later time: for waiting answers and for the timeouts of group members. One thread for all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Delays:
-    """Calls functions when their time has come. They have to be short."""
+    """Calls functions when their time has come; they must return quickly."""
 
     def __init__(self) -> None:
         self._due: list[tuple[float, int, Callable[[], None]]] = []
@@ -23,17 +23,17 @@ class Delays:
         self._thread = Thread(target=self._run, name="seglog-delays", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
-        """Call a function in so many seconds, unless everything has stopped by then."""
+        """Call a function after so many seconds, unless `stop` comes first."""
         with self._changed:
             heapq.heappush(self._due, (time.monotonic() + seconds, next(self._numbers), action))
             self._changed.notify()
 
     def stop(self) -> None:
-        """End; what has not happened yet will not."""
+        """Stop the thread; pending calls are dropped."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify()

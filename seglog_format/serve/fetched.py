@@ -1,4 +1,4 @@
-"""Where a served partition comes from, and what a fetch of it answers."""
+"""The source of a served partition, and the result of a fetch."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
 
 class LogRange(NamedTuple):
-    """Where a log starts and ends for a client: `stable` is the last stable offset, the end where nothing is open."""
+    """The offsets of a log that a client may read; `stable` is the last stable offset, or the end of the log."""
 
     start: int
     end: int
     stable: int
 
     @property
-    def told(self) -> LogRange:
-        """As an answer can tell it: its fields hold no offset behind the greatest."""
+    def as_fields(self) -> LogRange:
+        """The range with offsets limited to the largest value of an answer's fields."""
         if self.end <= INT64_MAX:
             return self
         return LogRange(self.start, INT64_MAX, min(self.stable, INT64_MAX))
 
 
 class Fetched(NamedTuple):
-    """What a fetch of one partition answers.
+    """The result of a fetch of one partition.
 
     Attributes:
-        log: where it starts and ends.
+        log: its first and last offsets.
         records: whole entries; None where there are none.
-        aborted: the aborted transactions that touch them; None for a client that does not ask for committed ones.
-        has_zstd: the first entry is compressed with zstd, which not every client reads.
+        aborted: the aborted transactions in the range; None for a client that reads uncommitted records.
+        has_zstd: the first entry is compressed with zstd, which old clients cannot read.
     """
 
     log: LogRange
@@ -47,15 +47,15 @@ class Fetched(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Where a partition comes from.
+    """The directory of a partition, and how to read it.
 
     Attributes:
         topic: its topic.
         number: of the partition.
         path: of its directory.
         opener: opens the directory.
-        end: up to where it may be read, where somebody writes to it in this process; None where nobody does.
-        is_raw: bytes are sent whatever they are, damage and all.
+        end: returns the end that readers may see; None if no writer in this process has the partition.
+        is_raw: bytes are sent unchecked, damage included.
     """
 
     topic: str

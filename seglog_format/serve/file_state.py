@@ -1,4 +1,4 @@
-"""What tells, without reading anything, whether a directory or the last file of its log has changed."""
+"""A cheap fingerprint of a directory or of a log's last file, by which changes are noticed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ FileState: TypeAlias = tuple[int, ...]
 
 
 def state_of(path: Path) -> FileState:
-    """What changes whenever a file does, or a directory.
+    """Return values of `stat` that change whenever a file or a directory does.
 
     Raises:
-        UsageError: it is gone.
+        UsageError: the path does not exist.
     """
     try:
         status = path.stat()
@@ -29,5 +29,5 @@ def state_of(path: Path) -> FileState:
 
 
 def last_state(partition: Partition) -> FileState:
-    """The same of the last file of a log; nothing where it has none."""
+    """Return the fingerprint of a log's last file; empty if it has none."""
     return state_of(partition.segments[-1].paths.log) if partition.segments else ()

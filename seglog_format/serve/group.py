@@ -1,4 +1,4 @@
-"""One consumer group: members join, one of them divides the partitions, all are told (the classic protocol)."""
+"""One consumer group in the classic protocol: members join, the leader assigns partitions, all members are told."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class GroupState(Enum):
-    """Where a group is between two assignments."""
+    """State of a group between two assignments."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -29,17 +29,17 @@ class Member:
     """A member of a group.
 
     Attributes:
-        member_id: made here.
+        member_id: made by the server.
         instance_id: of a static member, or None.
-        protocols: ways to divide partitions, by name, and what the member says with each; the first it likes best.
-        session_seconds: without a sign of life for so long it is gone.
-        rebalance_seconds: so long the others wait until it has joined again.
-        joining: takes the answer to its join request, while that waits.
-        syncing: takes the answer to its sync request, while that waits.
-        assignment: what it was told.
-        deadline: when it is gone unless it says something.
-        size: bytes of what it says of itself.
-        is_settled: it gave a sign of life after it had joined.
+        protocols: assignment strategies by name, with the member's metadata for each; its preferred one first.
+        session_seconds: a member without a heartbeat for so long is removed.
+        rebalance_seconds: how long the others wait for it to join again.
+        joining: callback for the answer to its pending join request.
+        syncing: callback for the answer to its pending sync request.
+        assignment: the assignment that it got.
+        deadline: when it is removed without another heartbeat.
+        size: bytes of its own texts.
+        is_settled: it sent a heartbeat after it had joined.
     """
 
     member_id: str
@@ -56,24 +56,24 @@ class Member:
 
     @property
     def silence(self) -> tuple[bool, float]:
-        """When it gave the last sign of life; one that never did since it joined counts as older than any that did."""
+        """Sort key by the last heartbeat; members without one since they joined sort as the oldest."""
         return self.is_settled, self.deadline - self.session_seconds
 
 
 @dataclass(slots=True)
 class Group:
-    """A group. Whoever calls holds the coordinator's lock.
+    """A consumer group. Callers hold the coordinator's lock.
 
     Attributes:
         group_id: its name.
-        state: where it is.
+        state: where it is between two assignments.
         generation: number of the assignment; 0 before the first.
-        protocol_type: what kind of clients; ``consumer``.
-        protocol: the way to divide that all of them know.
-        leader: the member that divides.
+        protocol_type: kind of clients: ``consumer``.
+        protocol: the assignment strategy that all members support.
+        leader: the member that assigns partitions.
         members: by id, in the order in which they came.
-        rebalance_deadline: when a rebalance goes on without those that are missing.
-        is_gathering: the first members have come, and others may just be on their way.
+        rebalance_deadline: when a rebalance continues without missing members.
+        is_gathering: the first members have joined, and others may follow within the grace period.
     """
 
     group_id: str
@@ -87,7 +87,7 @@ class Group:
     is_gathering: bool = False
 
     def accepts(self, protocol_type: str, protocols: Mapping[str, bytes], member_id: str) -> bool:
-        """Whether a member with these protocols can join: all share one."""
+        """Return whether a member with these protocols can join: all members must share one."""
         others = [member for member in self.members.values() if member.member_id != member_id]
         if not protocol_type or not protocols:
             return False
@@ -97,14 +97,14 @@ class Group:
         return protocol_type == self.protocol_type and bool(common)
 
     def start_rebalance(self, now: float, grace_seconds: float) -> None:
-        """Ask all members to join again; those that wait for an assignment are told so.
+        """Ask all members to join again; answer those that wait for an assignment accordingly.
 
         Args:
             now: the time.
-            grace_seconds: at least so long others may join who come at the same time.
+            grace_seconds: minimum time for other members to join.
         """
         for member in self.members.values():
-            if member.syncing is not None:  # nobody counted its time while it waited
+            if member.syncing is not None:  # its timeout was paused while it waited
                 member.deadline = now + member.session_seconds
             reply_to_sync(member, ErrorCode.rebalance_in_progress)
             member.assignment = b""
@@ -114,14 +114,14 @@ class Group:
         self.rebalance_deadline = now + (grace_seconds if self.is_gathering else longest)
 
     def may_complete(self, now: float) -> bool:
-        """Whether a rebalance has waited long enough, or for everybody."""
+        """Return whether a rebalance has waited long enough, or all members have joined."""
         if self.state is not GroupState.PREPARING:
             return False
-        everybody = all(member.joining is not None for member in self.members.values())
-        return now >= self.rebalance_deadline or (everybody and not self.is_gathering)
+        has_all = all(member.joining is not None for member in self.members.values())
+        return now >= self.rebalance_deadline or (has_all and not self.is_gathering)
 
     def complete_join(self, now: float) -> None:
-        """Leave out who has not come, choose protocol and leader, and answer everybody."""
+        """Remove missing members, choose protocol and leader, and answer all members."""
         for member_id in [each.member_id for each in self.members.values() if each.joining is None]:
             del self.members[member_id]
         if not self.members:
@@ -137,19 +137,19 @@ class Group:
             self.reply_to_join(member)
 
     def _choose_protocol(self) -> str:
-        """The one that most members like best, of those that all know."""
+        """Return the protocol that most members prefer, among those that all support."""
         common = set.intersection(*(set(member.protocols) for member in self.members.values()))
         votes = Counter(next(name for name in each.protocols if name in common) for each in self.members.values())
         return max(votes, key=lambda name: votes[name])
 
     def reply_to_join(self, member: Member) -> None:
-        """Tell a member the generation; the leader also hears who the others are."""
+        """Answer a member with the generation; the leader also gets the list of members."""
         respond, member.joining = member.joining, None
         if respond is not None:
             respond(self.joined(member))
 
     def joined(self, member: Member) -> dict[str, object]:
-        """The answer to a join request."""
+        """Return the answer to a join request."""
         members = self.members.values() if member.member_id == self.leader else ()
         return {
             **refusal_of_join(ErrorCode.none, member.member_id),
@@ -168,19 +168,19 @@ class Group:
         }
 
     def assign(self, assignments: Mapping[str, bytes]) -> None:
-        """Take what the leader says, and tell everybody who asks already."""
+        """Store the leader's assignments, and answer the members that wait for them."""
         self.state = GroupState.STABLE
         for member in self.members.values():
             member.assignment = assignments.get(member.member_id, b"")
             self.reply_with_assignment(member)
 
     def reply_with_assignment(self, member: Member) -> None:
-        """Tell a member what it has to read, if it waits for that."""
+        """Answer a member that waits for its assignment."""
         reply_to_sync(member, ErrorCode.none, self.protocol_type, self.protocol)
 
 
 def refusal_of_join(error: ErrorCode, member_id: str = "") -> dict[str, object]:
-    """The answer to a join request that comes to nothing."""
+    """Return the answer to a refused join request."""
     return {
         "throttle_time": 0,
         "error_code": error,
@@ -197,7 +197,7 @@ def refusal_of_join(error: ErrorCode, member_id: str = "") -> dict[str, object]:
 def synced(
     error: ErrorCode, assignment: bytes = b"", protocol_type: str | None = None, protocol: str | None = None
 ) -> dict[str, object]:
-    """The answer to a sync request."""
+    """Return the answer to a sync request."""
     return {
         "throttle_time": 0,
         "error_code": error,
@@ -210,7 +210,7 @@ def synced(
 def reply_to_sync(
     member: Member, error: ErrorCode, protocol_type: str | None = None, protocol: str | None = None
 ) -> None:
-    """Answer a sync request that waits, if one does."""
+    """Answer a pending sync request, if there is one."""
     respond, member.syncing = member.syncing, None
     if respond is not None:
         assignment = member.assignment if error is ErrorCode.none else b""

@@ -1,4 +1,4 @@
-"""The file that holds what groups have committed: a line of JSON for each, and a last one that tells damage."""
+"""The file of committed offsets: a line of JSON for each group, and a last line with a checksum."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEAD: Final = json.dumps({"format": FORMAT, "version": VERSION}).encode() + b"\n
 
 
 class BrokenStateError(Exception):
-    """The bytes are not what was written."""
+    """The file is damaged."""
 
 
 class StoredGroup(NamedTuple):
@@ -31,7 +31,7 @@ class StoredGroup(NamedTuple):
 
 
 def group_line(group_id: str, group: GroupOffsets) -> bytes:
-    """One group, as it is stored."""
+    """Encode one group as a line."""
     offsets = [
         [topic, partition, each.offset, each.metadata, each.leader_epoch]
         for (topic, partition), each in group.offsets.items()
@@ -40,16 +40,16 @@ def group_line(group_id: str, group: GroupOffsets) -> bytes:
 
 
 def whole_file(lines: Iterable[bytes]) -> bytes:
-    """The file with the lines of all groups, those first that were unused for the longest."""
+    """Join the lines of all groups, the least recently used first, and add the last line."""
     body = b"".join((HEAD, *lines))
     return body + json.dumps({"end": True, "crc32c": crc32c(body)}).encode() + b"\n"
 
 
 def groups_in(data: bytes) -> list[StoredGroup]:
-    """The groups of a file.
+    """Parse the groups of a file.
 
     Raises:
-        BrokenStateError: it is damaged, or another program's.
+        BrokenStateError: the file is damaged, or another program's.
     """
     try:
         body, last = data[: data.rindex(b"\n", 0, -1) + 1], data[data.rindex(b"\n", 0, -1) + 1 :]

@@ -1,4 +1,4 @@
-"""Keeps what groups commit on the disk, so that it outlives the server.
+"""Stores the groups' committed offsets on disk, so that they survive a restart.
 
 A commit is acknowledged when it is on the disk. Commits that come while one write goes on share the next, and writes
 take no more than a small part of the time, whatever comes in.
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 FILE_NAME: Final = "groups.jsonl"
 MAX_FILE_SIZE: Final = 64 << 20
 REST_FACTOR: Final = 4
-"""After a write, so many times as long as it took nothing is written."""
+"""After a write, wait so many times its duration before the next."""
 
 MIN_REST_SECONDS: Final = 0.02
 
 
 class Saved(Protocol):
-    """Told whether what was to be kept is on the disk."""
+    """Callback for the outcome of a commit."""
 
     def __call__(self, *, is_saved: bool) -> None:
-        """Hear of it."""
+        """Report whether the offsets are on the disk."""
 
 
 class GroupStore:
-    """The file of a state directory, and the thread that writes it.
+    """The file in a state directory, and the thread that writes it.
 
     Args:
-        directory: where the file is.
-        content: gives the whole file, as it should be now.
-        tell: told, once, of what goes wrong.
+        directory: the directory of the file.
+        content: returns the current content of the whole file.
+        tell: called once with a message about a failure.
     """
 
     def __init__(self, directory: Path, content: Callable[[], bytes], tell: Callable[[str], None]) -> None:
@@ -51,7 +51,7 @@ class GroupStore:
         self._thread = Thread(target=self._run, name="seglog-groups", daemon=True)
 
     def load(self) -> list[StoredGroup]:
-        """What was stored; a file that is damaged is told of and set aside."""
+        """Read the stored groups; report a damaged file and rename it."""
         try:
             if self._path.stat().st_size > MAX_FILE_SIZE:
                 return self._set_aside("it is larger than any that is written")
@@ -75,11 +75,11 @@ class GroupStore:
         return []
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def save(self, then: Saved) -> None:
-        """Write what has changed, soon, and tell when it is on the disk, or that it could not be written."""
+        """Write changes soon; then call back with whether they are on the disk."""
         with self._changed:
             if not self._is_ended:
                 self._waiting.append(then)
@@ -88,7 +88,7 @@ class GroupStore:
         then(is_saved=False)
 
     def end(self, seconds: float) -> None:
-        """Write what still has to be written, and end."""
+        """Write pending changes, and stop the thread."""
         with self._changed:
             self._is_ended = True
             self._changed.notify()

@@ -1,4 +1,4 @@
-"""The coordinator of all consumer groups. Members are kept in memory; what they commit may outlive the server."""
+"""The coordinator of all consumer groups. Members are in memory; committed offsets may be on disk too."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from seglog_format.serve.group import Respond
 
 GRACE_SECONDS: Final = 0.1
-"""So long the first member of a group waits for others that start with it."""
+"""How long the first member of a group waits for others that start at the same time."""
 
 TICK_SECONDS: Final = 0.1
-"""How often members are looked for that have gone."""
+"""How often expired members are removed."""
 
 MAX_SESSION_SECONDS: Final = 1800.0
 MAX_PROTOCOLS: Final = 32
-"""Ways to divide partitions that one member may know."""
+"""Maximum number of assignment strategies of one member."""
 
 MAX_CLIENT_ID_SIZE: Final = 100
 IDLE_LOOK_SECONDS: Final = 3600.0
-"""How often groups are looked for that nobody uses any more."""
+"""How often unused groups are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ class Joining:
         instance_id: of a static member, or None.
         client_id: becomes part of the new member's id.
         protocol_type: ``consumer``.
-        protocols: by name, the one it likes best first.
+        protocols: assignment strategies by name, the preferred one first.
         session_seconds: see `Member`.
         rebalance_seconds: see `Member`.
-        has_to_know_its_id: a new member gets its id first, and joins with it then.
+        has_to_know_its_id: a new member first gets its id, then joins with it.
     """
 
     group_id: str
@@ -65,27 +65,27 @@ class Joining:
 
     @property
     def size(self) -> int:
-        """Bytes that it says."""
+        """Bytes of the request's texts."""
         texts = (self.group_id, self.instance_id or "", self.client_id[:MAX_CLIENT_ID_SIZE], *self.protocols)
         return sum(map(len, texts)) + sum(map(len, self.protocols.values()))
 
 
 class Coordinator:
-    """Groups, their members, and their committed offsets. For use by several threads at once.
+    """Groups, their members, and their committed offsets. Thread-safe.
 
     Attributes:
-        kept: what groups have committed.
+        kept: the committed offsets.
     """
 
     def __init__(
         self, delays: Delays, clock: Callable[[], float] = time.monotonic, limits: Limits = DEFAULT_LIMITS
     ) -> None:
-        """Begin without groups.
+        """Start without groups.
 
         Args:
-            delays: calls back when members may have gone.
-            clock: tells the time.
-            limits: how many members and groups there may be.
+            delays: calls back when members may have expired.
+            clock: returns the time in seconds.
+            limits: maximum number of members and groups.
         """
         self._delays = delays
         self._clock = clock
@@ -98,7 +98,7 @@ class Coordinator:
         self._is_ticking = False
 
     def join(self, joining: Joining, respond: Respond) -> None:
-        """Take a member in; the answer comes when the group is complete."""
+        """Add a member; answer when the group is complete."""
         with self._lock:
             error = self._refusal(joining)
             if error is not ErrorCode.none:
@@ -132,9 +132,9 @@ class Coordinator:
         return next((member for member in members if member.instance_id == instance_id), None)
 
     def _make_room(self, size: int, *, keep: str) -> None:
-        """Have members go that were silent for the longest, until there is room for one more of so many bytes.
+        """Remove the members without heartbeats for the longest until one more of so many bytes fits.
 
-        Those that never gave a sign of life after they had joined go first.
+        Members without a heartbeat since they joined are removed first.
         """
         members = [
             (group, member)
@@ -182,7 +182,7 @@ class Coordinator:
         self._complete(group, now)
 
     def _may_stay(self, group: Group, member: Member) -> bool:
-        """Whether a member that joins again, unchanged, just has not heard the answer."""
+        """Return whether a member that joins again, unchanged, merely repeats its request."""
         is_follower = group.state is GroupState.STABLE and member.member_id != group.leader
         return is_follower or group.state is GroupState.COMPLETING
 
@@ -213,7 +213,7 @@ class Coordinator:
     def sync(
         self, group_id: str, member_id: str, generation: int, assignments: Mapping[str, bytes], respond: Respond
     ) -> None:
-        """Tell a member what it has to read, as soon as the leader has said it."""
+        """Answer with the member's assignment as soon as the leader has sent it."""
         with self._lock:
             group, error = self._checked(group_id, member_id, generation)
             if error is ErrorCode.none and not self._may_assign(group, member_id, assignments):
@@ -233,14 +233,14 @@ class Coordinator:
                 group.assign(assignments)
 
     def _may_assign(self, group: Group | None, member_id: str, assignments: Mapping[str, bytes]) -> bool:
-        """Whether there is room for what a leader tells; members keep it until they divide again."""
+        """Return whether there is room for the leader's assignments, which are kept until the next rebalance."""
         sizes = [len(one) for one in assignments.values()]
         if max(sizes, default=0) > self._limits.member_size:
             return False
         return group is None or group.leader != member_id or sum(sizes) <= self._limits.members_size // 8
 
     def heartbeat(self, group_id: str, member_id: str, generation: int) -> ErrorCode:
-        """Take a sign of life; the answer tells whether to join again."""
+        """Record a heartbeat; return whether the member must join again."""
         with self._lock:
             group, error = self._checked(group_id, member_id, generation)
             if group is not None and error is ErrorCode.none and group.state is GroupState.PREPARING:
@@ -250,7 +250,7 @@ class Coordinator:
             return error
 
     def _checked(self, group_id: str, member_id: str, generation: int) -> tuple[Group | None, ErrorCode]:
-        """The group, if it has this member in this generation, who is alive then."""
+        """Return the group if it has this member in this generation, and record a heartbeat."""
         group = self._groups.get(group_id)
         member = group.members.get(member_id) if group is not None else None
         if group is None or member is None:
@@ -261,7 +261,7 @@ class Coordinator:
         return group, ErrorCode.none
 
     def leave(self, group_id: str, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Let a member go; the others divide anew."""
+        """Remove a member, and rebalance the group."""
         with self._lock:
             group = self._groups.get(group_id)
             member = group.members.get(member_id) if group is not None else None
@@ -279,7 +279,7 @@ class Coordinator:
         self._complete(group, now)
 
     def commit_error(self, group_id: str, member_id: str, generation: int) -> ErrorCode:
-        """Whether somebody may commit offsets for a group: a member of this generation, or anybody without members."""
+        """Return an error unless a member of this generation commits, or the group has no members."""
         with self._lock:
             group = self._groups.get(group_id)
             if generation < 0 and (group is None or not group.members):
@@ -290,11 +290,11 @@ class Coordinator:
             return error
 
     def commit(self, group_id: str, topic: str, partition: int, committed: Committed) -> ErrorCode:
-        """Keep an offset; see `KeptOffsets.commit`."""
+        """Store an offset; see `KeptOffsets.commit`."""
         return self.kept.commit(group_id, topic, partition, committed)
 
     def committed(self, group_id: str) -> dict[tuple[str, int], Committed]:
-        """The offsets that a group has committed, by topic and partition."""
+        """Return the committed offsets of a group, by topic and partition."""
         return self.kept.of(group_id)
 
     def _tick_soon(self) -> None:
@@ -303,7 +303,7 @@ class Coordinator:
             self._delays.after(TICK_SECONDS, self._tick)
 
     def _tick(self) -> None:
-        """Look for members that have gone, and for rebalances that have waited long enough."""
+        """Remove expired members, and complete rebalances that have waited long enough."""
         with self._lock:
             self._is_ticking = False
             now = self._clock()

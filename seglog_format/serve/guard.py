@@ -1,7 +1,7 @@
-"""A look at a request before its decoder sees it: no count and no length is believed further than bytes reach.
+"""Checks a request before it is decoded: no count and no length may exceed the bytes that are there.
 
-The library that decodes requests makes room for as many items as a count claims, and ends the whole process where
-there is no such room. A request of thirty bytes could ask for that. So every request is walked here first. The walk
+The library that decodes requests allocates as many items as a count claims, and the whole process ends where
+that fails. A request of thirty bytes could cause that. So every request is walked first. The walk
 also adds up the items of all arrays, and refuses a request with too many before an object is made of any of them.
 """
 
@@ -38,7 +38,7 @@ FIXED_SIZES: Final[Mapping[str, int]] = {
     "uuid": 16,
 }
 MARK: Final = Struct(">b")
-"""Negative before a message that is null."""
+"""First byte, as a signed number, of a null message."""
 
 
 class Walk:
@@ -46,8 +46,8 @@ class Walk:
 
     Attributes:
         data: the bytes.
-        items: items of arrays, and tagged fields, that were announced so far.
-        max_items: more than that are refused.
+        items: array items and tagged fields announced so far.
+        max_items: the maximum.
     """
 
     __slots__ = ("data", "items", "max_items")
@@ -61,7 +61,7 @@ class Walk:
         """Add so many items.
 
         Raises:
-            BrokenRequestError: these are too many.
+            BrokenRequestError: there are too many.
         """
         self.items += count
         if self.items > self.max_items:
@@ -70,22 +70,22 @@ class Walk:
 
 
 Count: TypeAlias = "Callable[[bytes, int, int], tuple[int, int]]"
-"""How many follow, -1 for null, and the position behind the number; takes the data, the position and the end."""
+"""Reader of a count: takes data, position and end; returns the count, -1 for null, and the position after it."""
 
 Step: TypeAlias = "Callable[[Walk, int, int], int]"
-"""Over one field or more: takes the walk, a position and the end; returns the position behind, maybe behind the end."""
+"""Skips one field or more: takes the walk, position and end; returns the position after them, maybe beyond the end."""
 
 
 class BrokenRequestError(Exception):
-    """A request ends before what it announces, or announces too much."""
+    """A request ends early, or announces too many items."""
 
 
 class Layout(NamedTuple):
-    """What a message consists of.
+    """The fields of a message.
 
     Attributes:
-        steps: over all fields, in order.
-        tagged: over each field with a tag; None where the version has none.
+        steps: one for each field or run of fields, in order.
+        tagged: one for each tagged field; None if the version has none.
     """
 
     steps: tuple[Step, ...]
@@ -93,10 +93,10 @@ class Layout(NamedTuple):
 
 
 def check_message(kind: type[Any], data: bytes, position: int, max_items: int = MAX_REQUEST_ITEMS) -> int:
-    """Make sure that a message is whole, and return how many items all its arrays have together.
+    """Check that a message is whole, and return the number of items of all its arrays.
 
     Raises:
-        BrokenRequestError: it is not, or there are more than ``max_items``.
+        BrokenRequestError: the message is not whole, or has more than ``max_items``.
     """
     walk = Walk(data, max_items)
     _within(_message(_layout(kind), walk, position, len(data)), len(data))  # type: ignore[arg-type]  # a class is a key
@@ -134,22 +134,22 @@ def _tagged_field(known: Mapping[int, Step], walk: Walk, position: int, end: int
 
 
 def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """An unsigned number of seven bits a byte, and the position behind it."""
+    """Read an unsigned varint; return it and the position after it."""
     if position < end and data[position] <= 0x7F:  # noqa: PLR2004 - as below; nearly all are that short
         return data[position], position + 1
     value = 0
-    for place in range(MAX_VARINT_SIZE):
-        _within(position + place + 1, end)
-        byte = data[position + place]
-        value |= (byte & 0x7F) << 7 * place
+    for index in range(MAX_VARINT_SIZE):
+        _within(position + index + 1, end)
+        byte = data[position + index]
+        value |= (byte & 0x7F) << 7 * index
         if byte <= 0x7F:  # noqa: PLR2004 - the highest bit is not set
-            return value, position + place + 1
+            return value, position + index + 1
     msg = "a number without an end"
     raise BrokenRequestError(msg)
 
 
 def _compact(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """How many follow, -1 for null, and the position behind the number, which is one more."""
+    """Read a compact count, which is stored plus one; return it, -1 for null, and the position after it."""
     more, following = _varint(data, position, end)
     return _believed(more - 1, end - following), following
 
@@ -174,7 +174,7 @@ def _believed(claimed: int, left: int) -> int:
 
 SHORT: Final = _plain(Struct(">h"))
 LONG: Final = _plain(Struct(">i"))
-"""Before a string, and before anything else, where numbers are not compact."""
+"""Reader of the count before anything but a string, where counts are not compact."""
 
 
 @cache
@@ -194,7 +194,7 @@ def _layout(kind: type[Any]) -> Layout:
 
 
 def _joined(steps: Iterable[Step | int]) -> Iterator[Step]:
-    """Steps, of which those over a known number of bytes are one where they follow each other."""
+    """Merge neighbouring steps over a known number of bytes."""
     for is_known, run in groupby(steps, lambda step: isinstance(step, int)):
         if is_known:
             yield _skip(sum(size for size in run if isinstance(size, int)))
@@ -211,7 +211,7 @@ def _skip(size: int) -> Step:
 
 
 def _step(annotation: Any, kafka_type: str, *, is_compact: bool) -> Step | int:
-    """How to pass over a field; a number where it always has as many bytes."""
+    """Return the step over a field, or its size if that is fixed."""
     nested = message_in(annotation)
     item = _scalar(kafka_type, is_compact=is_compact) if nested is None else _nested(nested)
     if is_array(annotation):
@@ -239,7 +239,7 @@ def _nested(kind: type[Any]) -> Step | int:
 
 
 def _size_of(annotation: Any, kafka_type: str) -> int:
-    """Bytes of a plain field that always has as many; else 0."""
+    """Return the size of a plain field of fixed size; else 0."""
     return 0 if message_in(annotation) or is_array(annotation) else FIXED_SIZES.get(kafka_type, 0)
 
 

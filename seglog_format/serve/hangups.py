@@ -1,4 +1,4 @@
-"""Clients that have gone while their answer is being made."""
+"""Detects clients that closed their connection while their answer is being made."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 HAS_POLL: Final = hasattr(select, "poll")
 HANG_UP: Final = getattr(select, "POLLRDHUP", 0)
-"""The other side sends no more, whatever of it still waits to be read; elsewhere than on Linux a full end has to do."""
+"""The poll event for a closed connection, even with unread bytes; other systems than Linux report full closure only."""
 
 
 def hung_up(connections: Iterable[Connection]) -> list[Connection]:
-    """Those of the connections whose clients have ended them. It does not matter whether anything is read from them."""
+    """Return the connections whose clients have closed them, whether or not bytes are unread."""
     if not HAS_POLL:
         return []
     poller, asked = select.poll(), {}

@@ -1,4 +1,4 @@
-"""What groups have committed, in memory and maybe on the disk. For use by several threads at once."""
+"""The committed offsets of groups, in memory and, with a state directory, on disk. Thread-safe."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class KeptOffsets:
-    """Committed offsets, and the file in which they outlive the server.
+    """Committed offsets, and the file that keeps them over a restart.
 
     Args:
-        limits: how many there may be.
-        is_active: whether a group has members; what it has committed stays.
+        limits: maximum number and size.
+        is_active: returns whether a group has members, whose offsets are kept.
     """
 
     def __init__(self, limits: Limits, is_active: Callable[[str], bool]) -> None:
@@ -32,16 +32,16 @@ class KeptOffsets:
         self._store: GroupStore | None = None
 
     def keep_in(self, directory: Path, tell: Callable[[str], None]) -> None:
-        """Take up what is kept in a directory, and keep there what is committed from now on.
+        """Load the offsets stored in a directory, and store there what is committed from now on.
 
         Args:
             directory: a directory of this server's own.
-            tell: told of what goes wrong.
+            tell: called with a message about a failure.
 
         Raises:
-            OSError: what is there cannot be read.
+            OSError: the stored file cannot be read.
         """
-        from seglog_format.serve.group_store import GroupStore  # noqa: PLC0415 - not everybody keeps anything
+        from seglog_format.serve.group_store import GroupStore  # noqa: PLC0415 - only with a state directory
 
         store = GroupStore(directory, self._content, tell)
         with self._lock:
@@ -51,7 +51,7 @@ class KeptOffsets:
         store.start()
 
     def _content(self) -> bytes:
-        """The file of all groups; only those are encoded again that have changed."""
+        """Return the file of all groups; encode only groups that have changed."""
         from seglog_format.serve.group_file import group_line, whole_file  # noqa: PLC0415 - as above
 
         with self._lock:
@@ -63,28 +63,28 @@ class KeptOffsets:
         return whole_file(line for _, line in lines.values())
 
     def commit(self, group_id: str, topic: str, partition: int, committed: Committed) -> ErrorCode:
-        """Keep an offset in memory; `when_kept` tells when it is safe."""
+        """Store an offset in memory; `when_kept` reports when it is on disk."""
         with self._lock:
             return self._committed.commit(group_id, topic, partition, committed)
 
     def of(self, group_id: str) -> dict[tuple[str, int], Committed]:
-        """What a group has committed, by topic and partition."""
+        """Return the committed offsets of a group, by topic and partition."""
         with self._lock:
             return self._committed.of(group_id)
 
     def forget_idle(self) -> None:
-        """Let go what was not used for long."""
+        """Drop the groups that were not used for long."""
         with self._lock:
             self._committed.forget_idle()
 
     def when_kept(self, then: Saved) -> None:
-        """Tell when all that was committed so far is as safe as it gets, or that it could not be written."""
+        """Call back when all commits so far are on disk (if there is one), or could not be written."""
         if self._store is None:
             then(is_saved=True)
         else:
             self._store.save(then)
 
     def end(self, seconds: float) -> None:
-        """Write what was committed last; wait so long for it."""
+        """Write pending commits; wait at most so long."""
         if self._store is not None:
             self._store.end(seconds)

@@ -1,7 +1,7 @@
-"""Queues for requests that take differently long, so that nobody waits behind one that takes longer.
+"""One queue for each class of request duration, so that quick requests do not wait for slow ones.
 
-Requests that never look into a log have threads of their own, and so have those that do; everything that may take
-long waits for one thread more. Who sends what takes long waits for others who do, and for nobody else.
+Requests that never look into a log have threads of their own, and so have those that do; requests that may take
+long share one more thread. Slow requests wait only for other slow requests.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 PRODUCE: Final = 0
 LOG_KEYS: Final = frozenset({PRODUCE, 1, 2, 23})
-"""Produce, Fetch, ListOffsets and OffsetForLeaderEpoch: the APIs that look into logs."""
+"""Keys of the APIs that look into logs: Produce, Fetch, ListOffsets and OffsetForLeaderEpoch."""
 
 QUICK_THREADS: Final = 2
 
 
 class TooMuchError(Exception):
-    """A request takes longer than those that it is among; it has to be answered again, among the long ones."""
+    """A request takes too long for its queue; it must be answered again from the queue of long requests."""
 
 
 class Lanes:
-    """The queues between processors and I/O threads. For use by several threads at once.
+    """The queues between processors and I/O threads. Thread-safe.
 
     Attributes:
         quick: requests that look into no log.
@@ -37,8 +37,8 @@ class Lanes:
         long: requests that may take long, of both kinds.
 
     Args:
-        length: so many requests may wait in each.
-        threads: so many take those that look into logs.
+        length: maximum number of requests in each.
+        threads: number of threads for requests that look into logs.
     """
 
     def __init__(self, length: int, threads: int) -> None:
@@ -51,12 +51,12 @@ class Lanes:
         return sum(len(queue) for queue, _ in self._all)
 
     def threads(self) -> Iterator[RequestQueue]:
-        """For each thread that has to run, the queue that it takes from."""
+        """Yield, for each thread to start, the queue that it takes from."""
         for queue, count in self._all:
             yield from [queue] * count
 
     def offer(self, waiting: Waiting) -> bool:
-        """Put a request where it belongs; False where there is no room."""
+        """Add a request to its queue; return False if that is full."""
         return self._queue_of(waiting).offer(waiting, is_pipelined=waiting.connection.has_more)
 
     def _queue_of(self, waiting: Waiting) -> RequestQueue:
@@ -69,7 +69,7 @@ class Lanes:
         return self.logs if key in LOG_KEYS else self.quick
 
     def submit(self, job: Job, *, is_long: bool) -> bool:
-        """Have a thread call a function, soon; False where there is no room."""
+        """Have a thread call a function soon; return False if the queue is full."""
         queue = self.long if is_long else self.logs
         if not queue.offer(job):
             return False
@@ -77,12 +77,12 @@ class Lanes:
         return True
 
     def hurry(self) -> None:
-        """See `RequestQueue.hurry`."""
+        """Call `RequestQueue.hurry` for each queue."""
         for queue, _ in self._all:
             queue.hurry()
 
     def end(self) -> None:
-        """Have all threads end; what still waits is dropped."""
+        """End all threads; pending requests are dropped."""
         for queue, threads in self._all:
             queue.clear()
             queue.end(threads)

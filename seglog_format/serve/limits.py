@@ -1,6 +1,6 @@
-"""How much clients may take of a server, all in one place.
+"""Limits on what clients may use of a server, all in one module.
 
-Nobody has to log in here, so that every client counts as one who means harm. Each limit says what it bounds, and what
+Clients are not authenticated, so every client counts as hostile. Each limit says what it bounds, and what
 becomes of a client beyond it.
 """
 
@@ -12,29 +12,29 @@ KIBI: Final = 1 << 10
 MEBI: Final = 1 << 20
 
 MAX_REQUEST_SIZE: Final = MEBI
-"""Bytes of the largest request where nobody may write."""
+"""Maximum size of a request to a read-only server."""
 
 MAX_PRODUCE_SIZE: Final = 32 * MEBI
-"""Bytes of the largest request where producers may send records."""
+"""Maximum size of a request to a server that accepts records."""
 
 MAX_REQUEST_ITEMS: Final = 10_000
 
 MAX_BATCH_PARTS: Final = 100_000
 
 UNCOUNTED_SIZE: Final = 8 * KIBI
-"""Bytes that are held for a connection count in steps of this; so most requests and answers cost no accounting."""
+"""Bytes held for a connection are counted in steps of this, so that most requests cost no accounting."""
 
 ITEM_SIZE: Final = KIBI
-"""What an item of a request takes in memory while the request is answered, with its part of the answer."""
+"""Estimated memory of one item of a request, with its part of the answer."""
 
 OPEN_FILE_SIZE: Final = 8 * KIBI
-"""What a file counts as that stays open until its part of an answer is sent."""
+"""Bytes that an open file counts as, until its part of an answer is sent."""
 
 DAY_SECONDS: Final = 86_400.0
 
 
 class Limits(NamedTuple):
-    """What clients may take.
+    """Limits on what clients may use.
 
     Attributes:
         held_size: bytes held for all connections together, of requests and of answers. Beyond it, that connection is
@@ -43,12 +43,12 @@ class Limits(NamedTuple):
             its connection before an object is made of any.
         batch_parts: records and record headers of one batch from a producer. One with more is refused as too large.
         batch_output_size: bytes that one batch may decompress to. One with more is refused as too large.
-        gone_seconds: so long a connection stays whose client has ended it while its answer is being made.
-        least_idle_seconds: one on which nothing came for so long makes room for a new one where there are too many.
-        members: members of all consumer groups. A new one takes the place of the one that was silent the longest.
-        member_size: bytes of what one member says of itself, or is told.
+        gone_seconds: how long a connection is kept after its client closed it, while its answer is being made.
+        least_idle_seconds: a connection idle for so long may be closed to make room for a new one.
+        members: members of all consumer groups. A new one replaces the one without a heartbeat for the longest.
+        member_size: bytes of a member's own texts, or of its assignment.
         members_size: bytes of that for all members together.
-        groups: groups whose committed offsets are kept. A new one takes the place of the one that was unused longest.
+        groups: groups whose committed offsets are kept. A new one replaces the least recently used one.
         committed_size: bytes of all committed offsets together; as above.
         group_idle_seconds: committed offsets are forgotten when the group was not used for so long.
     """
@@ -70,23 +70,23 @@ class Limits(NamedTuple):
 DEFAULT_LIMITS: Final = Limits()
 
 LIGHT_SIZE: Final = 16 * KIBI
-"""Bytes of a request that is answered among the quick ones; a larger one waits for the thread of the long ones."""
+"""Maximum size of a request in a queue of quick requests; larger ones go to the queue of long ones."""
 
 LIGHT_PRODUCE_SIZE: Final = 2 * MEBI
-"""The same where the bytes are mostly records, which cost little unless there are many in them."""
+"""The same for produce requests, whose bytes are mostly records, which cost little to check."""
 
 LIGHT_ITEMS: Final = 200
 LIGHT_BATCHES: Final = 20
-"""Batches of a request of a producer: each may have to wait for the disk."""
+"""Maximum number of batches of a quick produce request: each may have to wait for the disk."""
 
 LIGHT_PARTS: Final = 2000
 LIGHT_OUTPUT_SIZE: Final = 4 * MEBI
-LIGHT_IRREGULAR_SIZE: Final = 2 * KIBI
-IRREGULAR_SIZE: Final = 32 * KIBI
-"""Bytes of a batch that is not as most producers write it, and therefore read slowly."""
+LIGHT_FALLBACK_SIZE: Final = 2 * KIBI
+FALLBACK_SIZE: Final = 32 * KIBI
+"""Maximum size of a batch that the fast path does not cover: the fallback decoder reads it slowly."""
 
 LONG_HELD_SECONDS: Final = 0.05
-"""Who looks into a partition for longer than this lets the quick requests for it wait with the long ones."""
+"""If a partition's lock has been held for longer, quick requests for it move to the queue of long ones."""
 
 SWITCH_SECONDS: Final = 0.0005
 """How long a thread may hold the interpreter's lock while others wait for it, for `sys.setswitchinterval`.

@@ -1,4 +1,4 @@
-"""What a server counts, in the words of Prometheus."""
+"""Counters of a server in Prometheus's text format."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 
 class Load(NamedTuple):
-    """What is going on.
+    """Current load.
 
     Attributes:
-        connections: that are open.
-        accepted: connections that were taken, ever.
-        refused: connections that were one too many.
+        connections: open connections.
+        accepted: connections accepted since the start.
+        refused: connections refused because there were too many.
         waiting: requests in the queue.
-        received: bytes from clients, ever.
-        sent: bytes to clients, ever.
+        received: bytes from clients since the start.
+        sent: bytes to clients since the start.
     """
 
     connections: int
@@ -31,7 +31,7 @@ class Load(NamedTuple):
 
 
 class Metrics:
-    """Counts requests, findings and failures. For use by several threads at once."""
+    """Counts requests, findings and failures. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -40,28 +40,28 @@ class Metrics:
         self._failures = 0
 
     def count_request(self, name: str) -> None:
-        """One more request of an API."""
+        """Count a request of an API."""
         with self._lock:
             self._requests[name] += 1
 
     def count_finding(self) -> None:
-        """One more thing that keeps bytes from being served."""
+        """Count a finding that prevents bytes from being served."""
         with self._lock:
             self._findings += 1
 
     def count_failure(self) -> None:
-        """One more request that a fault of ours kept from being answered."""
+        """Count a request that failed through a fault of the server."""
         with self._lock:
             self._failures += 1
 
     @property
     def request_count(self) -> int:
-        """Requests, ever."""
+        """Number of requests since the start."""
         with self._lock:
             return self._requests.total()
 
     def text(self, load: Load) -> str:
-        """Everything, in Prometheus's text format."""
+        """Return all counters in Prometheus's text format."""
         return "".join(f"{line}\n" for line in self._lines(load))
 
     def _lines(self, load: Load) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Where Prometheus reads what a server counts."""
+"""An HTTP endpoint where Prometheus reads the counters."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class MetricsEndpoint:
-    """Answers ``GET /metrics`` on 127.0.0.1, in a thread of its own. A context manager.
+    """Answers ``GET /metrics`` on 127.0.0.1 in a thread of its own. A context manager.
 
     Attributes:
-        port: where.
+        port: the port that it listens on.
 
     Raises:
-        OSError: the port is not to be had.
+        OSError: the port cannot be bound.
     """
 
     def __init__(self, port: int, text: Callable[[], str]) -> None:
-        """Take the port.
+        """Bind the port.
 
         Args:
             port: 0 for any.
-            text: what to answer.
+            text: returns the answer.
         """
 
         class Handler(BaseHTTPRequestHandler):

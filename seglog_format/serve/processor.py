@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from seglog_format.serve.settings import Settings
 
 SWEEP_SECONDS: Final = 1.0
-"""How often idle connections are looked for."""
+"""How often idle connections are closed."""
 
 HELD_SECONDS: Final = 0.01
-"""How soon a request is offered again for which the queue had no room, and what is done about one that waits there."""
+"""How soon a request is offered again if the queue was full, and how often waiting requests are checked."""
 
 AT_ONCE: Final = 16
 """How many answers are sent before other connections are read."""
 
 
 class Waiting:
-    """A request in the queue, and the way back to its processor.
+    """A request in the queue, with its connection and processor.
 
     Attributes:
         processor: of its connection.
-        connection: from which it came.
+        connection: the connection that it came from.
         frame: its bytes.
-        is_long: it takes long, and waits among others that do.
+        is_long: it belongs to the queue of long requests.
     """
 
     __slots__ = ("connection", "frame", "is_long", "processor")
@@ -55,29 +55,29 @@ class Waiting:
         self.processor.hand_over(self.connection, chunks)
 
     def is_gone(self) -> bool:
-        """Whether the connection is closed: nobody waits for the answer any more."""
+        """Return whether the connection is closed, so that no answer is needed."""
         return self.connection.is_closed
 
     def take(self, size: int) -> None:
-        """Have so many bytes count for the connection until it is answered; from any thread."""
+        """Count so many bytes for the connection until it is answered; callable from any thread."""
         self.connection.extra_size = size
         self.processor.account(self.connection)
 
 
 class Processor:
-    """Serves its share of the connections. All but `add`, `hand_over` and `stop` happens in its thread."""
+    """Serves its share of the connections. All but `add`, `hand_over` and `stop` runs in its own thread."""
 
     def __init__(
         self, number: int, requests: Lanes, budget: Budget, settings: Settings, on_closed: Callable[[], None]
     ) -> None:
-        """Begin without connections.
+        """Start without connections.
 
         Args:
             number: of the thread.
-            requests: where requests go; where it is full, nothing more is read from their connections.
-            budget: what all connections may hold.
-            settings: when a connection is closed on which nothing comes through.
-            on_closed: told of each connection that has ended.
+            requests: the queues of requests; while one is full, its connections are not read.
+            budget: the memory of all connections.
+            settings: names the idle timeout of connections.
+            on_closed: called when a connection has been closed.
         """
         self._requests = requests
         self._budget = budget
@@ -100,17 +100,17 @@ class Processor:
         self._thread = Thread(target=self._run, name=f"seglog-processor-{number}", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def add(self, connection: Connection) -> None:
-        """Take a new connection."""
+        """Add a new connection."""
         connection.processor = self
         self._arrived.append(connection)
         self._wake()
 
     def hand_over(self, connection: Connection, chunks: list[Chunk] | None) -> None:
-        """Take an answer."""
+        """Queue the answer of a connection."""
         if self._is_stopped:
             close_all(chunks or ())
             return
@@ -118,13 +118,13 @@ class Processor:
         self._wake()
 
     def drain(self) -> None:
-        """Take no more requests; those that were taken are answered."""
+        """Accept no more requests; those accepted before are answered."""
         self._is_draining = True
         self._wake()
 
     @property
     def is_drained(self) -> bool:
-        """Whether everything that was taken has been answered, and the answers sent."""
+        """Whether all accepted requests have been answered, and the answers sent."""
         return not self._answered and not any(connection.is_busy for connection in list(self._connections))
 
     @property
@@ -135,23 +135,23 @@ class Processor:
         return received, self._closed_sent + sum(each.sent_size for each in open_now)
 
     def first_to_go(self, rank: Callable[[Connection], tuple[int, float]]) -> Connection | None:
-        """The connection of this thread with the lowest rank; None where there is none."""
+        """Return the connection of this thread with the lowest rank; None if there is none."""
         candidates = [each for each in list(self._connections) if not each.is_doomed]
         return min(candidates, key=rank, default=None)
 
     def account(self, connection: Connection) -> None:
-        """Hold what a connection takes against the budget; those that are over it are closed. From any thread."""
+        """Report to the budget what a connection holds, and close those over the limit. From any thread."""
         for each in self._budget.update(connection):
             each.end()
 
     def stop(self, seconds: float) -> None:
-        """Close all connections and end; wait so long for it."""
+        """Close all connections and end the thread; wait at most so long."""
         self._is_stopped = True
         self._wake()
         self._thread.join(seconds)
 
     def _wake(self) -> None:
-        """Have the thread look at what was left for it; what comes before it does so needs no further call."""
+        """Wake the thread, unless an earlier call is still pending."""
         if self._is_woken:
             return
         self._is_woken = True
@@ -185,7 +185,7 @@ class Processor:
         self._close_everything()
 
     def _hear(self) -> None:
-        """Take what was left, and be ready for the next call; what comes in between is taken after that."""
+        """Take what other threads queued; clear the wake-up first, so that nothing queued meanwhile is lost."""
         self._take_answered()  # before any other call of the system, at which another thread may go first
         self._woken.recv(1 << 12)
         self._is_woken = False
@@ -210,7 +210,7 @@ class Processor:
                 self._serve(connection, selectors.EVENT_WRITE)
 
     def _serve(self, connection: Connection, events: int) -> None:
-        """Read or write as far as that goes now; whatever goes wrong ends this connection and no other."""
+        """Read or write as far as possible now; an error ends this connection and no other."""
         if connection.is_closed:  # since the selector told of it
             return
         try:
@@ -241,7 +241,7 @@ class Processor:
             self._offer(waiting)
 
     def _await(self, connection: Connection, wanted: int) -> None:
-        """Wait for what can happen next.
+        """Wait for the next event of a connection.
 
         While a request is being answered nothing is read, and most clients send nothing. So the selector goes on
         waiting for more, which costs no call, and stops when it does come (``wanted`` is 0).
@@ -265,7 +265,7 @@ class Processor:
             self._offer(self._held.popleft())
 
     def _sweep(self, now: float) -> None:
-        """Close connections on which nothing comes through; those whose answer is being made may wait, if they do."""
+        """Close idle connections; those whose answer is being made may be kept."""
         busy = [each for each in self._connections if each.is_busy and not each.is_sending]
         for connection in hung_up(busy):
             connection.gone_at = connection.gone_at or now

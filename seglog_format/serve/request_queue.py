@@ -1,4 +1,4 @@
-"""The queue between processors and I/O threads: bounded, and cheap to pass."""
+"""The bounded queue between processors and I/O threads, with little locking."""
 
 from __future__ import annotations
 
@@ -16,26 +16,25 @@ if TYPE_CHECKING:
 
 
 PIPELINED_TURN: Final = 8
-"""One job in this many comes from a client that pipelines, if any waits."""
+"""One job in so many comes from a client that pipelines, if any waits."""
 
 
 class RequestQueue:
-    """What waits for an I/O thread. For use by several threads at once.
+    """Jobs that wait for an I/O thread. Thread-safe.
 
-    Only one thread at a time runs Python, so that a second one is of use only while the first has to wait. One thread
-    therefore takes all jobs as long as it gets on with them: the last that fell asleep is the first to be woken.
-    Others are woken by `wake_another` and `hurry`. Each request passes here, so there is no lock around it all: steps
-    stand in such an order that a job is seen by whoever puts it in, or by whoever is about to fall asleep.
+    Only one thread at a time runs Python, so a second one helps only while the first waits. One thread
+    therefore takes all jobs as long as it does not block: the last that fell asleep is woken first.
+    Others are woken by `wake_another` and `hurry`. Every request passes through, so no lock is held: steps
+    are ordered so that each job is seen by the thread that adds it, or by one that is about to sleep.
 
-    Requests of clients that pipeline, whose next request is here already, are taken after all others, except for every
+    Requests of clients that pipeline, whose next request has already arrived, are taken last, except for every
     eighth job. Otherwise a hundred such clients make every other client wait for a hundred answers.
 
-    Threads that offer at the same moment may take the last place together: there can be as many jobs too many as there
-    are such threads.
+    The bound is approximate: concurrent offers may exceed it by one job per thread.
 
     Args:
-        length: so many jobs may wait.
-        threads: so many take them.
+        length: maximum number of waiting jobs.
+        threads: number of threads that take them.
     """
 
     def __init__(self, length: int, threads: int = 1) -> None:
@@ -50,10 +49,10 @@ class RequestQueue:
         return len(self._jobs) + len(self._pipelined)
 
     def offer(self, job: Job, *, is_pipelined: bool = False) -> bool:
-        """Put a job in; False where there is no room.
+        """Add a job; return False if the queue is full.
 
         Args:
-            job: to be taken.
+            job: the job to add.
             is_pipelined: the client has already sent its next request.
         """
         if len(self) >= self._length:
@@ -67,7 +66,7 @@ class RequestQueue:
         return True
 
     def wake_another(self) -> None:
-        """Have one more thread look for jobs, unless none is asleep."""
+        """Wake one more thread, if one is asleep."""
         try:
             bell = self._asleep.pop()
         except IndexError:
@@ -75,13 +74,13 @@ class RequestQueue:
         bell.release()
 
     def hurry(self) -> None:
-        """Do so if jobs wait and none was taken since the last call, which is for others to make now and then."""
+        """Wake one more thread if jobs wait and none was taken since the last call; call this from time to time."""
         if len(self) and self._taken == self._seen:
             self.wake_another()
         self._seen = self._taken
 
     def take(self) -> Job | None:
-        """The next job, as soon as there is one; None for a thread that has to end."""
+        """Return the next job as soon as there is one; None for a thread that must end."""
         while True:
             is_their_turn = self._pipelined and (not self._jobs or self._taken % PIPELINED_TURN == 0)
             try:
@@ -96,19 +95,19 @@ class RequestQueue:
         bell = Lock()
         bell.acquire()
         self._asleep.append(bell)
-        if not len(self):  # else it came before anybody could know that this thread is asleep
+        if not len(self):  # else a job came before others could know that this thread sleeps
             bell.acquire()
             return
-        with suppress(ValueError):  # somebody has woken this thread just now
+        with suppress(ValueError):  # another thread has just woken this one
             self._asleep.remove(bell)
 
     def clear(self) -> None:
-        """Drop what waits."""
+        """Drop all waiting jobs."""
         self._jobs.clear()
         self._pipelined.clear()
 
     def end(self, threads: int) -> None:
-        """End so many threads, each after the jobs offered before; those of clients that pipeline may be dropped."""
+        """End so many threads, each after the jobs offered before; jobs of clients that pipeline may be dropped."""
         for _ in range(threads):
             self._jobs.append(None)
             self.wake_another()

@@ -1,4 +1,4 @@
-"""Messages of the Kafka protocol, by API key and version. The library `kio` knows their fields; this is the way to it.
+"""Messages of the Kafka protocol by API key and version, as the library `kio` describes them.
 
 An answer is written as one mapping with the fields of every version; a version takes those that it has.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kio.static.protocol import RequestPayload, ResponsePayload
 
 MARK: Final = os.urandom(16)
-"""Stands for log bytes in an encoded answer. Nobody outside can know it and place it there."""
+"""Bytes that stand for log bytes in an encoded answer; random, so that no client can place them there."""
 
 GAP: Final = object()
 """Stands for log bytes in the fields of an answer."""
@@ -38,13 +38,13 @@ class UnreadableRequestError(Exception):
 
 @cache
 def request_type(api_key: int, version: int) -> type[RequestPayload]:
-    """The class of a request's fields."""
+    """Return the class of a request's fields."""
     return load_request_schema(api_key, version)
 
 
 @cache
 def response_type(api_key: int, version: int) -> type[ResponsePayload]:
-    """The class of an answer's fields."""
+    """Return the class of an answer's fields."""
     return load_response_schema(api_key, version)
 
 
@@ -55,7 +55,7 @@ def read_entity(kind: type[Any], data: bytes, position: int) -> tuple[Any, int]:
         The message, and its size in bytes.
 
     Raises:
-        UnreadableRequestError: the bytes hold none.
+        UnreadableRequestError: the bytes are no such message.
     """
     return read_counted(kind, data, position)[:2]
 
@@ -63,13 +63,13 @@ def read_entity(kind: type[Any], data: bytes, position: int) -> tuple[Any, int]:
 def read_counted(
     kind: type[Any], data: bytes, position: int, max_items: int = MAX_REQUEST_ITEMS
 ) -> tuple[Any, int, int]:
-    """Decode one message whose arrays have no more items than that.
+    """Decode one message whose arrays have at most `max_items` items together.
 
     Returns:
         The message, its size in bytes, and how many items all its arrays have together.
 
     Raises:
-        UnreadableRequestError: the bytes hold none.
+        UnreadableRequestError: the bytes are no such message.
     """
     try:
         items = check_message(kind, data, position, max_items)
@@ -95,7 +95,7 @@ Converter: TypeAlias = "Callable[[Any], object]"
 
 
 class FieldPlan(NamedTuple):
-    """How one field of a message comes from a mapping."""
+    """How one field of a message is filled from a mapping."""
 
     name: str
     is_required: bool

@@ -1,10 +1,10 @@
-"""One partition, as clients may see it: which bytes answer a fetch, checked before they are sent (chapter 60).
+"""One served partition: finds the bytes that answer a fetch, and checks them before they are sent (chapter 60).
 
 An entry is sent as it is stored, never decoded. Its frame was reached by a walk from the start of the segment, and its
 checksum is verified once; what was right is remembered. Damage ends a fetch before it, and the next one fails there.
 
-Whoever comes to the end of the log makes this look again: at the directory, and at the last file. What was found out
-about files that are still there stays.
+A read at the end of the log checks the directory and the last file for changes. What is known
+about unchanged files is kept.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 
 class ServedPartition:
-    """A partition that several clients read at once; one at a time looks up, all of them are sent to in parallel.
+    """A partition that several clients read at once; lookups take turns, sending is parallel.
 
     Attributes:
-        source: where it comes from.
+        source: its directory, and how to read it.
     """
 
     def __init__(self, source: Source, on_finding: Callable[[str], None]) -> None:
-        """Name the partition; no file is touched yet.
+        """Store the options; no file is touched yet.
 
         Args:
-            source: where it comes from.
-            on_finding: told, once, of each thing that keeps bytes from being served.
+            source: its directory, and how to read it.
+            on_finding: called once with each finding that prevents bytes from being served.
         """
         self.source = source
         self._on_finding = on_finding
@@ -71,7 +71,7 @@ class ServedPartition:
         return partition
 
     def may_take_long(self, offset: int | None, *, is_committed_only: bool) -> bool:
-        """Whether an answer may have to wait for files to be opened and walked, or for somebody who does that.
+        """Return whether an answer may have to wait for files to be opened and walked, or for a thread that does so.
 
         Args:
             offset: which is looked up; None for the end of the log.
@@ -83,11 +83,11 @@ class ServedPartition:
         if is_committed_only and not self._transactions.found.end_offset:
             return True
         segments = partition.segments
-        place = len(segments) - 1 if offset is None else bisect_left(segments, offset, key=_last_allowed)
-        return place < len(segments) and not segments[place].is_walked
+        index = len(segments) - 1 if offset is None else bisect_left(segments, offset, key=_last_allowed)
+        return index < len(segments) and not segments[index].is_walked
 
     def rest(self) -> None:
-        """Close the files until somebody asks again, unless somebody does just now."""
+        """Close the files until the next use, unless they are in use now."""
         if self._lock.acquire(blocking=False):
             try:
                 if self._opened is not None:
@@ -96,7 +96,7 @@ class ServedPartition:
                 self._lock.release()
 
     def forget(self) -> None:
-        """List the directory anew before the next answer: a file was not where it had been."""
+        """List the directory again before the next answer: a file was missing."""
         with self._lock:
             if self._opened is not None:
                 self._opened.close()
@@ -104,11 +104,11 @@ class ServedPartition:
             self._verified.clear()
 
     def look_again(self) -> bool:
-        """List the directory anew if it has changed, or its last file has; whether it may have."""
+        """List the directory again if it or its last file has changed; return whether they may have."""
         with self._lock:
             try:
                 return self._look_again()
-            except UsageError:  # a file is gone, which whoever reads next will hear of
+            except UsageError:  # a file is gone; the next reader gets the error
                 self._opened, self._transactions = None, ServedTransactions()
                 self._verified.clear()
                 return True
@@ -129,7 +129,7 @@ class ServedPartition:
         return True
 
     def _still_knows(self, segment: LogSegment, before: Partition) -> bool:
-        """Take over what was known of a file; False where it has become another."""
+        """Take over what is known of an unchanged file; return False if it has changed."""
         known = next((each for each in before.segments if each.base_offset == segment.base_offset), None)
         if known is not None and segment.go_on_from(known):
             return True
@@ -137,7 +137,7 @@ class ServedPartition:
         return known is None
 
     def log_range(self, *, is_committed_only: bool) -> LogRange:
-        """Where the log starts and ends.
+        """Return the offsets that a client may read.
 
         Raises:
             UsageError: the directory cannot be read.
@@ -146,7 +146,7 @@ class ServedPartition:
             return self._range(is_committed_only=is_committed_only)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
-        """As `Partition.offset_for_timestamp`; damage is told.
+        """Look up a timestamp as `Partition.offset_for_timestamp` does; report damage.
 
         Raises:
             FormatError: damage was met before the answer was certain.
@@ -160,13 +160,13 @@ class ServedPartition:
                 raise
 
     def fetch(self, offset: int, max_bytes: int, *, is_committed_only: bool, is_first: bool) -> Fetched:
-        """What stands from an offset on, up to a size, in one segment.
+        """Return entries from an offset on, up to a size, in one segment.
 
         Args:
             offset: first offset wanted.
             max_bytes: of entries.
             is_committed_only: end at the last stable offset, and name aborted transactions.
-            is_first: answer the first entry even if it is larger than that.
+            is_first: return the first entry even if it exceeds `max_bytes`.
 
         Raises:
             OffsetOutOfRangeError: the offset is not in the log (SEG-LKP-004).
@@ -203,7 +203,7 @@ class ServedPartition:
         return log
 
     def _fetch_raw(self, offset: int, max_bytes: int, *, is_committed_only: bool, is_first: bool) -> Fetched:
-        """Bytes from the entry with an offset on, or from where entries end, cut at the size as brokers cut them."""
+        """Return bytes from the entry with an offset on, cut at the size as brokers cut them."""
         log = self._range_around(offset, is_committed_only=is_committed_only)
         aborted = self._aborted(offset, INT64_MAX) if is_committed_only else None
         for segment in self._partition.segments:
@@ -220,7 +220,7 @@ class ServedPartition:
     def _answer(
         self, log: LogRange, segment: LogSegment, numbers: tuple[int, int], offset: int, *, is_committed_only: bool
     ) -> Fetched:
-        """The entries of these numbers, as far as their checksums are right."""
+        """Return the entries of these numbers, as far as their checksums are right."""
         first, wanted = numbers
         table = segment.entries
         has_zstd = self._verified.first(segment, first, offset)
@@ -237,10 +237,10 @@ class ServedPartition:
         return records
 
     def _first_entry(self, offset: int) -> tuple[LogSegment, int] | None:
-        """Segment and number of the first entry that ends at or above an offset; damage before it raises."""
+        """Find segment and number of the first entry that ends at or above an offset; raise for damage before it."""
         segments = self._partition.segments
-        for place in range(bisect_left(segments, offset, key=_last_allowed), len(segments)):
-            segment = segments[place]
+        for index in range(bisect_left(segments, offset, key=_last_allowed), len(segments)):
+            segment = segments[index]
             number = segment.number_of(offset)
             if number is not None:
                 return segment, number
@@ -248,7 +248,7 @@ class ServedPartition:
         return None
 
     def _raise_damage_at(self, offset: int, log: LogRange, *, is_committed_only: bool) -> None:
-        """Nothing more may be served; where damage is why, say so."""
+        """Raise the error for damage at an offset, if damage is why no more may be served."""
         damage = self._work_out_transactions().damage if is_committed_only and offset >= log.stable else None
         if damage is not None:
             raise damage.with_traceback(None)
@@ -256,7 +256,7 @@ class ServedPartition:
             self._partition.segments[-1].raise_damage()
 
     def _stop(self, segment: LogSegment, first: int, max_bytes: int, limit: int) -> int:
-        """Number of the entry after the last that fits, and that ends below an offset."""
+        """Return the number of the entry after the last one that fits and ends below an offset."""
         table = segment.entries
         start, count = table.positions[first], len(table.positions)
         if table.position - start <= max_bytes:
@@ -280,11 +280,11 @@ class ServedPartition:
 
     def _aborted(self, from_offset: int, to_offset: int) -> tuple[AbortedTxn, ...]:
         listed = self._work_out_transactions().aborted
-        place = bisect_left(listed, from_offset, key=lambda one: one.last_offset)
-        return tuple(one for one in listed[place:] if one.first_offset < to_offset)
+        first = bisect_left(listed, from_offset, key=lambda one: one.last_offset)
+        return tuple(one for one in listed[first:] if one.first_offset < to_offset)
 
     def _work_out_transactions(self) -> Transactions:
-        """The transactions of the whole log."""
+        """Return the transactions of the whole log."""
         found = self._transactions.found
         if found.end_offset < self._partition.log_end_offset and found.damage is None:
             return self._transactions.read_on(self._partition)
@@ -310,7 +310,7 @@ def _last_allowed(segment: LogSegment) -> int:
 
 
 def _raise_lost_end(segment: LogSegment) -> None:
-    """Refuse to pass over bytes at the end of a closed segment that were entries once.
+    """Refuse to skip bytes at the end of a closed segment that once were entries.
 
     Raises:
         TruncatedError: there are some, and offsets are missing up to the next segment.

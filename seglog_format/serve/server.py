@@ -1,4 +1,4 @@
-"""The server: acceptor, processors, the queue between, and the I/O threads that answer."""
+"""The server: acceptor, processors, the queues, and the I/O threads that answer."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 
 DRAIN_SECONDS: Final = 2.0
-"""So long an end waits for answers that are on their way."""
+"""How long `stop` waits for pending answers."""
 
 STOP_SECONDS: Final = 3.5
-"""So long it waits for everything that has to end, but for the logs and files that have to be closed in order."""
+"""How long `stop` waits for threads to end; closing logs and files is not limited."""
 
 KEEP_SECONDS: Final = 1.0
-"""So long it waits for the disk to take what groups have committed."""
+"""How long `stop` waits for committed offsets to be written."""
 
 POLL_SECONDS: Final = 0.01
 
@@ -53,8 +53,8 @@ class Server:
     """Serves a catalogue until it is stopped. A context manager.
 
     Attributes:
-        address: where it listens.
-        metrics: what has happened.
+        address: host and port that it listens on.
+        metrics: its counters.
     """
 
     def __init__(
@@ -66,18 +66,18 @@ class Server:
         metrics: Metrics | None = None,
         state: Path | None = None,
     ) -> None:
-        """Take the port; nobody is answered before `start`.
+        """Bind the port; requests are answered after `start`.
 
         Args:
             catalog: what to serve.
-            settings: where, and how much.
-            on_failure: told of a request that could not be answered through a fault of ours.
-            writers: of the partitions, closed in the end; None where nothing may be written.
-            metrics: where to count.
-            state: directory where committed offsets of groups outlive this server; None for memory alone.
+            settings: address, threads and limits.
+            on_failure: called with a message about a request that failed through a fault of the server.
+            writers: of the partitions, closed by `stop`; None for a read-only server.
+            metrics: the counters to use.
+            state: directory that keeps committed offsets over a restart; None for memory alone.
 
         Raises:
-            OSError: the port is not to be had.
+            OSError: the port cannot be bound.
         """
         self._acceptor = Acceptor(settings)
         self.address: Address = self._acceptor.address
@@ -104,7 +104,7 @@ class Server:
         ]
 
     def _coordinate(self) -> Coordinator:
-        """The one coordinator of groups; nothing of it is loaded before somebody has one."""
+        """Return the one coordinator of groups, created and imported at its first use."""
         from seglog_format.serve.groups import Coordinator  # noqa: PLC0415 - a start does without it
 
         with self._making:
@@ -117,7 +117,7 @@ class Server:
 
     @property
     def load(self) -> Load:
-        """What is going on."""
+        """The current load."""
         traffic = [each.traffic for each in self._processors]
         return Load(
             connections=self._acceptor.connection_count,
@@ -129,7 +129,7 @@ class Server:
         )
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Start to answer."""
         self._delays.start()
         for processor in self._processors:
             processor.start()
@@ -138,9 +138,9 @@ class Server:
         self._acceptor.start(self._processors)
 
     def stop(self) -> None:
-        """Close the port, answer what was asked, then close all connections, and end all threads.
+        """Close the port, answer pending requests, then close all connections and end all threads.
 
-        Whatever is going on has a few seconds for it. A thread that needs longer is left behind; nobody hears of what
+        Pending work has a few seconds. A thread that needs longer is abandoned with its result.
         it finds.
         """
         deadline = time.monotonic() + STOP_SECONDS
@@ -180,7 +180,7 @@ class Server:
         self._tell_failure(message)
 
     def _submit(self, job: Job, is_long: bool) -> None:  # noqa: FBT001 - handed on by position
-        """Have an I/O thread do something, as soon as there is room in the queue."""
+        """Have an I/O thread call a function, as soon as there is room in the queue."""
         if not self._requests.submit(job, is_long=is_long):
             self._delays.after(HELD_SECONDS, partial(self._submit, job, is_long))
 
@@ -194,7 +194,7 @@ class Server:
     def _look_again(self, action: Callable[[], None]) -> None:
         try:
             action()
-        except Exception as error:  # noqa: BLE001 - as below; whoever waits is let go when its connection is idle
+        except Exception as error:  # noqa: BLE001 - as below; a waiting client is closed when its connection is idle
             self._on_failure(f"a request that waited was not answered: {type(error).__name__}: {error}")
 
     def _answer_request(self, waiting: Waiting) -> None:
@@ -240,7 +240,7 @@ class Server:
     def _respond(self, waiting: Waiting, request: Request, values: Mapping[str, object]) -> None:
         try:
             waiting.answer(encode_response(request.api_key, request.version, request.correlation_id, values))
-        except Exception as error:  # noqa: BLE001 - as above; the caller may be a thread that nobody watches
+        except Exception as error:  # noqa: BLE001 - as above; the caller may be an unwatched thread
             waiting.answer(None)
             self._on_failure(f"{_named(request)}: the answer could not be encoded: {type(error).__name__}: {error}")
 
@@ -254,7 +254,7 @@ def _named(request: Request) -> str:
 
 
 def _refusal(key: int, correlation_id: int) -> list[Chunk] | None:
-    """What a request of an unknown version gets: of ApiVersions the versions there are, else a closed connection."""
+    """Answer an unsupported version: to ApiVersions with the supported ones; else None, which closes the connection."""
     if key != API_VERSIONS:
         return None
     return encode_response(key, 0, correlation_id, versions(ErrorCode.unsupported_version))

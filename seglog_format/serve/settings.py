@@ -1,4 +1,4 @@
-"""What a server is told."""
+"""Settings of a server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEFAULT_PORT: Final = 9092
 
 
 class Settings(NamedTuple):
-    """Where to listen, how many threads, and what one client may take.
+    """Address, number of threads, and limits for clients.
 
     Attributes:
         host: address to listen on.
@@ -21,8 +21,8 @@ class Settings(NamedTuple):
         max_connections: more are closed at once.
         max_request_size: bytes; a larger request closes its connection.
         queue_length: requests that may wait for an I/O thread; while it is full, nothing more is read.
-        idle_seconds: a connection is closed on which nothing has come through for so long.
-        limits: what clients may take.
+        idle_seconds: a connection is closed after so long without traffic.
+        limits: limits on what clients may use.
     """
 
     host: str = DEFAULT_HOST

@@ -1,4 +1,4 @@
-"""What small files beside the logs say: ids of topics and of the cluster, leader epochs. Read when somebody asks."""
+"""Ids of topics and of the cluster, and leader epochs, from the small files beside the logs. Read at first use."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from seglog_format.small_model import EpochStart
 
 NAMESPACE: Final = uuid.UUID("5f5b1a0e-8b1f-4f0e-9d8e-5e6c0d7a4b21")
-"""Of the ids that topics get here when their directories name none: the same name, the same id."""
+"""Namespace of the ids made for topics whose directories name none: the same name gives the same id."""
 
 DEFAULT_CLUSTER_ID: Final = "seglog-serve"
 
 
 class TopicIds:
-    """Ids of topics: what their directories say, unless another topic has that, as copies have; or made from the name.
+    """Ids of topics: the stored one, unless another topic has the same (in copies); else made from the name.
 
     Attributes:
         by_name: the ids.
@@ -52,7 +52,7 @@ def _topic_id(partition: Path) -> uuid.UUID | None:
 
 
 def cluster_id(log_directories: Iterable[Path]) -> str:
-    """The cluster's id: what the last log directory says that says one, or a name of our own."""
+    """Return the cluster id of the last log directory that names one, or a made-up one."""
     found = DEFAULT_CLUSTER_ID
     for path in log_directories:
         file = path / FileKind.META_PROPERTIES.value
@@ -64,7 +64,7 @@ def cluster_id(log_directories: Iterable[Path]) -> str:
 
 
 def leader_epochs(partition: Path) -> tuple[EpochStart, ...]:
-    """Leader epochs and their first offsets, ascending; none where the directory does not tell."""
+    """Return leader epochs and their first offsets, ascending; empty if the directory does not name any."""
     path = partition / FileKind.LEADER_EPOCH_CHECKPOINT.value
     try:
         return decode_leader_epoch_checkpoint(read_whole(path), Location(str(path))).entries

@@ -1,4 +1,4 @@
-"""What an answer consists of: bytes in memory, and runs of bytes that stay in their file until they are sent."""
+"""The chunks of an answer: bytes in memory, and ranges of files that are sent without being read."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
 
 MIN_SLICE_SIZE: Final = 1 << 14
-"""Fewer bytes than this are copied: sending them from the file costs more, and an open file."""
+"""Smaller ranges are copied: sending them from the file costs more, and an open file."""
 
 COPY_SIZE: Final = 1 << 18
-"""Bytes that are read at a time where the system cannot send from a file."""
+"""Bytes read at a time where the system cannot send from a file."""
 
 HAS_SENDFILE: Final = hasattr(os, "sendfile")
 
 
 class SliceLostError(Exception):
-    """The file has become shorter than it was when the answer was put together."""
+    """The file is shorter than when the answer was put together."""
 
 
 class FileSlice:
@@ -44,7 +44,7 @@ class FileSlice:
         """Open the file.
 
         Raises:
-            UsageError: it is gone, or may not be read.
+            UsageError: it does not exist, or may not be read.
         """
         try:
             self._descriptor = os.open(path, OPEN_FLAGS)
@@ -55,11 +55,11 @@ class FileSlice:
         self.size = size
 
     def send(self, target: socket.socket, *, sendfile: bool = HAS_SENDFILE) -> int:
-        """Send as much as the socket takes, straight from the file where the system can.
+        """Send as much as the socket accepts, straight from the file where the system can.
 
         Raises:
             SliceLostError: the file ends before the slice does.
-            OSError: of the socket; `BlockingIOError` where it takes nothing now.
+            OSError: from the socket; `BlockingIOError` if it accepts nothing now.
         """
         sent = self._sendfile(target) if sendfile else self._copy(target)
         self.position += sent
@@ -80,7 +80,7 @@ class FileSlice:
         return target.send(data)
 
     def close(self) -> None:
-        """Give the file back; a second call does nothing."""
+        """Close the file; a second call does nothing."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -94,19 +94,19 @@ Chunk: TypeAlias = bytes | FileSlice
 
 
 def size_of(chunk: Chunk) -> int:
-    """Bytes of a piece of an answer."""
+    """Return the size of a chunk of an answer."""
     return chunk.size if isinstance(chunk, FileSlice) else len(chunk)
 
 
 def close_all(chunks: Iterable[Chunk | memoryview]) -> None:
-    """Give back the files of an answer that is not sent any more."""
+    """Close the files of an answer that is not sent."""
     for chunk in chunks:
         if isinstance(chunk, FileSlice):
             chunk.close()
 
 
 def taken(segment: LogSegment, position: int, size: int) -> Chunk:
-    """Bytes of a log: a few are copied, many stay in their file."""
+    """Return a range of a log as a chunk: a small one is copied, a large one stays in its file."""
     if size < MIN_SLICE_SIZE:
         return bytes(segment.source.view(position, position + size))
     return FileSlice(segment.path, position, size)

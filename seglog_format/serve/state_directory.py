@@ -1,4 +1,4 @@
-"""Where a server keeps what groups commit: a directory of its own, never one that it serves."""
+"""The directory for committed offsets: private to a server, never one that it serves."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 PRIVATE: Final = 0o700
-"""Nobody else has to know who reads what."""
+"""Mode of the directory: only its owner may know who reads what."""
 
 
 def default_directory(paths: Iterable[Path]) -> Path:
-    """The directory for a server of these paths: below the user's directory for state, by a hash of where they lead."""
+    """Return the directory for a server of these paths: in the user's state directory, named by a hash."""
     base = os.environ.get("XDG_STATE_HOME", "")
     root = Path(base) if base.startswith("/") else Path("~/.local/state").expanduser()
     text = "\n".join(sorted(str(path.resolve()) for path in paths)).encode(errors="surrogateescape")
     return root / "seglog" / "serve" / f"{zlib.crc32(text):08x}{crc32c(text):08x}"
 
 
-def check_place(directory: Path, served: Iterable[Path]) -> None:
-    """Make sure that a directory is in none that is served, nor in a broker's log directory around one.
+def check_directory(directory: Path, served: Iterable[Path]) -> None:
+    """Check that a directory is in none that is served, nor in a broker's log directory around one.
 
     Raises:
-        UsageError: it is.
+        UsageError: it is in one.
     """
-    place = directory.resolve()
+    resolved = directory.resolve()
     for path in served:
         for around in _around(path.resolve()):
-            if around == place or around in place.parents:
+            if around == resolved or around in resolved.parents:
                 msg = f"--state {directory} is in {around}, which is served: give another directory, or none"
                 raise UsageError(msg)
 
@@ -52,14 +52,14 @@ class StateDirectory(Closing):
     """A directory for one server's state, locked until it is closed.
 
     Attributes:
-        path: where.
+        path: the directory.
 
     Args:
-        path: made if it is not there, for its owner alone.
+        path: created if missing, for its owner alone.
 
     Raises:
         UsageError: another server uses it.
-        OSError: it cannot be made, or not be written.
+        OSError: it cannot be created, or not be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -72,5 +72,5 @@ class StateDirectory(Closing):
             raise UsageError(msg) from error
 
     def close(self) -> None:
-        """Let another server have it."""
+        """Unlock the directory."""
         self._lock.close()

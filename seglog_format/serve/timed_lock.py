@@ -1,4 +1,4 @@
-"""A lock that tells how long somebody has had it."""
+"""A lock that knows how long it has been held."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from threading import Lock
 
 
 class TimedLock:
-    """A lock. A context manager."""
+    """A lock that knows how long it has been held. A context manager."""
 
     __slots__ = ("_lock", "_since")
 
@@ -17,19 +17,19 @@ class TimedLock:
 
     @property
     def held_seconds(self) -> float:
-        """How long it has been held; 0 where nobody holds it."""
+        """Seconds that the lock has been held; 0 if it is free."""
         since = self._since
         return time.monotonic() - since if since else 0.0
 
     def acquire(self, *, blocking: bool = True) -> bool:
-        """Take it; False where somebody else has it and this does not wait."""
+        """Take the lock; return False if it is held and ``blocking`` is False."""
         if not self._lock.acquire(blocking):
             return False
         self._since = time.monotonic()
         return True
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         self._since = 0.0
         self._lock.release()
 

@@ -1,4 +1,4 @@
-"""Pages of log files that were looked at: let go again, so that a server's memory does not grow with what it serves."""
+"""Unmaps pages of log files after use, so that a server's memory does not grow with what it serves."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
 
 LET_GO_SIZE: Final = 1 << 19
-"""Bytes that are looked at before their pages are let go. The system maps some more pages around each."""
+"""Bytes read before their pages are unmapped. The system maps some more pages around each."""
 
 
 class TouchedPages:
-    """Of one partition, at most a few of one segment stay mapped. Whoever uses it holds the lock of the partition."""
+    """Limits the mapped pages of one partition to a few of one segment. Callers hold the partition's lock."""
 
     def __init__(self) -> None:
         self._segment: LogSegment | None = None
         self._size = 0
 
     def touch(self, segment: LogSegment, size: int) -> None:
-        """So many bytes of a segment were looked at, and are not needed any more."""
+        """Record that so many bytes of a segment were read, and are no longer needed."""
         if segment is not self._segment:
             self.let_go()
             self._segment = segment
@@ -28,7 +28,7 @@ class TouchedPages:
             self.let_go()
 
     def let_go(self) -> None:
-        """Keep none."""
+        """Unmap all pages."""
         if self._segment is not None:
             self._segment.forget()
         self._segment, self._size = None, 0

@@ -1,4 +1,4 @@
-"""The transactions of a served log: from headers and end markers, believed where the transaction indexes agree.
+"""The transactions of a served log: from headers and end markers, if the transaction indexes agree with them.
 
 Reading every byte of a log to be sure of every header takes as long as reading it. A header that is wrong makes its
 batch wrong, which is never sent; what it could still do is to hide an end marker, and so to join two transactions. The
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import Frame
 
-ATTRIBUTES_LOW_PLACE: Final = 22
+ATTRIBUTES_LOW_POSITION: Final = 22
 """Of the byte of a batch's attributes that says whether it is transactional, or a control batch."""
 TRANSACTIONAL_OR_CONTROL: Final = 0x30
 
 
 class ServedTransactions:
-    """The transactions of one log, read on as it grows.
+    """The transactions of one log, extended as it grows.
 
     Attributes:
-        found: as far as the log was read.
+        found: the transactions of the log as far as it was read.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class ServedTransactions:
         self._is_sure = True
 
     def read_on(self, partition: Partition) -> Transactions:
-        """Take what has come since the last call into account."""
+        """Read what was appended since the last call, and return all transactions."""
         if self._is_sure:
             self._is_sure = self._agrees(partition)
         if not self._is_sure:
@@ -66,7 +66,7 @@ class ServedTransactions:
         return listed == found
 
     def _read(self, segment: LogSegment) -> bool:
-        """Headers and markers of one segment; False where it is damaged."""
+        """Read headers and markers of one segment; return False if it is damaged."""
         for frame in _transactional(segment, self.found.end_offset):
             self.found.add(frame.header, end_marker(segment, frame) if frame.header.is_control else None)
         self.found.end_offset = max(self.found.end_offset, segment.next_offset)
@@ -74,12 +74,12 @@ class ServedTransactions:
 
 
 def _transactional(segment: LogSegment, from_offset: int) -> Iterator[Frame]:
-    """The entries from an offset on that belong to transactions, undecoded."""
+    """Yield the transactional entries from an offset on, undecoded."""
     table, source = segment.entries, segment.source
     for number in range(bisect_left(table.last_offsets, from_offset), len(table.positions)):
         position = table.positions[number]
-        start, data = source.window(position, ATTRIBUTES_LOW_PLACE + 1)
-        attributes, magic = data[position - start + ATTRIBUTES_LOW_PLACE], data[position - start + MAGIC_POSITION]
+        start, data = source.window(position, ATTRIBUTES_LOW_POSITION + 1)
+        attributes, magic = data[position - start + ATTRIBUTES_LOW_POSITION], data[position - start + MAGIC_POSITION]
         if magic == RECORD_BATCH_MAGIC and attributes & TRANSACTIONAL_OR_CONTROL:
             yield segment.entry(number)
         segment.forget_behind(position)

@@ -1,4 +1,4 @@
-"""Which entries of a partition were found to be right: each is verified once, while its file stays the same."""
+"""Remembers which entries of a partition are valid: each is verified once, while its file stays the same."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Window
 
 RIGHT, RIGHT_AND_ZSTD = 1, 2
-"""Marks of entries; 0 where nothing is known."""
+"""Marks of valid entries; 0 means not verified."""
 
 MAX_BATCH_SIZE: Final = 2**20
-"""Of a larger entry no more than a part is in memory, unless its file is mapped."""
+"""Larger entries are verified in parts, unless their file is mapped."""
 
 BATCH_LENGTH, MAGIC, CRC, ATTRIBUTES = (
     list(BATCH_FIELDS).index(name) for name in ("batch_length", "magic", "crc", "attributes")
@@ -34,10 +34,10 @@ BATCH_LENGTH, MAGIC, CRC, ATTRIBUTES = (
 
 
 class VerifiedEntries:
-    """A mark for each entry of each segment; whoever uses it holds the lock of the partition.
+    """A mark for each entry of each segment. Callers hold the partition's lock.
 
     Args:
-        pages: told of what was looked at.
+        pages: reported to which bytes were read.
     """
 
     def __init__(self, pages: TouchedPages) -> None:
@@ -45,18 +45,18 @@ class VerifiedEntries:
         self._pages = pages
 
     def clear(self) -> None:
-        """Know nothing any more."""
+        """Forget all marks."""
         self._checked.clear()
 
     def forget(self, segment: LogSegment) -> None:
-        """Know nothing of a segment: its file has become another."""
+        """Forget the marks of a segment: its file has changed."""
         self._checked.pop(segment.base_offset, None)
 
     def first(self, segment: LogSegment, number: int, offset: int) -> bool:
-        """Make sure of the entry of a number, with which an answer about an offset begins; whether zstd compressed it.
+        """Verify the entry that an answer about an offset begins with; return whether it is compressed with zstd.
 
         Raises:
-            FormatError: it is damaged, or the one before, which alone can tell that nothing is missing (SEG-LKP-017).
+            FormatError: it is damaged, or the one before, which alone proves that nothing is missing (SEG-LKP-017).
         """
         marks = self._marks(segment)
         if number and not marks[number - 1] and _starts_above(segment, number, offset):
@@ -66,13 +66,13 @@ class VerifiedEntries:
         return marks[number] == RIGHT_AND_ZSTD
 
     def stop(self, segment: LogSegment, start: int, stop: int, on_damage: Callable[[FormatError], None]) -> int:
-        """Number of the first entry that is not right, or ``stop``.
+        """Return the number of the first entry that is not valid, or ``stop``.
 
         Args:
             segment: whose entries they are.
             start: first number.
             stop: number after the last.
-            on_damage: told of the one that is not right.
+            on_damage: called with the error of the invalid entry.
         """
         marks = self._marks(segment)
         number = marks.find(0, start, stop)
@@ -95,7 +95,7 @@ class VerifiedEntries:
         self._pages.touch(segment, end - start)
 
     def _marks(self, segment: LogSegment) -> bytearray:
-        """One byte for each entry."""
+        """Return the marks of a segment, one byte for each entry."""
         count = len(segment.entries.positions)
         marks = self._checked.setdefault(segment.base_offset, bytearray())
         if len(marks) < count:
@@ -108,7 +108,7 @@ def _mark(codec_id: int) -> int:
 
 
 def _mark_of_batch(window: Window, start: int, end: int) -> int:
-    """The mark of a record batch that is right, of which no object is made; 0 for whatever has to be looked into."""
+    """Return the mark of a valid record batch without creating objects; 0 if it needs the full check."""
     data, start, end = window.data, start - window.start, end - window.start
     if end - start < RECORD_BATCH_HEADER_SIZE or end > len(data):
         return 0

@@ -1,4 +1,4 @@
-"""Frames of the Kafka protocol: a size, a header, a message. Log bytes are put between without being read."""
+"""Frames of the Kafka protocol: a size, a header, a message. Log bytes are inserted without being read."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class Request(NamedTuple):
 
 
 def peek(frame: bytes) -> tuple[int, int, int]:
-    """API key, version and correlation id of a request.
+    """Return API key, version and correlation id of a request.
 
     Raises:
-        UnreadableRequestError: it is too short for them.
+        UnreadableRequestError: it is too short.
     """
     if len(frame) < MIN_REQUEST_SIZE:
         msg = f"a request of {len(frame)} bytes"
@@ -70,9 +70,9 @@ def decode_request(
     """Decode a request of a known API and version.
 
     Args:
-        frame: what follows its size.
-        max_items: items of all arrays that it may have.
-        start: what `peek` has found, by whom it was called before.
+        frame: the bytes after its size.
+        max_items: maximum number of items of all its arrays.
+        start: the result of `peek`, if it was called before.
 
     Raises:
         UnreadableRequestError: the bytes are no such request, or its arrays have more items than that.
@@ -98,7 +98,7 @@ class Envelope(NamedTuple):
     is_flexible: bool
 
     def filled(self, correlation_id: int, records: Sequence[Chunk]) -> list[Chunk]:
-        """The answer to one request, size and header included.
+        """Return the answer to one request, size and header included.
 
         Args:
             correlation_id: of the request.
@@ -149,7 +149,7 @@ def encode_response(api_key: int, version: int, correlation_id: int, values: Map
 
 
 def _compact_size(size: int) -> bytes:
-    """A size as flexible versions write it: one more, seven bits in each byte."""
+    """Encode a size as flexible versions do: plus one, as an unsigned varint."""
     left, written = size + 1, bytearray()
     while left >> VARINT_BITS:
         written.append((left & 0x7F) | 0x80)

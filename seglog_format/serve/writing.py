@@ -1,4 +1,4 @@
-"""Partitions that are written to: each by one writer, whoever produces, under the lock of its log directory."""
+"""Partitions with writers: one writer each, under the lock of its log directory."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     Acknowledged = Literal["written", "flushed"]
 
 KEEP_ALL = LogConfig(retention_ms=UNLIMITED, retention_bytes=UNLIMITED)
-"""Nothing goes because it is old: what is served is cold."""
+"""Retention that removes nothing by age: old logs are served."""
 
 
 class Writers(Closing):
-    """Writes to partitions. A context manager: its end closes the logs in order, as a broker does.
+    """The writers of partitions. A context manager: its end closes the logs as a broker does.
 
     Args:
-        acknowledged: when a producer hears that its records are there: once a crash of this process cannot lose them,
-            or once a power cut cannot either. Nobody reads what is not that safe yet.
+        acknowledged: when a producer gets its answer: once a crash of this process cannot lose the records,
+            or once a power cut cannot either. Readers see only records that are that safe.
         config: settings of the logs.
     """
 
@@ -43,10 +43,10 @@ class Writers(Closing):
         self._writers: dict[tuple[str, int], PartitionWriter] = {}
 
     def open(self, topics: Mapping[str, Topic]) -> None:
-        """Take the locks, and recover what was not closed in order.
+        """Take the locks, and recover logs that were not closed properly.
 
         Raises:
-            UsageError: somebody else writes there, or a directory's name is not that of a partition in use.
+            UsageError: another process writes there, or a directory's name is not that of a partition in use.
             WriteError: a file could not be written.
         """
         for topic in topics.values():
@@ -65,7 +65,7 @@ class Writers(Closing):
         return self._roots[parent].open(topic, number)
 
     def end_of(self, topic: str, number: int) -> Callable[[], int]:
-        """What tells how far a partition may be read."""
+        """Return a function that gives the offset up to which a partition may be read."""
         return partial(self._end, topic, number)
 
     def _end(self, topic: str, number: int) -> int:
@@ -73,30 +73,30 @@ class Writers(Closing):
         return writer.log_end_offset if self._acknowledged == "written" else writer.recovery_point
 
     def find(self, topic: str, number: int) -> PartitionWriter | None:
-        """The writer of a partition; None where there is none."""
+        """Return the writer of a partition; None if there is none."""
         return self._writers.get((topic, number))
 
     def check(self, writer: PartitionWriter, data: bytes, limits: AppendLimits) -> Checked:
-        """Check what a producer sent; others may write meanwhile.
+        """Check what a producer sent; other threads may write meanwhile.
 
         Raises:
             RefusedError: checking it takes more than the limits allow.
             FormatError: the bytes are damaged.
-            UsageError: they may not be appended.
+            UsageError: the batch may not be appended.
         """
         return check_as_leader(data, writer.config, now_ms=writer.environment.clock(), limits=limits)
 
     def append(self, writer: PartitionWriter, checked: Checked) -> Appended:
-        """Append what was checked, and return when it is as safe as was asked for.
+        """Append a checked batch, and return when it is as safe as configured.
 
         Raises:
-            UsageError: it may not be appended.
+            UsageError: the batch may not be appended.
             WriteError: writing failed, now or before.
         """
         return writer.append(checked, acks=self._acknowledged)
 
     def make_safe(self, writer: PartitionWriter) -> None:
-        """Return when everything that was appended is as safe as was asked for.
+        """Return when everything appended so far is as safe as configured.
 
         Raises:
             WriteError: writing failed, now or before.
@@ -105,10 +105,10 @@ class Writers(Closing):
             writer.flush()
 
     def close(self) -> None:
-        """Close all logs in order.
+        """Close all logs properly.
 
         Raises:
-            WriteError: one could not be; the others are closed all the same.
+            WriteError: one could not be closed; the others are closed all the same.
         """
         failures: list[SeglogError] = []
         for root in self._roots.values():

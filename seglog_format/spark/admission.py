@@ -1,4 +1,4 @@
-"""What streams can do from Spark 4.2 on: limits for a step, and an end that is fixed when the query starts."""
+"""The stream reader for Spark 4.2 and later: limits for a step, and an end fixed when the query starts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from seglog_format.spark.streaming import PlainStreamReader
 
 
 class AdmittingStreamReader(PlainStreamReader, SupportsTriggerAvailableNow):
-    """Reads in steps of the size that options ask for."""
+    """Reads in steps of the size that options set."""
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's names, from here on
-        """How much a step reads."""
+        """Return the limit of a step."""
         if self.options.rows_per_trigger is not None:
             return ReadMaxRows(self.options.rows_per_trigger)
         if self.options.size_per_trigger is not None:
@@ -29,9 +29,9 @@ class AdmittingStreamReader(PlainStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Where the logs end, for whoever watches how far behind the query is."""
+        """Return where the logs end, for reports of how far the query is behind."""
         return offsets_as_json(Follower(self.options).latest())
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Fix the end: what is written from now on is for the next run."""
+        """Fix the end of this run: later records are for the next one."""
         self._target = Follower(self.options).latest()

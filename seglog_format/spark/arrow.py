@@ -1,4 +1,4 @@
-"""From the columns of a scan to those of Spark: other names, other types, and columns that are the same in each row."""
+"""Converts the columns of a scan to Spark's names and types, and adds columns that are constant."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ SCANNED: Final = {
     "position": "position",
     "codec": "codec",
 }
-"""Columns that a scan gives, by Spark's name."""
+"""Columns of a scan by Spark's names."""
 
 NO_TIMESTAMP_TYPE: Final = -1
-"""What the connector gives for a record that has no timestamp."""
+"""The timestamp type that the connector gives for a record without timestamp."""
 MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
-"""A Spark timestamp counts microseconds."""
+"""Largest timestamp: Spark counts microseconds."""
 
 
 class SparkColumns:
-    """Turns batches of a scan into batches for Spark.
+    """Converts batches of a scan to batches for Spark.
 
     Attributes:
-        schema: of these.
-        scanned: columns to ask the scan for; never none, since a batch without columns has no rows.
+        schema: of the batches for Spark.
+        scanned: columns to scan; never empty, since a batch without columns has no rows.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -48,7 +48,7 @@ class SparkColumns:
         self.scanned = tuple(SCANNED[name] for name in schema.names if name in SCANNED) or ("offset",)
 
     def of(self, batch: pa.RecordBatch, piece: Piece) -> pa.RecordBatch:
-        """The rows of a batch, as Spark wants them."""
+        """Convert one batch."""
         arrays = [self._array(field, batch, piece) for field in self.schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
@@ -66,7 +66,7 @@ class SparkColumns:
         return array if array.type == kind else array.cast(kind)
 
     def _same(self, piece: Piece) -> dict[str, object]:
-        """What is the same for all rows of a piece."""
+        """Return the columns that are constant over a piece."""
         return {
             "topic": piece.topic,
             "partition": piece.partition,
@@ -75,20 +75,20 @@ class SparkColumns:
         }
 
     def of_damage(self, damage: Damage, piece: Piece) -> pa.RecordBatch:
-        """A row that tells of damage and has no record."""
-        told = {
+        """Return a row that describes damage and has no record."""
+        damage_row = {
             "file": damage.file,
             "position": damage.position,
             "size": damage.size,
             "requirement": damage.requirement,
             "message": damage.message,
         }
-        row = dict.fromkeys(self.schema.names) | self._same(piece) | {"_corrupt": told}
+        row = dict.fromkeys(self.schema.names) | self._same(piece) | {"_corrupt": damage_row}
         return pa.RecordBatch.from_pylist([row], self.schema)
 
 
 def spark_timestamps(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Milliseconds as Spark's microseconds; null where that is too far away to be counted."""
+    """Convert milliseconds to Spark's microseconds; null if out of range."""
     try:
         return array.cast(kind)
     except pa.ArrowInvalid:
@@ -98,7 +98,7 @@ def spark_timestamps(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def spark_headers(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Headers as the connector gives them: null for a record that has none, keys as text."""
+    """Convert headers to the connector's form: null for a record without headers, keys as text."""
     pairs = array.values
     keys = _texts(pairs.field("key"))
     values = pairs.field("value")
@@ -108,7 +108,7 @@ def spark_headers(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _texts(keys: pa.Array) -> pa.Array:
-    """Bytes as text; what is no UTF-8 is replaced, as Kafka's clients do."""
+    """Decode bytes as UTF-8; replace invalid bytes as Kafka's clients do."""
     try:
         return keys.cast(pa.string())
     except pa.ArrowInvalid:

@@ -1,4 +1,4 @@
-"""The columns of each table, as Spark knows them. Records have the names and types of Spark's Kafka connector."""
+"""The columns of each table with their Spark types. Records have the names and types of Spark's Kafka connector."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONNECTOR: Final = {
     "timestamp": "timestamp",
     "timestampType": "int",
 }
-"""What the connector gives by default, in its order."""
+"""Columns that the connector gives by default, in its order."""
 
 ON_REQUEST: Final = {
     HEADERS: "array<struct<key:string,value:binary>>",
@@ -43,14 +43,14 @@ ON_REQUEST: Final = {
     TOPIC_ID: "string",
     CORRUPT: "struct<file:string,position:bigint,size:bigint,requirement:string,message:string>",
 }
-"""Columns that are there for whoever names them in a schema."""
+"""Columns that only a schema that names them gets."""
 
 RECORDS: Final = {**CONNECTOR, **ON_REQUEST}
 
-PLACE: Final = {"topic": "string", "partition": "int", "file": "string"}
+LOCATION: Final = {"topic": "string", "partition": "int", "file": "string"}
 
 BATCHES: Final = {
-    **PLACE,
+    **LOCATION,
     "position": "bigint",
     "size": "bigint",
     "magic": "int",
@@ -72,7 +72,7 @@ BATCHES: Final = {
 }
 
 SEGMENTS: Final = {
-    **PLACE,
+    **LOCATION,
     "baseOffset": "bigint",
     "nextBaseOffset": "bigint",
     "size": "bigint",
@@ -85,7 +85,7 @@ SEGMENTS: Final = {
 }
 
 FINDINGS: Final = {
-    **PLACE,
+    **LOCATION,
     "position": "bigint",
     "field": "string",
     "severity": "string",
@@ -105,16 +105,16 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def projection(*names: str, table: str = "records") -> str:
-    """A schema of some columns, for ``spark.read.schema(...)``: what it does not name is not decoded.
+    """Return a schema of some columns, for ``spark.read.schema(...)``; other columns are not decoded.
 
-    Spark cannot tell a Python source which columns a query uses, so a schema is how to say it.
+    Spark does not tell a Python source which columns a query uses, so the schema must.
 
     Args:
-        names: of columns, in the order wanted.
+        names: of columns, in order.
         table: ``records``, ``batches``, ``segments`` or ``findings``.
 
     Raises:
-        UsageError: there is no such column or table; the text says which names it resembles.
+        UsageError: there is no such column or table; the text suggests similar names.
     """
     if table not in COLUMNS:
         refuse("table", table, COLUMNS)
@@ -126,7 +126,7 @@ def projection(*names: str, table: str = "records") -> str:
 
 
 def default_schema(options: ReadOptions) -> str:
-    """The schema of a query that states none."""
+    """Return the schema of a query that states none."""
     if options.table != "records":
         return projection(*COLUMNS[options.table], table=options.table)
     more = [name for name, is_wanted in ((HEADERS, options.include_headers),) if is_wanted]
@@ -134,13 +134,13 @@ def default_schema(options: ReadOptions) -> str:
 
 
 def _implied(options: ReadOptions) -> list[str]:
-    """Columns without which an option would make no sense."""
+    """Return the columns that an option requires."""
     implied = [CORRUPT] if options.mode == "permissive" else []
     return [*implied, TOPIC_ID] if options.recreated == "keep" else implied
 
 
 def check_schema(schema: StructType, options: ReadOptions) -> None:
-    """Refuse a schema that is no choice of the table's columns: nothing is renamed or converted silently.
+    """Refuse a schema that is no selection of the table's columns: nothing is renamed or converted silently.
 
     Raises:
         UsageError: an unknown name, another type, a name that comes twice, or a mode that needs another column.

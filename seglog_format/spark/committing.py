@@ -1,7 +1,7 @@
-"""On the driver: staged files become segments, all of them or none.
+"""On the driver: makes staged files segments, all of them or none.
 
-A manifest is written first, and is gone when all is done. What it says can be done again from any point where a driver
-died: `finish_commits` does, and so does the next write. Offsets and leader epochs stand outside of a batch's checksum,
+A manifest is written first, and removed at the end. Its steps can be repeated from any point where a driver
+died: `finish_commits` does so, and so does the next write. Offsets and leader epochs are outside of a batch's checksum,
 so they are set in place, and are the same however often that is done.
 """
 
@@ -55,13 +55,13 @@ def commit(root: Path, job: str, staged: Sequence[Staged], *, keeps_offsets: boo
 
     Args:
         root: the log directory.
-        job: name of this write, which no other has.
+        job: unique name of this write.
         staged: in the order in which they are to be appended.
-        keeps_offsets: their offsets are the true ones.
-        interval_bytes: between index entries.
+        keeps_offsets: the files already have their final offsets.
+        interval_bytes: bytes between index entries.
 
     Returns:
-        How many segments were made.
+        The number of new segments.
 
     Raises:
         UsageError: a broker or another writer holds the directory, a name is not one that a partition may have, or
@@ -80,13 +80,13 @@ def commit(root: Path, job: str, staged: Sequence[Staged], *, keeps_offsets: boo
 
 
 def finish_commits(path: str | os.PathLike[str]) -> int:
-    """Finish what writers had begun to commit when they died.
+    """Finish the writes whose driver died during the commit.
 
     Args:
         path: of a log directory.
 
     Returns:
-        How many writes were finished.
+        The number of writes finished.
 
     Raises:
         UsageError: a broker or another writer holds the directory, or a manifest in it was not made by a writer.
@@ -123,7 +123,7 @@ def _remove_if_empty(directory: Path) -> None:
 
 
 def _placed(root: Path, staged: Iterable[Staged], keeps_offsets: bool) -> Iterator[Placement]:  # noqa: FBT001
-    """Where each file goes, and with which offsets."""
+    """Yield the target of each file, with its offsets."""
     ends: dict[Path, int] = {}
     for each in sorted(staged, key=lambda one: (one.topic, one.partition, one.first if keeps_offsets else 0)):
         directory = root / partition_directory_name(each.topic, each.partition)
@@ -146,7 +146,7 @@ def _placed(root: Path, staged: Iterable[Staged], keeps_offsets: bool) -> Iterat
 
 
 def _require_free(path: Path) -> None:
-    """A segment takes a name that nothing has, or that of a log without a byte, as a new partition has one."""
+    """Check that a segment's name is free, or that of an empty log, as a new partition has one."""
     with suppress(FileNotFoundError):
         found = path.lstat()
         if found.st_size or not stat.S_ISREG(found.st_mode):
@@ -162,7 +162,7 @@ def _log_end(directory: Path) -> int:
 
 
 def _apply(root: Path, manifest: Manifest) -> None:
-    """Do what a manifest says; what was done already stays as it is."""
+    """Carry out a manifest; steps done before are skipped."""
     with opened_for_change(root, root, LOCAL_FILES):
         for each in manifest.segments:
             source, directory = root / each.file, root / each.directory
@@ -198,7 +198,7 @@ def _place(source: Path, directory: Path, placement: Placement, interval_bytes: 
 
 
 def _leader_epoch(directory: Path, base: int) -> int:
-    """The latest leader epoch of a partition; a partition that has none yet starts with epoch 0."""
+    """Return the latest leader epoch of a partition; 0 if it has none."""
     path = directory / FileKind.LEADER_EPOCH_CHECKPOINT.value
     try:
         entries = decode_leader_epoch_checkpoint(read_whole(path)).entries
@@ -211,7 +211,7 @@ def _leader_epoch(directory: Path, base: int) -> int:
 
 
 def _numbered(path: Path, base: int | None, epoch: int) -> list[IndexedRow]:
-    """Give the batches of a file their offsets, unless they have them, and leader epoch; and tell what to index."""
+    """Set offsets, unless they are kept, and leader epochs of a file's batches; return the index entries."""
     rows = []
     with path.open("r+b") as file, closing(mmap.mmap(file.fileno(), 0)) as mapped:
         for frame in list(walk(memoryview(mapped).toreadonly(), path=str(path))):

@@ -1,4 +1,4 @@
-"""What of a damaged piece can be read, and what is said about the rest."""
+"""Splits a damaged piece into readable parts and descriptions of the damage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import ByteSource
 
 END_OF_LOG: Final = frozenset({"SEG-LOG-002", "SEG-LOG-004", "SEG-LOG-005"})
-"""What is wrong with the end of a log that was not written to its end: nothing that a reader minds."""
+"""Damage kinds at the end of a log that was being written, which readers ignore."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class Damage:
 
     Attributes:
         file: path of the log.
-        position: of the first byte.
-        size: how many; 0 where that is not known.
+        position: of the first damaged byte.
+        size: number of bytes; 0 if unknown.
         requirement: id of the rule that they break.
-        message: what is wrong.
+        message: description of the error.
     """
 
     file: str
@@ -43,16 +43,16 @@ class Damage:
 
     @classmethod
     def of_error(cls, error: FormatError) -> Damage:
-        """What an error says."""
+        """Describe a format error."""
         at = error.location
         return cls(at.path, at.position, at.size, error.requirements[0], str(error))
 
 
 def readable_parts(piece: Piece, log: ByteSource) -> Iterator[Piece | Damage]:
-    """A piece as runs of intact entries, and the damage between them.
+    """Yield a piece as runs of intact entries, and the damage between them.
 
     Args:
-        piece: to read.
+        piece: the piece to read.
         log: the bytes of its log.
     """
     end = log.size if piece.end is None else min(piece.end, log.size)
@@ -70,7 +70,7 @@ def _place(part: Piece | Damage) -> int:
 
 
 def _is_sound(piece: Piece, log: ByteSource, end: int) -> bool:
-    """Whether compiled code finds nothing odd at all."""
+    """Return whether the compiled check accepts every entry."""
     reached, bounds = piece.start, (piece.base_offset, piece.last_allowed)
     for part in table_parts(log, position=piece.start, end=end, first_offset=bounds[0], last_offset=bounds[1]):
         if not part.column("crc_is_valid").all():
@@ -80,7 +80,7 @@ def _is_sound(piece: Piece, log: ByteSource, end: int) -> bool:
 
 
 def _runs(piece: Piece, found: SalvageScan) -> Iterator[Piece]:
-    """Neighbouring intact entries, as pieces of their own."""
+    """Yield runs of neighbouring intact entries as pieces."""
     previous, run = piece.previous, None
     for start, end, last in zip(found.starts, found.ends, found.last_offsets, strict=True):
         if run is not None and run.end == piece.start + start:
@@ -95,7 +95,7 @@ def _runs(piece: Piece, found: SalvageScan) -> Iterator[Piece]:
 
 
 def _is_end(damaged: DamagedRange, size: int) -> bool:
-    """Whether it is only the end of a log that was being written."""
+    """Return whether the damage is only the end of a log that was being written."""
     return damaged.end == size and damaged.requirements[0] in END_OF_LOG
 
 
@@ -106,13 +106,13 @@ def _damage(piece: Piece, damaged: DamagedRange) -> Damage:
 
 
 def refuse_unexpected_end(piece: Piece, segment: LogSegment, position: int) -> None:
-    """Refuse the end of a log where it may not be.
+    """Refuse the end of a log where there should be more entries.
 
     An entry cut short ends the log of a broker that was killed. In a segment that others follow, or with intact entries
-    behind, it is damage: its size field lies, or bytes were lost.
+    after it, it is damage: its size field is wrong, or bytes were lost.
 
     Raises:
-        FormatError: so it is (SEG-LOG-004).
+        FormatError: more segments or intact entries follow (SEG-LOG-004).
     """
     tail = segment.frame_at(position)
     if not isinstance(tail, Tail) or tail.kind is not TailKind.PARTIAL:

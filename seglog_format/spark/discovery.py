@@ -1,7 +1,7 @@
-"""Finding partition directories below the paths of a query, and choosing among replicas.
+"""Finds partition directories below the paths of a query, and chooses among replicas.
 
-A path is a partition directory, a log directory, or any tree that holds them: those of several brokers side by side,
-for example. Each partition is then found once for each replica, and read once.
+A path is a partition directory, a log directory, or any tree that holds them, such as those of several brokers.
+Each partition is then found once for each replica, and read once.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from seglog_format.spark.options import ReadOptions
 
 MAX_DEPTH: Final = 6
-"""Directories below a path that are looked into."""
+"""Maximum depth of directories below a path."""
 
 
 @dataclass(frozen=True)
 class LogRoot:
-    """A log directory, as far as planning asks about it; each answer is looked up once.
+    """A log directory as planning sees it; each property is read once.
 
     Attributes:
         path: of the directory.
@@ -45,12 +45,12 @@ class LogRoot:
 
     @cached_property
     def log_start_offsets(self) -> dict[TopicPartition, int]:
-        """As checkpointed."""
+        """Checkpointed log start offsets."""
         return read_offset_checkpoint(self.path / FileKind.LOG_START_OFFSET_CHECKPOINT.value)
 
     @cached_property
     def is_in_use(self) -> bool:
-        """Whether a broker is at work in it."""
+        """Whether a broker runs in it."""
         return is_locked(self.path)
 
 
@@ -61,7 +61,7 @@ class Replica:
     Attributes:
         path: of the directory.
         topic, partition: what its name says.
-        log_directory: what it stands in.
+        log_directory: the log directory around it.
     """
 
     path: Path
@@ -76,17 +76,17 @@ class Replica:
 
     @cached_property
     def topic_id(self) -> str | None:
-        """As ``partition.metadata`` gives it; None where there is none that can be read."""
+        """The topic id in ``partition.metadata``; None if there is none that can be read."""
         path = self.path / FileKind.PARTITION_METADATA.value
         with suppress(SeglogError):
             return decode_partition_metadata(read_whole(path), Location(str(path))).topic_id
         return None
 
     def open(self, options: ReadOptions) -> Partition:
-        """Open it for planning: lookups start at index entries that look right.
+        """Open the partition for planning: lookups trust index entries that look right.
 
         Raises:
-            UsageError: it is gone, or cannot be read.
+            UsageError: it does not exist, or cannot be read.
         """
         honours = options.log_start == "honour"
         return Partition(
@@ -98,10 +98,10 @@ class Replica:
 
 
 def find_replicas(paths: Iterable[str]) -> tuple[Replica, ...]:
-    """Every partition directory in use at or below some paths, each once, in the order of paths and names.
+    """Find every partition directory in use at or below some paths, each once, in the order of paths and names.
 
     Raises:
-        UsageError: a path is not a directory, holds nothing of Kafka's, or cannot be read.
+        UsageError: a path is not a directory, holds no partition directory, or cannot be read.
     """
     found: dict[Path, Replica] = {}
     log_directories: dict[Path, LogRoot] = {}
@@ -143,7 +143,7 @@ def _partition_directories(path: Path, depth: int) -> Iterator[Path]:
 
 
 def _scanned(path: Path) -> tuple[list[str], list[str]]:
-    """Names of files and of directories; links are followed by nobody but the caller, who named the path."""
+    """List the names of files and of directories; only links that the caller named are followed."""
     try:
         with os.scandir(path) as found:
             entries = sorted(found, key=lambda entry: entry.name)
@@ -155,7 +155,7 @@ def _scanned(path: Path) -> tuple[list[str], list[str]]:
 
 
 def _is_partition_name(name: str) -> bool:
-    """Whether a directory of that name is a partition in use: not one that is deleted, moved or strayed."""
+    """Return whether a directory of that name is a partition in use: not deleted, moved or strayed."""
     try:
         return not parse_partition_directory(name).state
     except FormatError:
@@ -163,7 +163,7 @@ def _is_partition_name(name: str) -> bool:
 
 
 def choose(replicas: Sequence[Replica], options: ReadOptions) -> tuple[Replica, ...]:
-    """The directories to read of those found: one for each partition, unless all are asked for.
+    """Choose the directories to read: one for each partition, unless all replicas are wanted.
 
     Raises:
         UsageError: directories of one partition have several topic ids, and that is refused.
@@ -202,6 +202,6 @@ def _chosen(group: list[Replica], options: ReadOptions) -> list[Replica]:
 
 
 def _length(replica: Replica, options: ReadOptions) -> tuple[int, int]:
-    """How far a replica reaches, and then how far back; of equal ones the first is taken."""
+    """Return a sort key: how far a replica reaches, then how far back; the first of equal ones is chosen."""
     with replica.open(options) as partition:
         return partition.log_end_offset, -partition.log_start_offset

@@ -1,4 +1,4 @@
-"""On an executor: a task of any table, and what its failure says."""
+"""On an executor: runs a task of any table, and explains its failure."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 
 class ReadError(SeglogError):
-    """A task that cannot be done. Spark shows the text, and not much else."""
+    """A task failed. Spark shows little more than the text."""
 
 
 def batches_of(
     task: Task | DirectoryTask, schema: pa.Schema, options: ReadOptions, narrowed: Narrowed
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a task as Arrow batches.
+    """Yield the rows of a task as Arrow batches.
 
     Raises:
-        ReadError: where, what, and which option relaxes it, in one line.
+        ReadError: one line with the location, the error, and the option that tolerates it.
     """
     try:
         with mirrors_of(options.storage) as mirrors:
@@ -49,6 +49,6 @@ def _rows(
 
 
 def explained(error: SeglogError) -> str:
-    """An error, and what helps."""
+    """Return the text of an error with a hint."""
     hint = "; option mode: dropcorrupt leaves damaged entries out, permissive marks them"
     return f"seglog: {error}{hint if isinstance(error, FormatError) else ''}"

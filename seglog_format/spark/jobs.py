@@ -1,4 +1,4 @@
-"""Work on whole clusters' directories, however large: each function reads with the data source and gives a data frame.
+"""Spark jobs over the directories of whole clusters: each function reads by the data source.
 
 All take a session and paths as ``load`` does, and pass options on to the source: ``subscribe``, ``mode`` and so on.
 """
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 CONTENT: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
-"""What makes a record what it is."""
-PLACE: Final = ["topic", "partition", "offset"]
+"""Columns that two equal records have in common."""
+RECORD_ID: Final = ["topic", "partition", "offset"]
 
 
 class UnequalError(SeglogError):
-    """What was written is not what was read."""
+    """What was written differs from what was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What records are, in two numbers.
+    """Count and checksum of records.
 
     Attributes:
-        records: how many.
+        records: their count.
         checksum: the sum of a hash of each, which does not depend on their order.
     """
 
@@ -40,13 +40,13 @@ class Content:
 
 
 def read(spark: SparkSession, paths: Sequence[str], table: str = "records", *columns: str, **options: str) -> DataFrame:
-    """A table of the data source.
+    """Load a table of the data source.
 
     Args:
         spark: a session.
         paths: as for ``load``.
         table: ``records``, ``batches``, ``segments`` or ``findings``.
-        columns: of it; all that it has by default where none are named.
+        columns: of the table; by default its default columns.
         options: of the source.
     """
     reader = spark.read.format("seglog").options(table=table, **options)
@@ -56,12 +56,12 @@ def read(spark: SparkSession, paths: Sequence[str], table: str = "records", *col
 
 
 def verify(spark: SparkSession, paths: Sequence[str], **options: str) -> DataFrame:
-    """Findings of the validator, a row each, of every partition directory and every replica of it."""
+    """Verify every replica of every partition directory; return a row for each finding."""
     return read(spark, paths, "findings", **{"replicas": "all", "recreatedTopics": "keep", **options})
 
 
 def stats(spark: SparkSession, paths: Sequence[str], **options: str) -> DataFrame:
-    """A row for each partition: sizes, counts, codecs, batch sizes, the range of times. No record is decoded."""
+    """Return a row for each partition: sizes, counts, codecs, batch sizes, range of times. Decodes no record."""
     from pyspark.sql import functions as sql  # noqa: PLC0415 - where it is used
 
     batches = read(spark, paths, "batches", **options).where("not isControl")
@@ -82,14 +82,14 @@ def stats(spark: SparkSession, paths: Sequence[str], **options: str) -> DataFram
 
 
 def _time(column: str) -> Column:
-    """Milliseconds; null where there are none."""
+    """Return milliseconds; null for none."""
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
     return sql.when(sql.col(column) >= 0, sql.col(column))
 
 
 def content(frame: DataFrame) -> Content:
-    """Count and checksum of records; equal for equal records, whatever their order and wherever they are kept."""
+    """Return count and checksum of records; equal for equal records, whatever their order and location."""
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
     columns = [sql.col(name) for name in CONTENT if name in frame.columns]
@@ -104,14 +104,14 @@ def to_parquet(spark: SparkSession, paths: Sequence[str], target: str, **options
     Args:
         spark: a session.
         paths: as for ``load``.
-        target: a directory that is not there yet.
+        target: a directory that does not exist yet.
         options: of the source.
 
     Returns:
-        Count and checksum of what was read, which what was written has, too.
+        Count and checksum of what was read, equal to those of what was written.
 
     Raises:
-        UnequalError: it has not.
+        UnequalError: what was written differs.
     """
     records = read(spark, paths, "records", *CONTENT, "timestampType", **options)
     dated = records.selectExpr("*", "date(timestamp) as date")
@@ -128,15 +128,15 @@ def _same(read_: Content, written: Content, target: str) -> Content:
 
 
 def diff(spark: SparkSession, left: Sequence[str], right: Sequence[str], **options: str) -> DataFrame:
-    """Records that are only on one side, or not the same on both; by topic, partition and offset.
+    """Return the records that are on one side only, or differ, by topic, partition and offset.
 
     Returns:
         Columns ``topic``, ``partition``, ``offset`` and ``difference``: ``left``, ``right`` or ``content``.
     """
     sides = [_hashed(read(spark, paths, "records", *CONTENT, **options), name) for paths, name in _named(left, right)]
-    joined = sides[0].join(sides[1], PLACE, "full")
+    joined = sides[0].join(sides[1], RECORD_ID, "full")
     difference = "case when left is null then 'right' when right is null then 'left' else 'content' end as difference"
-    return joined.where("not left <=> right").selectExpr(*PLACE, difference).orderBy(*PLACE)
+    return joined.where("not left <=> right").selectExpr(*RECORD_ID, difference).orderBy(*RECORD_ID)
 
 
 def _named(left: Sequence[str], right: Sequence[str]) -> tuple[tuple[Sequence[str], str], ...]:
@@ -146,27 +146,27 @@ def _named(left: Sequence[str], right: Sequence[str]) -> tuple[tuple[Sequence[st
 def _hashed(frame: DataFrame, name: str) -> DataFrame:
     from pyspark.sql import functions as sql  # noqa: PLC0415
 
-    rest = [column for column in CONTENT if column not in PLACE]
-    return frame.select(*PLACE, sql.xxhash64(*rest).alias(name))
+    rest = [column for column in CONTENT if column not in RECORD_ID]
+    return frame.select(*RECORD_ID, sql.xxhash64(*rest).alias(name))
 
 
 def restore(spark: SparkSession, paths: Sequence[str], target: str, **options: str) -> Content:
-    """Write records into a new log directory, with the offsets that they have; cut where the options end.
+    """Write records into a new log directory with their own offsets, up to the end that options set.
 
     ``endingTimestamp`` and ``endingOffsets`` say where each partition ends, and ``isolationLevel`` set to
-    ``read_committed`` leaves aborted records out. What producers and transactions wrote them is not kept.
+    ``read_committed`` leaves aborted records out. Producer ids and transactions are not kept.
 
     Args:
         spark: a session.
         paths: as for ``load``.
-        target: a log directory that is not there yet, or has none of these offsets.
+        target: a log directory that does not exist yet, or has none of these offsets.
         options: of the source.
 
     Returns:
-        Count and checksum of what was read, which what was written has, too.
+        Count and checksum of what was read, equal to those of what was written.
 
     Raises:
-        UnequalError: it has not.
+        UnequalError: what was written differs.
     """
     records = read(spark, paths, "records", *CONTENT, **options)
     prepared(records).write.format("seglog").mode("append").save(target)

@@ -1,4 +1,4 @@
-"""Small programs that start others: written for this user, because Spark takes only the path of a program."""
+"""Writes launcher scripts into a private temporary directory, because Spark takes only the path of a program."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from seglog_format.errors import UsageError
 
 
 def written(directory: str, name: str, text: str) -> Path:
-    """Write a launcher where this user has temporary files.
+    """Write a launcher into this user's temporary directory; return its path.
 
     Args:
-        directory: what its own directory is called after; another text or another user has another one.
+        directory: prefix of its directory's name; each text and user has a directory of its own.
         name: path of the program below that.
-        text: of the program.
+        text: the script.
 
     Returns:
         Its path.
 
     Raises:
-        UsageError: somebody else has a directory of that name.
+        UsageError: another user owns the directory of that name.
     """
     user = os.getuid() if hasattr(os, "getuid") else "user"
     digest = sha256(text.encode()).hexdigest()[:12]

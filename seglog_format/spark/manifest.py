@@ -1,6 +1,6 @@
-"""What a write is about to change in a log directory, kept in a file there until it is done.
+"""The manifest: the changes of a write, stored in the log directory until they are done.
 
-The file may have been changed by others since it was written. So nothing in it becomes a path before it was checked.
+Others may have changed the file since. So every name in it is checked before it becomes a path.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _JOB = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A staged file and the segment that it becomes.
+    """A staged file, and the segment that it becomes.
 
     Attributes:
         directory: name of the partition directory.
         file: path of the staged file below the log directory, with slashes.
-        base: offset of the segment.
-        keeps: the file has its true offsets already.
+        base: base offset of the segment.
+        keeps: the file already has its final offsets.
     """
 
     directory: str
@@ -43,12 +43,12 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A write.
+    """The changes of a write.
 
     Attributes:
         job: its name.
         interval: bytes between index entries.
-        segments: what it places.
+        segments: the new segments.
     """
 
     job: str
@@ -56,24 +56,24 @@ class Manifest:
     segments: tuple[Placement, ...]
 
     def encoded(self) -> bytes:
-        """As it is stored."""
+        """Encode it as JSON."""
         return json.dumps(asdict(self)).encode()
 
 
 def staging_path(root: Path, job: str) -> Path:
-    """Where a write stages its files.
+    """Return the directory where a write stages its files.
 
     Raises:
-        UsageError: the job's name could lead elsewhere.
+        UsageError: the job's name could lead out of the log directory.
     """
     return root / STAGING / _checked_job(job)
 
 
 def manifest_path(root: Path, job: str) -> Path:
-    """Where the manifest of a write is kept.
+    """Return the path of a write's manifest.
 
     Raises:
-        UsageError: the job's name could lead elsewhere.
+        UsageError: the job's name could lead out of the log directory.
     """
     return root / f"{MANIFEST}{_checked_job(job)}{SUFFIX}"
 
@@ -82,7 +82,7 @@ def read_manifest(path: Path) -> Manifest:
     """Read a manifest and check every name in it.
 
     Raises:
-        UsageError: it is none, or a name in it leads out of its directory.
+        UsageError: it is no manifest, or a name in it leads out of its directory.
     """
     try:
         return _parsed(json.loads(path.read_text(encoding="utf-8")), path)

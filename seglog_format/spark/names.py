@@ -1,4 +1,4 @@
-"""Words of users, compared with those that are known."""
+"""Checks names given by users against the known ones, and suggests similar ones."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def refuse(what: str, name: str, known: Collection[str]) -> NoReturn:
-    """Refuse a name that nobody knows.
+    """Refuse an unknown name.
 
     Raises:
-        UsageError: with the names that it resembles, or with all there are.
+        UsageError: always; it lists similar names, or all.
     """
     lower = {each.lower(): each for each in known}
     near = [lower[each] for each in get_close_matches(name.lower(), lower, n=3)]
@@ -25,10 +25,10 @@ def refuse(what: str, name: str, known: Collection[str]) -> NoReturn:
 
 
 def one_of(what: str, value: str, known: Collection[str]) -> str:
-    """The value as it is written in a list, whatever its case.
+    """Return the known value that equals the given one but for its case.
 
     Raises:
-        UsageError: it is not in the list.
+        UsageError: the value is unknown.
     """
     for each in known:
         if each.lower() == value.lower():

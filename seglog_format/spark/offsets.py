@@ -1,4 +1,4 @@
-"""Where a read starts and ends in each partition, said as Spark's Kafka connector says it.
+"""The options for where a read starts and ends in each partition, in the form of Spark's Kafka connector.
 
 ``earliest``, ``latest``, or JSON: ``{"orders": {"0": 23, "1": -2}}``, where -2 is the earliest
 offset and -1 the latest.
@@ -25,13 +25,13 @@ LATEST_OFFSET: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class OffsetChoice:
-    """Which offset is meant in each partition.
+    """The offset chosen in each partition.
 
     Attributes:
         kind: ``earliest``, ``latest``, ``offsets``, ``timestamp`` (one for all) or ``timestamps``.
         values: by partition: an offset, -2 or -1; or a timestamp in milliseconds.
         timestamp_ms: for all partitions.
-        strategy: ``error`` or ``latest``: what becomes of a start for which a partition has no record.
+        strategy: ``error`` or ``latest``: where to start in a partition without a record at or after the timestamp.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class OffsetChoice:
     strategy: str = "error"
 
     def check(self, what: str, partitions: Collection[TopicPartition]) -> None:
-        """Each partition that is read has to be named, and no other; as the connector has it.
+        """Check that each partition to read is named, and no other, as the connector does.
 
         Raises:
             UsageError: one is missing, or is not read.
@@ -60,20 +60,20 @@ LATEST: Final = OffsetChoice("latest")
 
 
 def parse_offsets(text: str) -> OffsetChoice:
-    """``earliest``, ``latest`` or offsets in JSON."""
+    """Parse ``earliest``, ``latest`` or offsets in JSON."""
     if text.lower() in {"earliest", "latest"}:
         return OffsetChoice(text.lower())
     return OffsetChoice("offsets", parse_numbers(text))
 
 
 def parse_numbers(text: str) -> dict[TopicPartition, int]:
-    """Numbers by topic and partition, in JSON."""
+    """Parse numbers by topic and partition, in JSON."""
     found = json.loads(text)
     return {(str(topic), int(number)): int(value) for topic, each in found.items() for number, value in each.items()}
 
 
 def offsets_as_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """Offsets as the connector keeps them in checkpoints."""
+    """Convert offsets to the form of the connector's checkpoints."""
     nested: dict[str, dict[str, int]] = {}
     for (topic, number), offset in sorted(offsets.items()):
         nested.setdefault(topic, {})[str(number)] = offset
@@ -81,17 +81,17 @@ def offsets_as_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str
 
 
 def offsets_from_json(nested: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
-    """The same back."""
+    """Convert offsets from the form of the connector's checkpoints."""
     return {(topic, int(number)): offset for topic, each in nested.items() for number, offset in each.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Offsets of one partition, resolved.
+    """The resolved offsets of one partition.
 
     Attributes:
-        start: the first that is wanted.
-        end: the first that is not; None for all there are.
+        start: the first to read.
+        end: the first not to read; None for no limit.
     """
 
     start: int
@@ -99,7 +99,7 @@ class Bounds:
 
 
 def resolve_start(choice: OffsetChoice, partition: Partition, key: TopicPartition) -> int:
-    """The first offset to read in a partition.
+    """Return the first offset to read in a partition.
 
     Raises:
         UsageError: a timestamp that no record reaches, under the strategy ``error``.
@@ -125,10 +125,10 @@ def resolve_start(choice: OffsetChoice, partition: Partition, key: TopicPartitio
 
 
 def resolve_end(choice: OffsetChoice, partition: Partition, key: TopicPartition) -> int | None:
-    """The first offset not to read in a partition; None for all there are.
+    """Return the first offset not to read in a partition; None for no limit.
 
     Raises:
-        UsageError: the earliest offset, where nothing can end.
+        UsageError: the earliest offset is no valid end.
         FormatError: damage was met while a timestamp was looked up.
     """
     if choice.kind == "latest":

@@ -1,4 +1,4 @@
-"""The options of the data source, read from strings and checked.
+"""The options of the data source, parsed from strings and checked.
 
 They have the names of Spark's Kafka connector where it has them, so that a query is moved by changing format and path.
 """
@@ -66,17 +66,17 @@ OPTIONS: Final = (
     "maxLateness",
     "outputLimit",
 )
-"""Every option of a batch read."""
+"""Options of a batch read."""
 
 OF_STREAMS: Final = ("maxOffsetsPerTrigger", "maxBytesPerTrigger")
-"""What only streams take."""
+"""Options that only streams take."""
 NOT_OF_STREAMS: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp", "maxLateness")
 
 STORAGE: Final = "storage."
-"""What options start with that are for the file system of an address: ``storage.region``, for example."""
+"""Prefix of options for the file system of an address, such as ``storage.region``."""
 
 OF_A_BROKER: Final = ("groupidprefix", "kafkaconsumer.polltimeoutms", "fetchoffset.numretries")
-"""Options of the connector that mean nothing without a broker, beside all that start with ``kafka.``."""
+"""Options of the connector that need a broker, besides all that start with ``kafka.``."""
 
 _SIZE = re.compile(r"(\d+)\s*([kmg]?)b?", re.IGNORECASE)
 _FACTORS: Final = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
@@ -88,28 +88,28 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What to read and how.
+    """The options of a read.
 
     Attributes:
         paths: log directories, partition directories, or trees that hold them.
         table: of `TABLES`.
-        topics: only these; None for all.
-        pattern: only topics whose whole name matches.
-        assigned: only these partitions.
+        topics: topics to read; None for all.
+        pattern: regular expression for the whole names of topics to read.
+        assigned: partitions to read.
         starting, ending: from the first offset inclusive to the second exclusive, for each partition.
         mode: what to do about damage: one of `MODES`.
         isolation: ``read_uncommitted`` or ``read_committed``.
         fail_on_data_loss: an offset asked for that is not there is an error.
         include_headers: a column of headers where the caller gives no schema.
-        split_size: bytes that one task reads, about; None: chosen.
-        min_partitions: tasks at least, as far as there are places to cut.
-        replicas: which one is read of a partition that is found more than once.
+        split_size: approximate bytes for one task; None: chosen.
+        min_partitions: minimum number of tasks, as far as pieces can be cut.
+        replicas: which replica to read of a partition that is found more than once.
         recreated: what to do where directories of one partition have several topic ids.
         log_start: whether what lies below the checkpointed log start offset is hidden.
-        time_index: whether a time index may say that older records need not be looked at.
-        max_lateness_ms: by how much a record is older at most than any before it; None: that is not known.
-        limit: bytes that decompressing one entry may produce at most.
-        rows_per_trigger, size_per_trigger: what a step of a stream reads at most; None for all there is.
+        time_index: whether to skip older records by the time index.
+        max_lateness_ms: maximum age of a record relative to any before it; None: unknown.
+        limit: maximum bytes that one entry may decompress to.
+        rows_per_trigger, size_per_trigger: maximum of a step of a stream; None for no limit.
         storage: settings of the file systems of paths that are addresses, by name.
     """
 
@@ -142,7 +142,7 @@ class ReadOptions:
         return self.isolation == READ_COMMITTED
 
     def wants(self, topic: str, partition: int) -> bool:
-        """Whether a partition is among those asked for."""
+        """Return whether a partition is to be read."""
         return (
             (self.topics is None or topic in self.topics)
             and (self.pattern is None or re.fullmatch(self.pattern, topic) is not None)
@@ -151,14 +151,14 @@ class ReadOptions:
 
 
 def parse_options(raw: Mapping[str, str], *, more: tuple[str, ...] = ()) -> ReadOptions:
-    """Read the options of a query.
+    """Parse the options of a query.
 
     Args:
         raw: by name, in any case.
-        more: names that are fine here, too, and mean nothing for a batch.
+        more: further names to accept, which mean nothing for a batch.
 
     Raises:
-        UsageError: an option that nobody knows, with those it resembles, or a value that makes no sense.
+        UsageError: an unknown option, with similar ones, or an invalid value.
     """
     given = {name.lower(): value for name, value in raw.items()}
     _check_names(given, more)
@@ -189,7 +189,7 @@ def parse_options(raw: Mapping[str, str], *, more: tuple[str, ...] = ()) -> Read
 
 
 def parse_stream_options(raw: Mapping[str, str]) -> ReadOptions:
-    """Read the options of a stream; where nothing else is said it starts at the end, as the connector's does.
+    """Parse the options of a stream; like the connector's, it starts at the end by default.
 
     Raises:
         UsageError: as `parse_options`; also an end, a table, or both limits for a step.
@@ -216,7 +216,7 @@ def _check_names(given: Mapping[str, str], more: tuple[str, ...]) -> None:
 
 
 def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
-    """``load(a)`` gives an option ``path``, ``load([a, b])`` gives ``paths``: an array in JSON."""
+    """Return the paths: ``load(a)`` gives an option ``path``, ``load([a, b])`` gives ``paths``, an array in JSON."""
     several = parsed(given, "paths", _parse_strings) or ()
     paths = tuple(filter(None, (given.get("path"), *several)))
     if not paths:
@@ -262,7 +262,7 @@ def _parse_assignment(text: str) -> frozenset[tuple[str, int]]:
 
 
 def _offsets(given: Mapping[str, str], which: str, default: OffsetChoice) -> OffsetChoice:
-    """Where to start or end; of several options the connector takes the first of these, too."""
+    """Return where to start or end; of several options the connector's first one wins."""
     strategy = _chosen(given, "startingOffsetsByTimestampStrategy", STRATEGIES) or STRATEGIES[0]
     timestamp_ms = parsed(given, f"{which}Timestamp", int)
     if timestamp_ms is not None:
@@ -284,10 +284,10 @@ def _chosen(given: Mapping[str, str], name: str, values: tuple[str, ...]) -> str
 
 
 def parsed(given: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T | None:
-    """The value of an option, by its name in lower case; None where it is not given.
+    """Parse an option, by its name in lower case; return None if it is not given.
 
     Raises:
-        UsageError: it makes no sense; the text says what would.
+        UsageError: the value is invalid; the text says what is valid.
     """
     text = given.get(name.lower())
     if text is None:
@@ -300,7 +300,7 @@ def parsed(given: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T 
 
 
 def parse_bool(text: str) -> bool:
-    """``true`` or ``false``."""
+    """Parse ``true`` or ``false``."""
     if text.lower() not in {"true", "false"}:
         msg = "it is true or false"
         raise ValueError(msg)
@@ -308,7 +308,7 @@ def parse_bool(text: str) -> bool:
 
 
 def parse_count(text: str) -> int:
-    """A number from 1 on."""
+    """Parse a number from 1 on."""
     if int(text) < 1:
         msg = "it is 1 or more"
         raise ValueError(msg)
@@ -316,7 +316,7 @@ def parse_count(text: str) -> int:
 
 
 def parse_size(text: str) -> int:
-    """Bytes: a number from 1 on, with ``k``, ``m`` or ``g`` behind it or nothing."""
+    """Parse a number of bytes from 1 on, maybe followed by ``k``, ``m`` or ``g``."""
     match = _SIZE.fullmatch(text.strip())
     if match is None or not int(match[1]):
         msg = "it is a number of bytes, such as 33554432 or 32m"
@@ -325,7 +325,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_duration(text: str) -> int:
-    """Milliseconds: a number from 0 on, with ``ms``, ``s``, ``m``, ``h`` or ``d`` behind it or nothing."""
+    """Parse a duration in milliseconds, or with ``ms``, ``s``, ``m``, ``h`` or ``d`` behind it."""
     match = _DURATION.fullmatch(text.strip())
     if match is None:
         msg = "it is a time, such as 500ms, 30s, 10m, 1h or 0"

@@ -1,4 +1,4 @@
-"""A piece as the columnar engine sees it."""
+"""The bytes of a piece, as the columnar engine reads them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class PieceSource:
-    """Gives the engine the bytes of a piece, and lets the reference judge what is not regular.
+    """Gives the engine the bytes of a piece, and the fallback decoder for entries that the fast path does not cover.
 
     Attributes:
-        end_of_log: position after the last whole entry, once the reference has said that none follows.
+        end_of_log: position after the last whole entry, once the fallback decoder has found that none follows.
     """
 
     def __init__(self, piece: Piece, segment: LogSegment, transactions: Transactions | None) -> None:
@@ -34,20 +34,20 @@ class PieceSource:
 
     @property
     def path(self) -> str:
-        """Where the log is on this machine."""
+        """Path of the log on this machine."""
         return self._segment.path
 
     @property
     def size(self) -> int:
-        """Bytes of the log; those outside the piece are not there where the log is in a store."""
+        """Size of the log; bytes outside of the piece are missing if the log is in a store."""
         return self._segment.source.size
 
     def view(self, start: int, end: int) -> memoryview:
-        """Bytes of the log."""
+        """Return bytes of the log."""
         return self._segment.source.view(start, end)
 
     def window(self, position: int, at_least: int = 0) -> Window:
-        """A part of the log."""
+        """Return a window of the log."""
         return self._segment.source.window(position, at_least)
 
     @property
@@ -61,10 +61,10 @@ class PieceSource:
         return self._piece.base_offset, self._piece.last_allowed
 
     def judge(self, position: int, previous: int, floor: int) -> Judged | None:
-        """What the reference says of the entry at a position; None where the log ends.
+        """Decode the entry at a position with the fallback decoder; return None where the log ends.
 
         Raises:
-            FormatError: it is damaged or refused, or reaches into the next piece.
+            FormatError: the entry is damaged or refused, or reaches into the next piece.
         """
         entry = self._judge.judge(position, previous, floor)
         end = self._piece.end
@@ -78,9 +78,9 @@ class PieceSource:
         return Judged(entry.header, entry.records, entry.end, entry.last_offset)
 
     def decompressed(self, position: int, limit: int) -> bytes | None:
-        """Return what the entry at a position decompresses to; None if it is damaged or exceeds the limit."""
+        """Return the decompressed content of the entry at a position; None if it is damaged or exceeds the limit."""
         return self._judge.decompressed(position, limit)
 
     def end_of_damaged(self, position: int) -> int | None:
-        """Position after a damaged entry; None where nothing more can be found."""
+        """Return the position after a damaged entry; None if no entry follows."""
         return self._judge.end_of_damaged(position)

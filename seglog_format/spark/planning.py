@@ -1,6 +1,6 @@
-"""From options and filters to tasks: which segments, from where to where, and how they are shared out.
+"""Plans the tasks of a query from options and filters: ranges of segments, shared among tasks.
 
-No log is read for it, only names, sizes and indexes; so that ten thousand segments are planned in seconds.
+No log is read for it, only names, sizes and indexes, so that ten thousand segments are planned in seconds.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from seglog_format.spark.options import ReadOptions
 
 LEAST_SPLIT: Final = 32 * 2**20
-"""Bytes of a task, unless an option says otherwise: starting one costs about as much as reading a tenth of that."""
+"""Default minimum bytes of a task: starting one costs about as much as reading a tenth of that."""
 
 MOST_TASKS: Final = 10_000
-"""So many at most, unless an option says otherwise: Spark's driver keeps a record of each."""
+"""Default maximum number of tasks: Spark's driver keeps a record of each."""
 
 
 def plan(options: ReadOptions, narrowed: Narrowed = EVERYTHING) -> list[AnyTask]:
-    """Plan a query; as `plan_records`, and paths may be addresses, too."""
+    """Plan a query like `plan_records`; paths may also be addresses."""
     with mirrors_of(options.storage) as mirrors:
         return [mirrors.addressed(task) for task in _planned(mirrors.local(options), narrowed)]
 
@@ -62,11 +62,11 @@ def plan_records(options: ReadOptions, narrowed: Narrowed = EVERYTHING) -> list[
 
     Args:
         options: of the query.
-        narrowed: what its filters have left.
+        narrowed: the range that its filters leave.
 
     Raises:
-        UsageError: a path that is not there, offsets that make no sense, data that is lost, a topic created again.
-        FormatError: damage that keeps a timestamp from being looked up.
+        UsageError: a missing path, invalid offsets, lost data, or a topic created again.
+        FormatError: damage prevents the lookup of a timestamp.
     """
     found = []
     for replica in wanted_replicas(options):
@@ -80,7 +80,7 @@ def plan_records(options: ReadOptions, narrowed: Narrowed = EVERYTHING) -> list[
 
 
 def wanted_replicas(options: ReadOptions) -> tuple[Replica, ...]:
-    """The partition directories that a query reads.
+    """Return the partition directories that a query reads.
 
     Raises:
         UsageError: offsets are given for other partitions than these.
@@ -99,10 +99,10 @@ def wanted_replicas(options: ReadOptions) -> tuple[Replica, ...]:
 
 
 def bounds_of(partition: Partition, replica: Replica, options: ReadOptions) -> Bounds:
-    """From where to where a partition is read, by its options.
+    """Return the range of offsets to read of a partition, by the options.
 
     Raises:
-        UsageError: an offset that is not there, where that is an error.
+        UsageError: an offset does not exist, and that is an error.
     """
     start = resolve_start(options.starting, partition, replica.key)
     end = resolve_end(options.ending, partition, replica.key)
@@ -114,7 +114,7 @@ def bounds_of(partition: Partition, replica: Replica, options: ReadOptions) -> B
 
 
 def _present(what: str, offset: int, partition: Partition, options: ReadOptions) -> int:
-    """An offset between log start and log end: the one given, or the nearest where a loss of data is fine."""
+    """Return the offset, or the nearest one between log start and log end if a loss of data is no error."""
     low, high = partition.log_start_offset, partition.log_end_offset
     if options.fail_on_data_loss and not low <= offset <= high:
         msg = (
@@ -128,7 +128,7 @@ def _present(what: str, offset: int, partition: Partition, options: ReadOptions)
 def pieces_of(
     partition: Partition, replica: Replica, bounds: Bounds, options: ReadOptions, narrowed: Narrowed = EVERYTHING
 ) -> list[Piece]:
-    """One piece for each segment of a partition that may hold what is wanted."""
+    """Return one piece for each segment of a partition that may hold wanted records."""
     first = max(bounds.start, narrowed.from_offset, partition.log_start_offset)
     end = min(INT64_MAX if bounds.end is None else bounds.end, narrowed.to_offset)
     end = min(end, _too_young_from(partition, options, narrowed))
@@ -159,15 +159,15 @@ def pieces_of(
 
 
 def _too_young_from(partition: Partition, options: ReadOptions, narrowed: Narrowed) -> int:
-    """The offset from which on no record is old enough, if records come as late as the caller says and no later.
+    """Return the offset from which on all records are too young, given the maximum lateness of records.
 
-    No header or index tells it: a later batch may always hold an older record. Where one stands that is younger than
-    wanted by more than the lateness, what follows is too young as well, however that record was found.
+    No header or index proves it: a later batch may always hold an older record. If a record is younger than
+    wanted by more than the lateness, all that follow are too young as well, however that record was found.
     """
     if options.max_lateness_ms is None or narrowed.to_timestamp_ms == INT64_MAX:
         return INT64_MAX
     found = None
-    with suppress(FormatError):  # damage is told of by the task that meets it, if the mode says so
+    with suppress(FormatError):  # the task that meets the damage reports it, if the mode says so
         found = partition.offset_for_timestamp(max(narrowed.to_timestamp_ms + options.max_lateness_ms + 1, 0))
     return INT64_MAX if found is None else found.offset
 
@@ -177,10 +177,10 @@ def _is_too_old(segment: LogSegment, narrowed: Narrowed) -> bool:
 
 
 def _bounded(piece: Piece, segment: LogSegment, narrowed: Narrowed) -> Piece:
-    """Without what lies before the first offset or time wanted, and behind the last offset, as the indexes tell.
+    """Trim a piece to the wanted offsets and to the first wanted time, as far as the indexes allow.
 
-    The offset index is searched as it is, and not read whole to see whether it is in order: what an entry leads to is
-    looked at, and the batch there tells its own offsets.
+    The offset index is searched without a check of its order: the batch that an entry leads to is
+    read, and has its own offsets.
     """
     lowest = piece.from_offset
     if narrowed.from_timestamp_ms > INT64_MIN:
@@ -213,7 +213,7 @@ def _position(entry: OffsetPosition) -> int:
 
 
 def entry_start(segment: LogSegment, indexed: OffsetPosition) -> int | None:
-    """The first offset of the entry that stands where an index says; None where none stands there that fits.
+    """Return the first offset of the entry at an indexed position; None if no matching entry is there.
 
     For a wrapper, which has to be decompressed to know it, the segment's base offset.
     """
@@ -229,7 +229,7 @@ def entry_start(segment: LogSegment, indexed: OffsetPosition) -> int | None:
 
 
 def shared_out(pieces: Sequence[Piece], options: ReadOptions) -> list[Task]:
-    """Cut large pieces, and put small ones together, so that tasks are of about the same size."""
+    """Cut large pieces, and group small ones, so that tasks are of about the same size."""
     sizes = [size_of(piece) for piece in pieces]
     total = sum(sizes)
     target = options.split_size or max(LEAST_SPLIT, total // MOST_TASKS)
@@ -241,20 +241,20 @@ def shared_out(pieces: Sequence[Piece], options: ReadOptions) -> list[Task]:
 
 
 def size_of(piece: Piece) -> int:
-    """Bytes of a piece."""
+    """Return the size of a piece."""
     end = piece.segment().size if piece.end is None else piece.end
     return max(end - piece.start, 0)
 
 
 def _sized(piece: Piece, size: int, target: int) -> Iterator[tuple[Piece, int]]:
-    """The parts of a piece, with their sizes."""
+    """Yield the parts of a piece, with their sizes."""
     end = piece.start + size
     for part in _cut(piece, size, target):
         yield part, (end if part.end is None else part.end) - part.start
 
 
 def _cut(piece: Piece, size: int, target: int) -> Iterator[Piece]:
-    """A piece in parts of at least a size, as far as the offset index knows where entries start."""
+    """Cut a piece into parts of at least a size, as far as the offset index knows where entries start."""
     if size < 2 * target:
         yield piece
         return

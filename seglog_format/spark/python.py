@@ -1,4 +1,4 @@
-"""The Python that Spark's workers run on: this one, with Spark as it is installed for it.
+"""The Python program of Spark's workers: this one, with pyspark as installed for it.
 
 Spark has its workers import it from an archive that it puts before everything else. Nothing in an archive stays
 compiled, so each of the four or more programs that a first query starts compiles Spark's sources for itself: seconds of
@@ -32,10 +32,10 @@ exec {python} "$@"
 
 
 def worker_python(master: str) -> str:
-    """The program for Spark's Python workers.
+    """Return the program for Spark's Python workers.
 
     Args:
-        master: where Spark runs; other machines have no launcher of ours.
+        master: where Spark runs; other machines do not have the launcher.
     """
     spark = installed_spark()
     if spark is None or not master.startswith("local") or os.name != "posix":
@@ -46,7 +46,7 @@ def worker_python(master: str) -> str:
 
 
 def installed_spark() -> Path | None:
-    """The directory of the package pyspark; None where this Python would find another one, or none, by itself."""
+    """Return the directory of the package pyspark; None if the workers' Python would not import the same one."""
     found = find_spec("pyspark")
     if found is None or found.origin is None:
         return None

@@ -1,4 +1,4 @@
-"""On an executor: pieces become Arrow batches of the schema that Spark asked for."""
+"""On an executor: reads pieces as Arrow batches of the schema that Spark wants."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 LOGGER: Final = logging.getLogger(__name__)
 
 BATCH_SIZE: Final = 4 * 2**20
-"""Bytes of keys and values that go to Spark in one batch, about."""
+"""Approximate bytes of keys and values in one batch for Spark."""
 MOST_ROWS: Final = 2**16
 LEAST_ROWS: Final = 2**8
-"""Rows of a batch."""
+"""Minimum rows of a batch."""
 
 
 @dataclass
@@ -47,8 +47,8 @@ class TaskReader:
     """Reads a task.
 
     Attributes:
-        schema: Arrow's form of what Spark wants.
-        narrowed: what filters have left.
+        schema: Arrow schema that Spark wants.
+        narrowed: the range that filters leave.
         mode: what to do about damage.
     """
 
@@ -60,14 +60,14 @@ class TaskReader:
 
     @cached_property
     def columns(self) -> SparkColumns:
-        """What is read, and what becomes of it."""
+        """The columns to read, and their conversion."""
         return SparkColumns(self.schema)
 
     def read(self, task: Task) -> Iterator[pa.RecordBatch]:
-        """The rows of a task, in order.
+        """Yield the rows of a task, in order.
 
         Raises:
-            SeglogError: in mode ``failfast``: damage, or a file that is gone. The text says what to do about it.
+            SeglogError: in mode ``failfast``: damage, or a missing file. The text says what to do about it.
         """
         transactions = _transactions(task)
         for piece in task.pieces:
@@ -78,10 +78,10 @@ class TaskReader:
             LOGGER.warning("seglog: mode %s left out %d damaged ranges", DROP_CORRUPT, self._lost)
 
     def _undecided(self, piece: Piece, damage: FormatError) -> Iterator[pa.RecordBatch]:
-        """What becomes of transactions behind damage is not known: nothing there is read."""
+        """Report that records after damage are not read: the outcome of transactions there is unknown."""
         if self.mode == FAIL_FAST:
             raise copied(damage)
-        yield from self._told(piece, Damage.of_error(damage))
+        yield from self._damage_rows(piece, Damage.of_error(damage))
 
     def _piece(self, piece: Piece, transactions: Transactions | None) -> Iterator[pa.RecordBatch]:
         with closing(piece.segment()) as segment:
@@ -91,7 +91,7 @@ class TaskReader:
             )
             for part in parts:
                 if isinstance(part, Damage):
-                    yield from self._told(piece, part)
+                    yield from self._damage_rows(piece, part)
                 else:
                     yield from self._run(part, segment, transactions)
 
@@ -112,9 +112,9 @@ class TaskReader:
         run = run_of(source, request, start, self._pool)
         for batch in run.batches():
             yield self.columns.of(batch, piece)
-            yield from self._told_all(piece, damaged)
+            yield from self._damage_rows_all(piece, damaged)
             segment.forget_behind(run.position)
-        yield from self._told_all(piece, damaged)
+        yield from self._damage_rows_all(piece, damaged)
         if source.end_of_log is not None:
             if piece.has_to_reach and run.floor < piece.to_offset:
                 msg = f"{piece.log} was cut back: it ends at offset {run.floor}, and had reached {piece.to_offset}"
@@ -127,7 +127,7 @@ class TaskReader:
         return Shape(self.columns.scanned, "binary")
 
     def _batch_rows(self, segment: LogSegment, position: int) -> int:
-        """How many rows are about `BATCH_SIZE`, by the first entry; of compressed ones the engine takes few itself."""
+        """Return how many rows are about `BATCH_SIZE`, by the first entry; the engine limits compressed ones."""
         if not {"key", "value", "headers"}.intersection(self.columns.scanned):
             return MOST_ROWS
         try:
@@ -141,19 +141,19 @@ class TaskReader:
         rows = BATCH_SIZE * max(count, 1) // max(found.end - found.position, 1)
         return min(max(rows, LEAST_ROWS), MOST_ROWS)
 
-    def _told_all(self, piece: Piece, damaged: list[FormatError]) -> Iterator[pa.RecordBatch]:
+    def _damage_rows_all(self, piece: Piece, damaged: list[FormatError]) -> Iterator[pa.RecordBatch]:
         while damaged:
-            yield from self._told(piece, Damage.of_error(damaged.pop(0)))
+            yield from self._damage_rows(piece, Damage.of_error(damaged.pop(0)))
 
-    def _told(self, piece: Piece, damage: Damage) -> Iterator[pa.RecordBatch]:
-        """A row that tells of damage, where such rows are wanted."""
+    def _damage_rows(self, piece: Piece, damage: Damage) -> Iterator[pa.RecordBatch]:
+        """Yield a row that describes damage, if such rows are wanted."""
         self._lost += self.mode == DROP_CORRUPT
         if self.mode == PERMISSIVE:
             yield self.columns.of_damage(damage, piece)
 
 
 def _transactions(task: Task) -> Transactions | None:
-    """The transactions of the partition that a task reads whole."""
+    """Return the transactions of the partition, if they decide what the task reads."""
     if task.directory is None:
         return None
     limit = task.pieces[0].limit

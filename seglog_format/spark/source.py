@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 PUSHING: Final = "pyspark.sql.worker.data_source_pushdown_filters"
-"""The module of Spark that hands filters to a reader; only there a reader may say that it takes any."""
+"""The module of Spark that calls `pushFilters`; only it accepts a reader that has this method."""
 
 
 class SeglogDataSource(DataSource):
@@ -33,37 +33,37 @@ class SeglogDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format."""
+        """Return the name of the format."""
         return "seglog"
 
     def schema(self) -> str:
-        """The schema of a query that states none."""
+        """Return the schema of a query that states none."""
         settle()
         return default_schema(parse_options(self.options, more=OF_STREAMS))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of a batch query.
+        """Return a reader for a batch query.
 
         Raises:
-            UsageError: options or schema that make no sense.
+            UsageError: invalid options or schema.
         """
         options = parse_options(self.options)
         check_schema(schema, options)
         return (FilteringReader if is_pushing() else SeglogReader)(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
-        """A writer of segments.
+        """Return a writer of segments.
 
         Raises:
-            UsageError: options or columns that make no sense, or the mode ``overwrite``.
+            UsageError: invalid options or columns, or the mode ``overwrite``.
         """
         return SeglogWriter(parse_write_options(self.options), schema, overwrite=overwrite)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """A reader of a stream.
+        """Return a reader for a stream.
 
         Raises:
-            UsageError: options or schema that make no sense.
+            UsageError: invalid options or schema.
         """
         options = parse_stream_options(self.options)
         check_schema(schema, options)
@@ -71,10 +71,10 @@ class SeglogDataSource(DataSource):
 
 
 def is_pushing() -> bool:
-    """Whether Spark asks for a reader in order to push filters into it.
+    """Return whether Spark wants a reader in order to push filters into it.
 
-    With its default configuration Spark refuses a reader that could take filters, instead of not giving it any. So the
-    reader that can is made only for the one caller that will use it.
+    With its default configuration Spark refuses a reader that has `pushFilters`, instead of not calling it. So the
+    reader that has it is made only for the one caller that uses it.
     """
     frame: FrameType | None = sys._getframe()  # noqa: SLF001 - nothing else tells who is asking
     while frame is not None and frame.f_globals.get("__name__") != PUSHING:
@@ -83,12 +83,12 @@ def is_pushing() -> bool:
 
 
 class SeglogReader(DataSourceReader):
-    """Reads what the options say. It travels to the executors, and holds nothing but a few values.
+    """Reads a batch query. It is pickled for the executors, and holds only a few values.
 
     Attributes:
         options: of the query.
-        schema: that Spark wants.
-        narrowed: what filters have left.
+        schema: the schema that Spark wants.
+        narrowed: the range that filters leave.
     """
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
@@ -97,22 +97,22 @@ class SeglogReader(DataSourceReader):
         self.narrowed: Narrowed = EVERYTHING
 
     def partitions(self) -> list[InputPartition]:
-        """What there is to read, a task each."""
+        """Return the tasks of the query."""
         parts: list[InputPartition] = [Part(task, self.narrowed) for task in plan(self.options, self.narrowed)]
         settle()
         return parts
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a task; Spark gives a task of its own where nothing was planned."""
+        """Yield the rows of a task; for an empty plan Spark calls it with a task of its own."""
         if not isinstance(partition, Part):
             return iter(())
         return rows_of(partition, self.schema, self.options)
 
 
 class FilteringReader(SeglogReader):
-    """The same with filters."""
+    """A reader that accepts filters."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """Take filters over; returned are those that Spark has to apply."""
+        """Apply filters to the plan; return those that Spark has to apply."""
         self.narrowed, left = take_over(filters)
         return left

@@ -1,4 +1,4 @@
-"""What travels from Spark's driver to its executors, and what becomes of it there."""
+"""Tasks as Spark sends them from its driver to its executors, and their execution."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 DAEMON: Final = "pyspark.daemon"
-"""The program whose children are Spark's Python workers: each does one task after the other."""
+"""Spark's program whose child processes are the Python workers: each runs many tasks in turn."""
 
 
 class Part(InputPartition):
-    """A task, and what filters have left: the reader has travelled before it was asked for tasks.
+    """A task with its filters: the reader is sent before it plans tasks.
 
     Attributes:
         value: the task.
-        narrowed: what is left.
+        narrowed: the range that filters leave.
     """
 
     def __init__(self, value: Any, narrowed: Narrowed) -> None:  # noqa: ANN401 - as Spark has it
@@ -37,10 +37,10 @@ class Part(InputPartition):
 
 
 def rows_of(part: Part, schema: StructType, options: ReadOptions) -> Iterator[pa.RecordBatch]:
-    """The rows of a task.
+    """Yield the rows of a task.
 
     Raises:
-        ReadError: with one line that says what went wrong, and which option helps.
+        ReadError: one line with the error, and the option that helps.
     """
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - on executors only
 
@@ -51,9 +51,9 @@ def rows_of(part: Part, schema: StructType, options: ReadOptions) -> Iterator[pa
 
 
 def settle() -> None:
-    """Have the garbage collector leave alone what this worker of Spark has loaded by now.
+    """Exclude everything loaded so far in this Spark worker from garbage collection.
 
-    A worker collects garbage after each task, and after each question of the planner. With the compiled engine in
+    A worker collects garbage after each task, and after each call of the planner. With the compiled engine in
     memory that takes longer than all the rest of a short task, and finds nothing.
     """
     if getattr(getattr(sys.modules["__main__"], "__spec__", None), "name", "") == DAEMON:

@@ -1,4 +1,4 @@
-"""On an executor: rows become batches in staged files, with offsets that the driver makes true when it commits."""
+"""On an executor: writes rows as batches into staged files; the driver sets final offsets when it commits."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from seglog_format.spark.write_options import WriteOptions
 
 RECORD_OVERHEAD: Final = 10
-"""Bytes of a record beside key, value and headers, about."""
+"""Approximate bytes of a record besides key, value and headers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A file of batches that is to become a segment.
+    """A file of batches that will become a segment.
 
     Attributes:
-        topic, partition: where.
+        topic, partition: of the segment.
         path: of the file.
-        first, last: offsets of the first and the last record: true ones where rows bring theirs, else from 0 on.
+        first, last: offsets of the first and the last record: final ones if the rows have offsets, else from 0 on.
     """
 
     topic: str
@@ -65,7 +65,7 @@ class Stager:
     """Writes the rows of one attempt of one task into a directory of its own.
 
     Args:
-        directory: of the attempt; made when it is needed.
+        directory: of the attempt; created at first use.
         options: of the write.
     """
 
@@ -77,7 +77,7 @@ class Stager:
         self._has_offsets = False
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take rows.
+        """Add rows.
 
         Raises:
             UsageError: a row without topic, with a topic or partition that no directory can have, or with an offset
@@ -111,7 +111,7 @@ class Stager:
         of.next_offset = record.offset + 1
 
     def _write(self, topic: str, partition: int, of: _Open) -> None:
-        """Write what is waiting as a batch; into a new file where a segment would become too large."""
+        """Write waiting records as a batch; start a new file if a segment would become too large."""
         first, last = of.records[0].offset, of.records[-1].offset
         codec = self._options.codec
         batch = build_batch(
@@ -138,7 +138,7 @@ class Stager:
         of.file, of.path = None, None
 
     def finish(self) -> tuple[Staged, ...]:
-        """Write what is waiting, and see that all is on disk."""
+        """Write waiting records, and flush all files to disk."""
         for (topic, partition), of in self._open.items():
             if of.records:
                 self._write(topic, partition, of)
@@ -153,7 +153,7 @@ def _size_of(record: Record) -> int:
 
 
 def _rows(batch: pa.RecordBatch, options: WriteOptions) -> Iterator[tuple[tuple[Any, int], int | None, Record]]:
-    """Partition, offset where rows bring one, and record of each row."""
+    """Yield partition, offset (if the rows have one), and record of each row."""
     count, names = len(batch), batch.schema.names
     columns = {name: batch.column(name).to_pylist() for name in names if name != "timestamp"}
     now_ms = int(time.time() * 1000)
@@ -181,7 +181,7 @@ def _milliseconds(times: pa.Array, missing_ms: int) -> list[int]:
 
 
 def encoded(batch: RecordBatch) -> bytes:
-    """The bytes of a batch of magic 2; the same as `encode_batch`, which takes each record to the schema."""
+    """Encode a batch of magic 2; equal to `encode_batch`, which encodes each record by the schema."""
     section = bytearray()
     for record in batch.records:
         assert isinstance(record, Record)
@@ -221,7 +221,7 @@ def put_bytes(target: bytearray, data: bytes | None) -> None:
 
 
 def put_varint(target: bytearray, value: int) -> None:
-    """Append a number in zigzag form, as short as it gets."""
+    """Append a zigzag varint."""
     zigzag = value << 1 if value >= 0 else (-value << 1) - 1
     while zigzag > 0x7F:  # noqa: PLR2004 - seven bits to a byte
         target.append(zigzag & 0x7F | 0x80)

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class PlainStreamReader(DataSourceStreamReader):
-    """Reads what a log has got since the last step.
+    """Reads what was appended to the logs since the last step.
 
     Attributes:
         options: of the query.
-        schema: that Spark wants.
+        schema: the schema that Spark wants.
     """
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
@@ -35,11 +35,11 @@ class PlainStreamReader(DataSourceStreamReader):
         self._target: dict[tuple[str, int], int] | None = None
 
     def initialOffset(self) -> dict[str, dict[str, int]]:  # noqa: N802 - Spark's names, from here on
-        """Where a new stream starts."""
+        """Return where a new stream starts."""
         return offsets_as_json(Follower(self.options).initial())
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: ANN401, N802
-        """Where the next step ends. Spark before 4.2 gives neither a start nor a limit."""
+        """Return where the next step ends. Spark before 4.2 passes neither a start nor a limit."""
         follower = Follower(self.options)
         latest = follower.latest() if self._target is None else self._target
         if start is None:
@@ -48,23 +48,23 @@ class PlainStreamReader(DataSourceStreamReader):
         return offsets_as_json(follower.next(offsets_from_json(start), latest, rows=rows, size=size))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """What there is to read between two offsets."""
+        """Return the tasks between two offsets."""
         tasks = Follower(self.options).tasks(offsets_from_json(start), offsets_from_json(end))
         return [Part(task, EVERYTHING) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a task."""
+        """Yield the rows of a task."""
         return rows_of(partition, self.schema, self.options) if isinstance(partition, Part) else iter(())
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing is kept, so nothing can go."""
+        """Do nothing: no state is kept."""
 
     def stop(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
 
 def stream_reader(options: ReadOptions, schema: StructType) -> DataSourceStreamReader:
-    """A reader of streams; from Spark 4.2 on one that reads in measured steps, and stops when told to."""
+    """Return a reader of streams; from Spark 4.2 on one that limits its steps and supports `availableNow`."""
     try:
         from seglog_format.spark.admission import AdmittingStreamReader  # noqa: PLC0415 - not there before 4.2
     except ImportError:

@@ -1,4 +1,4 @@
-"""On an executor: tables about the log that decode no record, namely batches, segments and findings."""
+"""On an executor: the tables batches, segments and findings, which decode no record."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ STORED: Final = {
     "baseSequence": "base_sequence",
     "crc": "crc",
 }
-"""Columns of the table that stand in a header as they are; -1 where a format has no such field."""
+"""Columns that are header fields as stored; -1 if a format has no such field."""
 CODECS: Final = pa.array([*(codec.label for codec in CompressionCodec), *([None] * (CODEC_MASK + 1))], pa.string())
-"""By number; null for one that names none."""
+"""Names of codecs by number; null for an unknown number."""
 
 
 def batch_rows(task: Task, schema: pa.Schema, mode: str) -> Iterator[pa.RecordBatch]:
-    """A row for each entry, its checksum computed; one that is wrong is no error here but ``crcIsValid``.
+    """Yield a row for each entry, its checksum computed; a wrong one is no error but shown in ``crcIsValid``.
 
     Raises:
         FormatError: in mode ``failfast``: a log that cannot be walked to its end.
@@ -60,7 +60,7 @@ def batch_rows(task: Task, schema: pa.Schema, mode: str) -> Iterator[pa.RecordBa
 
 
 def _runs(piece: Piece, segment: LogSegment, mode: str) -> Iterator[Piece]:
-    """A piece, or where damage is passed over the parts of it that can be walked."""
+    """Yield the piece, or, if damage is skipped, the parts of it that can be walked."""
     if mode == FAIL_FAST:
         yield piece
         return
@@ -70,7 +70,7 @@ def _runs(piece: Piece, segment: LogSegment, mode: str) -> Iterator[Piece]:
 
 
 def _entries(piece: Piece, segment: LogSegment, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Entries in tables; one that compiled code leaves alone is a row by itself, if the reference takes it."""
+    """Yield entries as tables; one that the fast path does not cover is a row of its own, from the fallback decoder."""
     source = SegmentSource(segment, INT64_MAX, None)
     position, previous = piece.start, piece.previous
     end = source.size if piece.end is None else piece.end
@@ -133,7 +133,7 @@ def _of_entry(entry: JudgedEntry, position: int, piece: Piece, schema: pa.Schema
 
 
 def segment_rows(task: DirectoryTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """A row for each segment of a directory; no log is opened."""
+    """Yield a row for each segment of a directory; no log is opened."""
     segments = list_partition(task.here or task.path).segments
     following = [each.base_offset for each in segments[1:]]
     rows = [_segment(task, files, next_base) for files, next_base in zip(segments, [*following, None], strict=False)]
@@ -163,7 +163,7 @@ def _size(path: Path | None) -> int | None:
 
 
 def finding_rows(task: DirectoryTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """A row for each finding of the validator in a directory."""
+    """Yield a row for each finding of the validator in a directory."""
     rows = []
     for finding in verify(task.here or task.path):
         at = finding.location
@@ -185,5 +185,5 @@ def finding_rows(task: DirectoryTask, schema: pa.Schema) -> Iterator[pa.RecordBa
 
 
 def rows_as_batch(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Rows, as far as the schema asks for their columns."""
+    """Convert rows to a batch with the schema's columns."""
     return pa.RecordBatch.from_pylist([{name: row[name] for name in schema.names} for row in rows], schema)

@@ -29,7 +29,7 @@ COLUMNS: Final = {
     "timestamp": ("timestamp",),
     "headers": ("array<struct<key:string,value:binary>>",),
 }
-"""Columns and the types that each may have; only the value has to be there."""
+"""Columns and the types that each may have; only the value is required."""
 
 SEGMENT_SIZE: Final = 2**30
 BATCH_SIZE: Final = 2**16
@@ -37,15 +37,15 @@ BATCH_SIZE: Final = 2**16
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How to write.
+    """The options of a write.
 
     Attributes:
         path: of the log directory.
-        topic: of rows that name none.
+        topic: the topic of rows that name none.
         codec: of the batches.
-        segment_size: bytes of a segment at most, unless one batch alone has more.
-        batch_size: bytes of a batch before compression, about.
-        interval_bytes: between index entries.
+        segment_size: maximum bytes of a segment, unless one batch alone has more.
+        batch_size: approximate bytes of a batch before compression.
+        interval_bytes: bytes between index entries.
     """
 
     path: Path
@@ -57,10 +57,10 @@ class WriteOptions:
 
 
 def parse_write_options(raw: Mapping[str, str]) -> WriteOptions:
-    """Read the options of a write.
+    """Parse the options of a write.
 
     Raises:
-        UsageError: no path, an option that nobody knows, or a value that makes no sense.
+        UsageError: no path, an unknown option, or an invalid value.
     """
     given = {name.lower(): value for name, value in raw.items()}
     known = {name.lower() for name in OPTIONS}

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class StagedMessage(WriterCommitMessage):
-    """What a task has staged."""
+    """The files that a task has staged."""
 
     staged: tuple[Staged, ...]
 
 
 class SeglogWriter(DataSourceArrowWriter):
-    """Writes rows as segments. Each attempt of a task stages files of its own, and the driver takes those of one.
+    """Writes rows as segments. Each attempt of a task stages files of its own; the driver commits one attempt's.
 
     Attributes:
         options: of the write.
@@ -60,7 +60,7 @@ class SeglogWriter(DataSourceArrowWriter):
         return StagedMessage(stager.finish())
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Make segments of what the tasks have staged."""
+        """Make segments of the staged files."""
         from seglog_format.spark.committing import commit  # noqa: PLC0415
 
         staged = [each for message in messages if isinstance(message, StagedMessage) for each in message.staged]
@@ -68,19 +68,19 @@ class SeglogWriter(DataSourceArrowWriter):
         commit(root, self.job, staged, keeps_offsets=self._keeps_offsets, interval_bytes=interval)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - Spark's signature
-        """Remove what was staged."""
+        """Remove the staged files."""
         from seglog_format.spark.committing import abort  # noqa: PLC0415
 
         abort(self.options.path, self.job)
 
 
 def prepared(frame: DataFrame) -> DataFrame:
-    """Rows in the order in which they are best written: each partition in one task, by its offsets if it has some.
+    """Return rows in the best order for writing: each partition in one task, sorted by offsets if there are any.
 
-    Spark cannot be told by a source how it wants its rows.
+    A source cannot tell Spark how it wants its rows.
 
     Args:
-        frame: with the columns that a write takes.
+        frame: a data frame with the columns of a write.
     """
     keys = [name for name in ("topic", "partition") if name in frame.columns]
     grouped = frame.repartition(*keys) if keys else frame.coalesce(1)

@@ -1,1 +1,1 @@
-"""What a broker keeps beside a log: topic settings, producer states, leader epochs, index entries, root files."""
+"""The state that a broker keeps beside a log: settings, producer states, leader epochs, index entries, root files."""

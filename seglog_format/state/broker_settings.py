@@ -1,4 +1,4 @@
-"""Settings of brokers, as `server.properties` has them, in the terms of a topic."""
+"""Conversion of broker settings, as in `server.properties`, to topic settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IN_UNITS: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
         ("log.retention.hours", HOUR_MS),
     ),
 }
-"""Settings of a topic that brokers take in several units: the first that is given counts (SEG-RET-013)."""
+"""Topic settings that brokers accept in several units: the first one given wins (SEG-RET-013)."""
 
 RENAMED: Final[Mapping[str, str]] = {
     "log.segment.bytes": "segment.bytes",
@@ -42,19 +42,19 @@ RENAMED: Final[Mapping[str, str]] = {
     "log.flush.interval.ms": "flush.ms",
     "log.preallocate": "preallocate",
 }
-"""Names of brokers' settings to those of a topic's."""
+"""Topic settings by the names of the broker settings."""
 
 
 def topic_settings(properties: Mapping[str, str]) -> dict[str, str]:
-    """Settings for `LogConfig.from_properties`, from those of a broker, of a topic, or of both.
+    """Convert settings of a broker, a topic, or both, for `LogConfig.from_properties`.
 
-    A topic's own setting counts more than its broker's. Of a span of time in several units the smallest unit counts.
+    A topic's own setting overrides its broker's. Of a duration in several units the smallest unit wins.
 
     Args:
         properties: by name; names that are no broker's setting for logs stay as they are.
 
     Raises:
-        UsageError: a span of time is no number.
+        UsageError: a duration is no number.
     """
     in_units = {name for names in IN_UNITS.values() for name, _ in names}
     found = {RENAMED[name]: value for name, value in properties.items() if name in RENAMED}
@@ -66,7 +66,7 @@ def topic_settings(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _milliseconds(name: str, text: str, unit: int) -> int:
-    """A negative number of any unit is no limit, -1."""
+    """Convert a duration to milliseconds; a negative number of any unit means no limit, -1."""
     try:
         return max(int(text) * unit, -1)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The clean-shutdown file while a log directory that was closed is changed (chapter 71)."""
+"""Handling of the clean-shutdown file while a closed log directory is changed (chapter 71)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_for_change(root: Path, partition: Path, files: Files, *, is_changed: bool = True) -> Iterator[None]:
-    """Take the clean-shutdown file away, and write it again when all changes are on the disk (SEG-FLS-010).
+    """Remove the clean-shutdown file, and write it again when all changes are on disk (SEG-FLS-010).
 
-    After a change that failed it stays away, so that the next start recovers.
+    After a failed change it is not written, so that the next start recovers.
 
     Args:
         root: the log directory.
-        partition: a directory whose names change; what is written into its files is synced by whoever writes.
+        partition: a directory whose names change; the caller syncs the content of its files.
         files: the file layer that changes go through.
-        is_changed: whether anything is to change.
+        is_changed: whether anything will change.
 
     Raises:
-        OSError: it did not work.
+        OSError: an operation on files failed.
     """
     path = root / FileKind.CLEAN_SHUTDOWN.value
     if not is_changed or not files.exists(path):

@@ -1,4 +1,4 @@
-"""Settings that shape the files of a log: Kafka's topic settings, and which generation of brokers to write like."""
+"""Settings that shape the files of a log: Kafka's topic settings, and the generation of brokers to write like."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ UNLIMITED: Final = -1
 
 
 class IndexUnit(Enum):
-    """What the sparse rule of the indexes counts and names while a log is appended to (SEG-ROL-011)."""
+    """The unit that the sparse rule of the indexes counts while a log is appended to (SEG-ROL-011)."""
 
     APPEND = "append"
     BATCH = "batch"
 
 
 class TimeIndexOffset(Enum):
-    """Which offset a time index entry stores beside the largest timestamp (SEG-APP-015)."""
+    """The offset that a time index entry stores beside the largest timestamp (SEG-APP-015)."""
 
     RECORD = "record"
-    """Of the record itself, where a leader appended a plain batch with producer timestamps; else as `BATCH`."""
+    """Of the record itself, if a leader appended an uncompressed batch with producer timestamps; else as `BATCH`."""
 
     BATCH = "batch"
-    """The last one of the first batch that holds the timestamp."""
+    """The last offset of the first batch that has the timestamp."""
 
 
 class BrokerGeneration(Enum):
-    """Brokers that write the same files for the same appends, named by the first version of them.
+    """Brokers that write the same files for the same appends, named by their first version.
 
-    Patch releases of 3.9 and 4.0 went over to the newest rule: 3.9.1 and 4.0.1 write like 4.1.
+    Patch releases of 3.9 and 4.0 adopted the newest rule: 3.9.1 and 4.0.1 write like 4.1.
 
     Examples:
         >>> from seglog_format import BrokerGeneration, LogConfig
@@ -69,43 +69,43 @@ class BrokerGeneration(Enum):
 
     @property
     def has_time_index(self) -> bool:
-        """There are time indexes, and segments are rolled by the time in them."""
+        """Whether there are time indexes, and segments are rolled by their timestamps."""
         return self is not BrokerGeneration.V0_8
 
     @property
     def has_producer_state(self) -> bool:
-        """There are magic 2, transaction indexes, producer snapshots and leader epochs."""
+        """Whether there are magic 2, transaction indexes, producer snapshots and leader epochs."""
         return self not in {BrokerGeneration.V0_8, BrokerGeneration.V0_10_1}
 
     @property
     def index_unit(self) -> IndexUnit:
-        """What the sparse rule counts."""
+        """The unit that the sparse rule counts."""
         return IndexUnit.BATCH if self is BrokerGeneration.V4_1 else IndexUnit.APPEND
 
     @property
     def indexed_offset(self) -> IndexedOffset:
-        """Which offset of a unit the offset index stores."""
+        """The offset of a unit that the offset index stores."""
         return IndexedOffset.FIRST if self in EARLY else IndexedOffset.LAST
 
     @property
     def time_index_offset(self) -> TimeIndexOffset:
-        """Which offset the time index stores."""
+        """The offset that the time index stores."""
         late = self in {BrokerGeneration.V3_7, BrokerGeneration.V4_1}
         return TimeIndexOffset.BATCH if late else TimeIndexOffset.RECORD
 
     @property
     def rolls_by_first_entry(self) -> bool:
-        """The time of a segment begins with its first entry, not with all of its first append."""
+        """Whether the time of a segment begins with its first entry, not with all of its first append."""
         return self is BrokerGeneration.V4_1
 
     @property
     def has_lazy_indexes(self) -> bool:
-        """A rolled segment gets its indexes with its first append, not at once: since 2.3."""
+        """Whether a rolled segment gets its indexes with its first append, not at once: since 2.3."""
         return self not in EARLY
 
 
 EARLY: Final = frozenset({BrokerGeneration.V0_8, BrokerGeneration.V0_10_1, BrokerGeneration.V0_11})
-"""Before 2.0."""
+"""Generations before 2.0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,22 +114,22 @@ class LogConfig:
 
     Attributes:
         segment_bytes: size that no segment passes, 14 to 2147483647.
-        segment_ms: span of time after which a segment is rolled, by the timestamps in it; 1 or more.
+        segment_ms: duration after which a segment is rolled, by the timestamps in it; 1 or more.
         segment_jitter_ms: up to how much earlier that may happen, chosen at random for each segment; 0 or more.
         segment_index_bytes: size of each preallocated index, 4 or more.
         index_interval_bytes: bytes between index entries, 0 or more.
         max_message_bytes: size of the largest batch that may be appended, 0 or more.
-        retention_ms: age at which a segment goes, or -1 for never.
-        retention_bytes: size that the log is cut back to, or -1 for none.
+        retention_ms: age at which a segment is removed, or -1 for never.
+        retention_bytes: size that retention reduces the log to, or -1 for no limit.
         file_delete_delay_ms: how long removed files stay under another name; 0 or more.
         delete_retention_ms: how long compaction keeps tombstones; 0 or more.
         min_compaction_lag_ms: age below which records are not compacted; 0 or more.
         max_compaction_lag_ms: age by which they are; in a compacted topic no segment stays active longer. 1 or more.
         min_cleanable_dirty_ratio: how much of a log has to be dirty before it is compacted, 0 to 1.
         cleanup_policy: of ``delete`` and ``compact``, one or both.
-        message_timestamp_type: whether producers or the broker say when a record was.
-        message_timestamp_before_max_ms: how far producer timestamps may lie behind the clock; 0 or more.
-        message_timestamp_after_max_ms: how far they may lie ahead of it; 0 or more. The default is that of 4.0; no
+        message_timestamp_type: whether producers or the broker set the timestamps of records.
+        message_timestamp_before_max_ms: how far producer timestamps may be behind the clock; 0 or more.
+        message_timestamp_after_max_ms: how far they may be ahead of it; 0 or more. The default is that of 4.0; no
             limit before.
         flush_messages: flush after so many records, 1 or more.
         flush_ms: flush records that are older than this, 0 or more.
@@ -181,27 +181,27 @@ class LogConfig:
 
     @property
     def is_compacted(self) -> bool:
-        """Compaction is at work, alone or beside retention."""
+        """Whether compaction is enabled, alone or beside retention."""
         return COMPACT in self.cleanup_policy
 
     @property
     def is_deleted(self) -> bool:
-        """Retention by time and size is at work."""
+        """Whether retention by time and size is enabled."""
         return DELETE in self.cleanup_policy
 
     @property
     def roll_ms(self) -> int:
-        """After how long a segment is rolled: `segment_ms`, or less where compaction may not wait so long."""
+        """Duration after which a segment is rolled: `segment_ms`, or less if compaction may not wait so long."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
 
     @classmethod
     def has_setting(cls, name: str) -> bool:
-        """Whether Kafka's topic setting of that name shapes the files of a log."""
+        """Return whether Kafka's topic setting of that name shapes the files of a log."""
         return name.removeprefix("internal.") in {kafka_name(field.name) for field in fields(cls)}
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> LogConfig:
-        """Settings as Kafka's tools take them.
+        """Create settings from names and values as Kafka's tools take them.
 
         Args:
             properties: such as ``{"segment.bytes": "1048576"}``. ``internal.`` before a name, under which brokers
@@ -244,11 +244,11 @@ BOUNDS: Final = {
     "flush_messages": (1, INT64_MAX),
     "flush_ms": (0, INT64_MAX),
 }
-"""Least and greatest value of each number."""
+"""Minimum and maximum of each number."""
 
 
 def kafka_name(name: str) -> str:
-    """A setting's name with dots."""
+    """Return a setting's name with dots."""
     return name.replace("_", ".")
 
 

@@ -1,4 +1,4 @@
-"""Holding the lock file of a log directory, as a running broker does (chapter 11)."""
+"""The lock file of a log directory, held as a running broker does (chapter 11)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WHOLE_FILE: Final = struct.Struct("hhqqi4x")
-"""Kind of lock, whence, start, length and process of Linux's `struct flock` on 64-bit systems."""
+"""Lock type, whence, start, length and process of Linux's `struct flock` on 64-bit systems."""
 
 HAS_FILE_LOCKS: Final = sys.platform == "linux" and struct.calcsize("P") == 8  # noqa: PLR2004 - bytes of a pointer
-"""Whether locks can be tied to an open file instead of the process."""
+"""Whether locks can belong to an open file instead of the process."""
 
 
 class DirectoryLock:
-    """The lock of a log directory, held until it is closed; brokers and other writers stay out.
+    """The lock of a log directory, held until it is closed; it excludes brokers and other writers.
 
     Args:
-        log_directory: whose lock file is taken, and made if it is not there.
+        log_directory: its lock file is locked, and created if missing.
 
     Raises:
         UsageError: another process or another writer holds it.
@@ -48,14 +48,14 @@ class DirectoryLock:
     def close(self) -> None:
         """Release the lock; the file stays.
 
-        Closing the file alone would leave the lock to a process that was forked just now, and has not closed its copy.
+        Closing the file alone would leave the lock with a process that was just forked and has not closed its copy.
         """
         if self._descriptor is not None:
             _unlock(self._descriptor)
         self.forget()
 
     def forget(self) -> None:
-        """Close the file without releasing a lock that another process holds."""
+        """Close the file without releasing the lock, which the parent process holds."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
@@ -65,7 +65,7 @@ _HELD: Final[WeakSet[DirectoryLock]] = WeakSet()
 
 
 def _forget_all() -> None:
-    """A forked process does not hold the locks of its parent, not even when it lives longer."""
+    """Drop all locks in a forked process: they stay with its parent."""
     for lock in list(_HELD):
         lock.forget()
 
@@ -77,8 +77,8 @@ if hasattr(os, "register_at_fork"):
 def _lock(descriptor: int) -> None:
     """Lock the whole file, or fail at once.
 
-    Ordinary record locks belong to the process: whoever opens and closes the file again anywhere in it, to see whether
-    a broker is at work, would give the lock away. Linux can tie the lock to the open file instead.
+    Ordinary record locks belong to the process: any code in it that opens and closes the file again, to see whether
+    a broker is running, would release the lock. Linux can tie the lock to the open file instead.
     """
     if sys.platform == "win32":
         return

@@ -1,4 +1,4 @@
-"""Computing the indexes of a segment from its log, as a broker's recovery does (chapters 40, 41 and 71).
+"""Computation of a segment's indexes from its log, as a broker's recovery does it (chapters 40, 41 and 71).
 
 Recovery has always taken one entry of the log as the unit of the sparse rule, so its result depends on the log alone,
 on `index.interval.bytes`, and on which offset that generation of brokers stores.
@@ -32,12 +32,12 @@ class IndexedOffset(Enum):
 
 @dataclass(frozen=True, slots=True)
 class IndexedRow:
-    """What indexing needs to know of one entry of a log.
+    """The facts about one entry of a log that indexing needs.
 
     Attributes:
         position: byte position in the file.
-        size: bytes.
-        first_offset: of its first record, decompressed where that is needed.
+        size: its size in bytes.
+        first_offset: of its first record, decompressed if necessary.
         last_offset: of its last.
         max_timestamp_ms: largest timestamp, or -1.
     """
@@ -58,14 +58,14 @@ class BuiltIndexes:
 
 
 class IndexInterval:
-    """The sparse rule of the indexes: entries are due when more than the interval was passed since the last ones.
+    """The sparse rule of the indexes: entries are due once more than the interval has passed since the last ones.
 
     Args:
         interval_bytes: `index.interval.bytes`, 0 or more.
         largest: largest timestamp so far, with its offset.
 
     Attributes:
-        largest: the same, after the units that were added.
+        largest: the same, including the units added so far.
     """
 
     def __init__(self, interval_bytes: int, largest: TimestampOffset) -> None:
@@ -75,7 +75,7 @@ class IndexInterval:
         self._bytes_since_last_entry = 0
 
     def add(self, size: int, largest: TimestampOffset) -> bool:
-        """Account for the next unit of the log, and say whether index entries are due in front of it (SEG-ROL-010).
+        """Account for the next unit of the log; return whether index entries are due before it (SEG-ROL-010).
 
         Args:
             size: bytes of the unit.
@@ -111,7 +111,7 @@ class IndexBuilder:
         self._interval = IndexInterval(interval_bytes, TimestampOffset(NO_TIMESTAMP, 0))
 
     def add(self, row: IndexedRow) -> None:
-        """Account for the next entry of the log; index it if more than the interval lies behind."""
+        """Account for the next entry of the log; index it if more than the interval has passed."""
         if self._interval.add(row.size, TimestampOffset(row.max_timestamp_ms, row.last_offset)):
             offset = row.last_offset if self._indexed_offset is IndexedOffset.LAST else row.first_offset
             self.add_offset_entry(OffsetPosition(offset, row.position))
@@ -127,7 +127,7 @@ class IndexBuilder:
             self.time_entries.append(largest)
 
     def finish(self) -> BuiltIndexes:
-        """The indexes of the entries so far, with the largest timestamp at the end (SEG-TIX-006)."""
+        """Return the indexes of the entries so far, with the largest timestamp at the end (SEG-TIX-006)."""
         self.add_time_entry(self._interval.largest)
         return BuiltIndexes(tuple(self.offset_entries), tuple(self.time_entries))
 
@@ -152,17 +152,17 @@ def build_indexes(
 
 
 def encode_offset_index(entries: Sequence[OffsetPosition], base_offset: int) -> bytes:
-    """The bytes of an offset index; offsets are stored relative to the segment's base offset (SEG-IDX-002)."""
+    """Encode an offset index; offsets are stored relative to the segment's base offset (SEG-IDX-002)."""
     return b"".join(OFFSET_INDEX_ENTRY.pack(entry.offset - base_offset, entry.position) for entry in entries)
 
 
 def encode_time_index(entries: Sequence[TimestampOffset], base_offset: int) -> bytes:
-    """The bytes of a time index."""
+    """Encode a time index."""
     return b"".join(TIME_INDEX_ENTRY.pack(entry.timestamp_ms, entry.offset - base_offset) for entry in entries)
 
 
 def interval_bounds(rows: Sequence[IndexedRow], entries: Sequence[OffsetPosition]) -> range:
-    """The settings of `index.interval.bytes` under which recovery would have written these entries.
+    """Return the settings of `index.interval.bytes` under which recovery would have written these entries.
 
     Args:
         rows: entries of the log in file order.

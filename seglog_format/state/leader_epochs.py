@@ -1,4 +1,4 @@
-"""Which leader wrote what: the leader epochs of a log (chapter 51)."""
+"""The leader epochs of a log, and where each begins (chapter 51)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class LeaderEpochs:
 
     @property
     def entries(self) -> tuple[EpochStart, ...]:
-        """Epochs and first offsets."""
+        """Epochs and their first offsets."""
         return tuple(self._entries)
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Say that an epoch has begun at an offset or before; whatever contradicts that is forgotten (SEG-APP-016).
+        """Record that an epoch begins at an offset or before, and drop what contradicts that (SEG-APP-016).
 
         Returns:
             Whether anything changed.
@@ -40,20 +40,20 @@ class LeaderEpochs:
         return True
 
     def clear(self) -> bool:
-        """Forget all, as messages of magic 0 or 1 make a log do; whether anything changed."""
+        """Drop all epochs, as messages of magic 0 or 1 require; return whether anything changed."""
         changed = bool(self._entries)
         self._entries = []
         return changed
 
     def truncate_to(self, offset: int) -> bool:
-        """Forget epochs that begin at an offset or above; whether anything changed."""
+        """Drop epochs that begin at an offset or above; return whether anything changed."""
         kept = [entry for entry in self._entries if entry.start_offset < offset]
         changed = len(kept) < len(self._entries)
         self._entries = kept
         return changed
 
     def start_at(self, offset: int) -> bool:
-        """Let the log begin at an offset: of the epochs before, the last one begins there; whether anything changed."""
+        """Move the log start offset: the last earlier epoch begins there; return whether anything changed."""
         before = [entry for entry in self._entries if entry.start_offset <= offset]
         if not before or before == [EpochStart(before[-1].epoch, offset)]:
             return False
@@ -62,11 +62,11 @@ class LeaderEpochs:
 
 
 class EpochRises:
-    """Where leader epochs rise in a row of entries.
+    """The entries at which leader epochs rise.
 
     Attributes:
         starts: each epoch above all before it, with the first offset of its batch.
-        has_entries: there was an entry, of any magic.
+        has_entries: whether there was an entry, of any magic.
     """
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class EpochRises:
         self.has_entries = False
 
     def add(self, header: BatchHeader) -> None:
-        """Look at the next entry."""
+        """Account for the next entry."""
         self.has_entries = True
         if isinstance(header, RecordBatchHeader):
             epoch = header.partition_leader_epoch
@@ -83,7 +83,7 @@ class EpochRises:
 
 
 def require_newest(leader_epoch: int, newest: int, path: Path) -> None:
-    """Refuse to lead under an epoch that is older than one the log knows (SEG-APP-017).
+    """Refuse to lead under an epoch older than one in the log (SEG-APP-017).
 
     Raises:
         UsageError: it is older, negative, or does not fit 32 bits.

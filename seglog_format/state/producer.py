@@ -1,4 +1,4 @@
-"""One producer of a log, and what a snapshot says of it (chapter 50)."""
+"""The state of one producer, as a snapshot stores it (chapter 50)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ NO_OFFSET: Final = -1
 NO_COORDINATOR_EPOCH: Final = -1
 
 REMEMBERED_BATCHES: Final = 5
-"""So many batches of a producer are known, to recognise one that is sent again (SEG-APP-008)."""
+"""Number of batches remembered for each producer, to recognise duplicates (SEG-APP-008)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerBatch:
-    """A data batch of a producer, as far as it is remembered."""
+    """The remembered facts of a producer's data batch."""
 
     last_sequence: int
     last_offset: int
@@ -28,26 +28,26 @@ class ProducerBatch:
 
     @property
     def first_sequence(self) -> int:
-        """Of its first record; sequences wrap after 2147483647."""
+        """Sequence of its first record; sequences wrap after 2147483647."""
         return (self.last_sequence - self.offset_delta) % (INT32_MAX + 1)
 
     @property
     def first_offset(self) -> int:
-        """Of its first record."""
+        """Offset of its first record."""
         return self.last_offset - self.offset_delta
 
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """What is known of one producer; -1 where there is nothing.
+    """The state of one producer; unknown numbers are -1.
 
     Attributes:
         producer_id: 0 or more.
-        producer_epoch: of what it appended last.
+        producer_epoch: of its last append.
         batches: its newest data batches of that epoch, oldest first, at most 5.
-        timestamp_ms: of what it appended last, markers included.
+        timestamp_ms: of its last append, markers included.
         coordinator_epoch: of its last marker.
-        current_txn_first_offset: where its open transaction begins.
+        current_txn_first_offset: first offset of its open transaction.
     """
 
     producer_id: int
@@ -59,24 +59,24 @@ class Producer:
 
     @property
     def last_sequence(self) -> int:
-        """Of its newest data batch in this epoch."""
+        """Last sequence of its newest data batch in this epoch."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
     def in_epoch(self, producer_epoch: int) -> Producer:
-        """The same producer; in another epoch, without the batches of this one."""
+        """Return the producer in an epoch; in a new one, without the batches of the old."""
         if producer_epoch == self.producer_epoch:
             return self
         return replace(self, producer_epoch=producer_epoch, batches=())
 
     def duplicate_of(self, header: RecordBatchHeader) -> ProducerBatch | None:
-        """The remembered batch that this one repeats, sequence by sequence."""
+        """Return the remembered batch with the same sequences, if there is one."""
         if header.producer_epoch != self.producer_epoch:
             return None
         sequences = header.base_sequence, header.last_sequence
         return next((b for b in self.batches if (b.first_sequence, b.last_sequence) == sequences), None)
 
     def to_entry(self) -> ProducerStateEntry:
-        """What a snapshot says of it: of its batches only the newest."""
+        """Return the entry of a snapshot, which has only the newest batch."""
         newest = self.batches[-1] if self.batches else ProducerBatch(NO_SEQUENCE, NO_OFFSET, 0)
         return ProducerStateEntry(
             self.producer_id,
@@ -91,7 +91,7 @@ class Producer:
 
 
 def producer_from(entry: ProducerStateEntry) -> Producer:
-    """The producer that a snapshot tells of."""
+    """Create a producer from the entry of a snapshot."""
     batch = ProducerBatch(entry.last_sequence, entry.last_offset, entry.offset_delta)
     return Producer(
         entry.producer_id,

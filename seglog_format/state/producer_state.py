@@ -1,6 +1,6 @@
-"""What a log knows of its producers: the last sequences of each, and its open transaction (chapter 50).
+"""The producer states of a log: the last sequences of each producer, and its open transaction (chapter 50).
 
-The state follows from the batches of a log and nothing else. A leader checks new batches against it; everyone keeps it
+The state follows from the batches of a log alone. A leader checks new batches against it; every replica keeps it
 up to date, lists aborted transactions by it, and stores it as a snapshot.
 """
 
@@ -38,7 +38,7 @@ TRANSACTION_INDEX_VERSION: Final = 0
 
 
 class Origin(Enum):
-    """Who appends: that decides what is checked.
+    """Who appends, which decides what is checked.
 
     Examples:
         >>> from seglog_format import Origin, PartitionWriter, new_record
@@ -49,13 +49,13 @@ class Origin(Enum):
     """
 
     CLIENT = "client"
-    """A producer: everything is."""
+    """A producer: everything is checked."""
 
     COORDINATOR = "coordinator"
-    """The broker itself, with markers and with the records of its own topics: sequences are not."""
+    """The broker itself, with markers and with records of its own topics: sequences are not checked."""
 
     REPLICATION = "replication"
-    """A follower that copies its leader, or a log that is read again: the leader has checked it all."""
+    """A follower that copies its leader, or a log that is read again: nothing is checked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class EndedTransaction:
 
 @dataclass(slots=True)
 class ProducerChanges:
-    """What one append changes: computed first, taken over when its bytes are written."""
+    """The changes by one append: computed before it, applied once its bytes are written."""
 
     producers: dict[int, Producer] = field(default_factory=dict)
     begun: dict[int, int] = field(default_factory=dict)
@@ -81,12 +81,12 @@ class ProducerStates:
     """The producers of a log.
 
     Args:
-        producers: known at the start.
-        end_offset: everything below was taken into account.
+        producers: those known at the start.
+        end_offset: the offset up to which batches were applied.
 
     Attributes:
-        end_offset: everything below was taken into account.
-        snapshot_offset: up to where the newest snapshot goes.
+        end_offset: the offset up to which batches were applied.
+        snapshot_offset: offset of the newest snapshot.
     """
 
     def __init__(self, producers: Iterable[Producer] = (), end_offset: int = 0) -> None:
@@ -99,28 +99,28 @@ class ProducerStates:
 
     @property
     def producers(self) -> tuple[Producer, ...]:
-        """Everything that is known, by producer id."""
+        """All producers, by producer id."""
         return tuple(self._producers[key] for key in sorted(self._producers))
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the oldest open transaction begins."""
+        """First offset of the oldest open transaction."""
         return next(iter(self._open), None)
 
     def duplicate_of(self, header: RecordBatchHeader) -> ProducerBatch | None:
-        """The batch that a producer sends again, if it is among its newest (SEG-APP-008)."""
+        """Return the remembered batch that a producer sends again, if there is one (SEG-APP-008)."""
         producer = self._producers.get(header.producer_id)
         return producer.duplicate_of(header) if producer and not header.is_control else None
 
     def changes(self, batches: Iterable[tuple[RecordBatchHeader, EndMarker | None]], origin: Origin) -> ProducerChanges:
-        """What batches change that are appended together.
+        """Compute the changes by batches that are appended together.
 
         Args:
-            batches: headers with their final offsets, and what end markers say; those without a producer do not count.
+            batches: headers with final offsets, and end markers; batches without a producer do not count.
             origin: who appends.
 
         Raises:
-            UsageError: an epoch, a sequence or a transaction is not as it has to be (SEG-APP-007, SEG-APP-009).
+            UsageError: an epoch, a sequence or a transaction is invalid (SEG-APP-007, SEG-APP-009).
         """
         changes = ProducerChanges()
         for header, marker in batches:
@@ -137,7 +137,7 @@ class ProducerStates:
         return changes
 
     def apply(self, changes: ProducerChanges, end_offset: int) -> tuple[AbortedTxn, ...]:
-        """Take over what an append changed.
+        """Apply the changes of an append.
 
         Returns:
             Entries for the transaction index, in the order of their markers (SEG-TXN-006).
@@ -163,7 +163,7 @@ class ProducerStates:
         )
 
     def replay(self, frames: Iterable[Frame], path: str) -> None:
-        """Take entries of a log into account, up from `end_offset`.
+        """Apply entries of a log from `end_offset` on.
 
         Args:
             frames: the entries, in order.
@@ -179,24 +179,24 @@ class ProducerStates:
                 self.apply(self.changes([(header, marker)], Origin.REPLICATION), header.next_offset)
 
     def snapshot(self) -> bytes:
-        """The bytes of a snapshot, producers in the order of their ids."""
+        """Encode a snapshot, producers in the order of their ids."""
         return encode_producer_snapshot(producer.to_entry() for producer in self.producers)
 
 
 def states_of(snapshot: ProducerSnapshot | None, start_offset: int) -> ProducerStates:
-    """The producers that a snapshot file lists; without one, none are known where the log starts."""
+    """Create the states from a snapshot; without one, none are known where the log starts."""
     if snapshot is None:
         return ProducerStates(end_offset=start_offset)
     return ProducerStates(map(producer_from, snapshot.producers), snapshot.offset)
 
 
 def producers_at_end(segments: Sequence[LogSegment], snapshots: Iterable[NamedFile], end_offset: int) -> ProducerStates:
-    """The producers that a log knows, from the newest snapshot that can be read and the entries after it.
+    """Return the producer states at the end of a log, from the newest readable snapshot and the entries after it.
 
     Args:
         segments: of the log, in order; at least one.
         snapshots: of the partition.
-        end_offset: of the log; later snapshots do not count.
+        end_offset: log end offset; later snapshots are ignored.
 
     Raises:
         FormatError: an entry is damaged.
@@ -211,7 +211,7 @@ def producers_at_end(segments: Sequence[LogSegment], snapshots: Iterable[NamedFi
 
 
 def _extended(current: Producer, header: RecordBatchHeader, changes: ProducerChanges) -> Producer:
-    """A producer after one more data batch; a transactional one opens a transaction where none is open."""
+    """Return a producer after one more data batch; a transactional one opens a transaction if none is open."""
     in_epoch = current.in_epoch(header.producer_epoch)
     batch = ProducerBatch(header.last_sequence, header.last_offset, header.last_offset_delta)
     first = current.current_txn_first_offset
@@ -229,7 +229,7 @@ def _extended(current: Producer, header: RecordBatchHeader, changes: ProducerCha
 def _ended(
     current: Producer, header: RecordBatchHeader, marker: EndMarker | None, origin: Origin, changes: ProducerChanges
 ) -> Producer:
-    """A producer after an end marker; one that compaction has emptied says nothing (SEG-CTL-007)."""
+    """Return a producer after an end marker; one emptied by compaction changes nothing (SEG-CTL-007)."""
     if marker is None:
         return current
     _check_epoch(header, current, origin)
@@ -281,7 +281,7 @@ def _check_epoch(header: RecordBatchHeader, current: Producer, origin: Origin) -
 
 
 def _check_sequence(header: RecordBatchHeader, known: Producer, current: Producer) -> None:
-    """The next sequence follows the last one; a new epoch begins at 0; of an unknown producer any will do."""
+    """Check that the sequence follows the last one; a new epoch begins at 0; an unknown producer may begin anywhere."""
     if known.producer_epoch == NO_PRODUCER_EPOCH and not current.batches:
         return
     is_next_epoch = header.producer_epoch != current.producer_epoch

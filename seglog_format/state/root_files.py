@@ -1,4 +1,4 @@
-"""The root of a log directory while it is written to: lock, clean-shutdown file, checkpoints (chapters 11, 51, 71)."""
+"""The root of a log directory during writing: lock, clean-shutdown file, checkpoints (chapters 11, 51, 71)."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ DELETED = "delete"
 
 @dataclass(frozen=True, slots=True)
 class CheckpointedState:
-    """What the checkpoints of a log directory say of one log.
+    """The values of one log in the checkpoints of a log directory.
 
     Attributes:
         key: topic and partition.
-        recovery_point: everything below is on the disk (SEG-CKP-011).
-        log_start_offset: where the log begins for its readers.
+        recovery_point: everything below is on disk (SEG-CKP-011).
+        log_start_offset: first offset that consumers may read.
         first_base_offset: of its first segment.
-        high_watermark: up to where it is replicated; of a log without followers, its end.
+        high_watermark: the offset up to which it is replicated; without followers, its end.
     """
 
     key: TopicPartition
@@ -48,19 +48,19 @@ class CheckpointedState:
 class RootFiles:
     """The files in the root of a log directory.
 
-    Opening takes the lock, reads the checkpoints, and takes the clean-shutdown file away before any log is opened, so
-    that nobody believes it should the process end early (SEG-FLS-006).
+    Opening takes the lock, reads the checkpoints, and removes the clean-shutdown file before any log is opened, so
+    that it is not believed if the process ends early (SEG-FLS-006).
 
     Args:
-        path: of the log directory, made if it is not there.
-        environment: where.
+        path: of the log directory, created if missing.
+        environment: files, clock, random numbers and threads.
 
     Attributes:
-        was_clean: the last one who wrote here closed everything.
+        was_clean: the last writer closed everything.
         recovery_points, log_start_offsets, high_watermarks: as checkpointed, by topic and partition.
 
     Raises:
-        UsageError: somebody else writes here.
+        UsageError: another process writes here.
         OSError: an operation on files failed.
     """
 
@@ -83,11 +83,11 @@ class RootFiles:
 
     @property
     def is_own_process(self) -> bool:
-        """Whether this is the process that opened the directory, and not one that it has forked."""
+        """Whether this process opened the directory, and was not forked from the one that did."""
         return os.getpid() == self._process_id
 
     def require_own_process(self) -> None:
-        """Refuse to write in a forked process, which knows nothing of what its parent writes meanwhile.
+        """Refuse to write in a forked process, which does not see what its parent writes.
 
         Raises:
             UsageError: this process was forked since the directory was opened.
@@ -97,13 +97,13 @@ class RootFiles:
             raise UsageError(msg)
 
     def _take_over(self) -> None:
-        """Names are synced in any case: a process that died may have made or removed some, and not waited for it."""
+        """Sync names in any case: a process that died may have changed some without waiting for the disk."""
         if self.was_clean:
             self._files.remove(self._path(FileKind.CLEAN_SHUTDOWN))
         self._files.fsync_directory(self.path)
 
     def _make_directory(self, path: Path) -> None:
-        """Make it, and wait until every name on the way to it is on the disk."""
+        """Create a directory, and sync every name on the way to it."""
         new = list(takewhile(lambda each: not self._files.exists(each), (path, *path.parents)))
         self._files.make_directory(path)
         for each in reversed(new):
@@ -113,7 +113,7 @@ class RootFiles:
         return self.path / kind.value
 
     def _read(self, kind: FileKind) -> dict[TopicPartition, int]:
-        """An unreadable checkpoint is no checkpoint: recovery then has more to do, and loses nothing."""
+        """Read a checkpoint; an unreadable one counts as missing: recovery has more to do, and loses nothing."""
         if not self._files.exists(self._path(kind)):
             return {}
         try:
@@ -122,10 +122,10 @@ class RootFiles:
             return {}
 
     def write_checkpoints(self, states: Iterable[CheckpointedState]) -> None:
-        """Write the three checkpoints; what they say of other partitions stays (SEG-FLS-005).
+        """Write the three checkpoints, keeping the lines of other partitions (SEG-FLS-005).
 
         Raises:
-            OSError: it did not work; the old files stand.
+            OSError: an operation on files failed; the old files stay.
             UsageError: this process was forked since the directory was opened.
         """
         self.require_own_process()
@@ -151,7 +151,7 @@ class RootFiles:
         replace_file(self._files, self._path(kind), encode_offset_checkpoint(lines))
 
     def may_be_clean(self, closed: Iterable[TopicPartition]) -> bool:
-        """Whether every log here is known to be whole, given those that were opened and closed (SEG-FLS-007)."""
+        """Return whether every log is known to be whole, given those that were opened and closed (SEG-FLS-007)."""
         return self.was_clean or self._partitions() <= set(closed)
 
     def _partitions(self) -> set[TopicPartition]:
@@ -166,30 +166,30 @@ class RootFiles:
         return found
 
     def mark_clean(self) -> None:
-        """Write the clean-shutdown file: everything else is on the disk by now.
+        """Write the clean-shutdown file; everything else must be on disk.
 
         Raises:
-            OSError: it did not work.
+            OSError: an operation on files failed.
         """
         write_file(self._files, self._path(FileKind.CLEAN_SHUTDOWN), encode_clean_shutdown(CleanShutdown()))
         self._files.fsync_directory(self.path)
 
     def finish(self, states: Iterable[CheckpointedState], closed: Iterable[TopicPartition], *, is_whole: bool) -> None:
-        """Write the checkpoints when everything else is closed, and the clean-shutdown file where all logs are whole.
+        """Write the checkpoints once everything else is closed, and the clean-shutdown file if all logs are whole.
 
         Args:
-            states: of the logs that were open.
+            states: states of the logs that were open.
             closed: logs that were opened and closed.
-            is_whole: none of them has failed.
+            is_whole: whether none of them has failed.
 
         Raises:
-            OSError: it did not work.
+            OSError: an operation on files failed.
         """
         self.write_checkpoints(states)
         if is_whole and self.may_be_clean(closed):
             self.mark_clean()
 
     def close(self) -> None:
-        """Let others write here."""
+        """Release the lock."""
         if self._lock is not None:
             self._lock.close()

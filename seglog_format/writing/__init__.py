@@ -1,1 +1,1 @@
-"""Write logs as a broker does: append, roll, flush, close."""
+"""Writers of logs, which append, roll, flush and close as brokers do."""

@@ -1,4 +1,4 @@
-"""The segment at the end of a log: the only one that is written to (chapters 20, 40 to 42 and 70)."""
+"""The active segment of a log, the only one that is appended to (chapters 20, 40 to 42 and 70)."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ SEGMENT_KINDS: Final = (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX
 
 
 class IndexFile:
-    """An offset or time index that is being written: preallocated, filled from the front, trimmed in the end.
+    """An offset or time index that is being written: preallocated, filled from the front, trimmed at the end.
 
     Args:
-        handle: of the file.
-        layout: of an entry.
+        handle: the open file.
+        layout: struct of an entry.
         max_size: `segment.index.bytes`.
-        count: entries that are there already.
+        count: number of entries already in it.
     """
 
     def __init__(self, handle: FileHandle, layout: Packer, max_size: int, count: int = 0) -> None:
@@ -47,23 +47,23 @@ class IndexFile:
         self.max_count = max_size // layout.size
 
     def append(self, *fields: int) -> None:
-        """One more entry; where no slot is left the file grows by one."""
+        """Append an entry; without a free slot the file grows by one."""
         self.handle.write_at(self.count * self._layout.size, self._layout.pack(*fields))
         self.count += 1
 
     def preallocate(self) -> None:
-        """Let zeros follow the entries up to the full size (SEG-ROL-013)."""
+        """Fill the file with zeros up to its full size (SEG-ROL-013)."""
         self.trim()
         self.handle.truncate(max(self.max_count, self.count) * self._layout.size)
 
     def trim(self) -> None:
-        """Let nothing follow the entries."""
+        """Truncate the file after its last entry."""
         self.handle.truncate(self.count * self._layout.size)
 
 
 @dataclass(slots=True)
 class _Handles:
-    """The open files of a segment; indexes only once they are needed."""
+    """The open files of a segment; indexes are opened at their first use."""
 
     log: FileHandle
     offset_index: IndexFile | None = None
@@ -76,22 +76,22 @@ class _Handles:
 
 
 class ActiveSegment:
-    """A segment that is appended to.
+    """The segment that is appended to.
 
     Args:
-        files: where it is.
+        files: file layer of the directory.
         directory: of the partition.
         base_offset: of the segment.
         config: of the log.
-        opened_ms: the clock when it is opened.
-        jitter_ms: how much earlier than `segment.ms` it ends.
-        start: what is in it already; None makes it new, in place of files of the same names (SEG-ROL-009).
+        opened_ms: time of opening.
+        jitter_ms: how much earlier than `segment.ms` it is rolled.
+        start: its present content; None makes it new, replacing files of the same names (SEG-ROL-009).
 
     Attributes:
         base_offset: of the segment.
         size: bytes of the log that hold entries.
-        name_count: files that were made since it was opened.
-        synced_name_count: how many of their names are known to be on the disk.
+        name_count: number of files created since it was opened.
+        synced_name_count: how many of their names are known to be on disk.
     """
 
     def __init__(  # noqa: PLR0913 - a segment is made in one place
@@ -123,7 +123,7 @@ class ActiveSegment:
             self._open_indexes(start)
 
     def path(self, kind: FileKind) -> Path:
-        """Of one of the segment's files."""
+        """Return the path of one of its files."""
         return self._directory / segment_file_name(self.base_offset, kind)
 
     def _new_log(self) -> FileHandle:
@@ -135,7 +135,7 @@ class ActiveSegment:
         return self._files.create_new(self.path(FileKind.LOG), size)
 
     def _require_no_records(self) -> None:
-        """Refuse to replace a log that holds an entry: it is no leftover, another process wrote it."""
+        """Refuse to replace a log that holds an entry: another process wrote it."""
         path = self.path(FileKind.LOG)
         if self._files.exists(path) and self._holds_entry(path):
             raise FileExistsError(errno.EEXIST, "a new segment does not replace records (SEG-ROL-009)", str(path))
@@ -148,7 +148,7 @@ class ActiveSegment:
                 return True  # damaged, but something
 
     def _old_log(self) -> FileHandle:
-        """The log as it is, without anything that is not a whole entry at its end (SEG-APP-013)."""
+        """Open the existing log, truncated after its last whole entry (SEG-APP-013)."""
         log = self._files.open_append(self.path(FileKind.LOG))
         if log.size > self.size:
             log.truncate(self.size)
@@ -170,13 +170,13 @@ class ActiveSegment:
         return index
 
     def ensure_indexes(self) -> None:
-        """Make the index files, unless they are there."""
+        """Create the index files unless they exist."""
         if self._handles.offset_index is None:
             self._open_indexes(SegmentStart())
 
     @property
     def state(self) -> ActiveState:
-        """What decides about its end."""
+        """The facts that decide when it is rolled."""
         offset_index, time_index = self._handles.offset_index, self._handles.time_index
         entry_limit = self._config.segment_index_bytes // OFFSET_INDEX_ENTRY.size
         time_limit = self._config.segment_index_bytes // TIME_INDEX_ENTRY.size
@@ -192,12 +192,12 @@ class ActiveSegment:
         )
 
     def retained(self, next_offset: int) -> RetainedSegment:
-        """What retention looks at, given where the log ends."""
+        """Return the facts for retention, given the log end offset."""
         modified_ms = self._files.modified_ms(self.path(FileKind.LOG))
         return RetainedSegment(self.base_offset, next_offset, self.size, self._sparse.largest.timestamp_ms, modified_ms)
 
     def lacks_room_for(self, entries: Sequence[Entry]) -> RollReason | None:
-        """Which index has no slot for all that falls due with an append; None where both have (SEG-ROL-016)."""
+        """Return which index lacks slots for the entries of an append; None if none does (SEG-ROL-016)."""
         offset_index, time_index = self._handles.offset_index, self._handles.time_index
         if not self.size or len(entries) == 1 or offset_index is None:
             return None  # one entry finds the slot that is left, or the segment has ended before
@@ -214,10 +214,10 @@ class ActiveSegment:
         return None
 
     def append(self, entries: Sequence[Entry]) -> None:
-        """Write entries to the end of the log, and what is due to the indexes.
+        """Append entries to the log, and index entries that are due.
 
         Raises:
-            OSError: it did not work. What was written of the entries is taken back where that is possible.
+            OSError: writing failed. The log is truncated to its former size where that is possible.
         """
         position = self.size
         self._write_log(b"".join(entry.data for entry in entries))
@@ -225,7 +225,7 @@ class ActiveSegment:
             self._first_timestamp_ms = self._rolling_timestamp(entries)
         self.ensure_indexes()
         for point in self._sparse.add(position, entries):
-            self._add_offset_entry(point.place.offset, point.place.position)
+            self._add_offset_entry(point.offset_entry.offset, point.offset_entry.position)
             self._add_time_entry(point.largest, is_last=False)
 
     def _write_log(self, data: bytes) -> None:
@@ -238,7 +238,7 @@ class ActiveSegment:
         self.size += len(data)
 
     def _rolling_timestamp(self, entries: Sequence[Entry]) -> int:
-        """Of the first append, or of its first entry: where the time of a segment begins (SEG-ROL-004)."""
+        """Return the timestamp that the segment's age counts from: of its first append or entry (SEG-ROL-004)."""
         counted = entries[:1] if self._config.generation.rolls_by_first_entry else entries
         return max(entry.header.max_timestamp_ms for entry in counted)
 
@@ -249,7 +249,7 @@ class ActiveSegment:
             index.append(offset - self.base_offset, position)
 
     def _add_time_entry(self, largest: TimestampOffset, *, is_last: bool) -> None:
-        """One more entry if its timestamp is larger than the last one's; one slot is kept for the last."""
+        """Add an entry if its timestamp is larger than the last one's; keep one slot for the last entry."""
         index = self._handles.time_index
         if index is None or largest.timestamp_ms <= self._last_time_entry_ms:
             return
@@ -258,7 +258,7 @@ class ActiveSegment:
             self._last_time_entry_ms = largest.timestamp_ms
 
     def add_aborted(self, transactions: Sequence[AbortedTxn]) -> None:
-        """Write entries of the transaction index; the file is made for the first of them (SEG-TXN-001)."""
+        """Append entries to the transaction index; create it for the first one (SEG-TXN-001)."""
         if not transactions:
             return
         if self._handles.transaction_index is None:
@@ -276,7 +276,7 @@ class ActiveSegment:
         return handle
 
     def seal(self) -> None:
-        """Write the last time index entry, and cut all files to what is in them (SEG-ROL-014)."""
+        """Write the last time index entry, and truncate all files to their content (SEG-ROL-014)."""
         self._add_time_entry(self._sparse.largest, is_last=True)
         for index in (self._handles.offset_index, self._handles.time_index):
             if index is not None:
@@ -285,17 +285,17 @@ class ActiveSegment:
             self._handles.log.truncate(self.size)
 
     def fsync(self) -> None:
-        """Return when everything that was written is on the disk, names aside."""
+        """Sync all files to disk, but not their names."""
         for handle in self._handles.all():
             handle.fsync()
 
     def close(self) -> None:
-        """Let the files go."""
+        """Close the files."""
         for handle in self._handles.all():
             handle.close()
 
     def remove(self) -> None:
-        """Let the files go, and delete them."""
+        """Close and delete the files."""
         self.close()
         for kind in SEGMENT_KINDS:
             if self._files.exists(self.path(kind)):

@@ -1,6 +1,6 @@
-"""What becomes of entries on their way into a log (chapter 70).
+"""Entries on their way into a log: offsets, timestamps and checks (chapter 70).
 
-A leader gives what it has checked the next offsets, and stamps it; a follower takes what its leader wrote. Everything
+A leader assigns offsets and timestamps to checked entries; a follower takes what its leader wrote. Everything
 here is decided before a byte is written.
 """
 
@@ -32,7 +32,7 @@ from seglog_format.model import (
 )
 from seglog_format.record_model import Message, RecordBatch
 from seglog_format.state.config import BrokerGeneration, LogConfig, TimeIndexOffset
-from seglog_format.writing.checking import PLACE, entries_of
+from seglog_format.writing.checking import APPENDED, entries_of
 from seglog_format.writing.roll import Incoming
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ class Entry:
 
     Attributes:
         data: its bytes.
-        header: its fixed fields.
+        header: its header fields.
         first_offset: of its first record; of a wrapper that a follower takes over, the stored offset.
         largest: its largest timestamp, and the offset that a time index stores for it.
-        marker: what an end marker in it says.
+        marker: the end marker in it, if any.
     """
 
     data: bytes
@@ -62,18 +62,18 @@ class Entry:
 
     @property
     def last_offset(self) -> int:
-        """Of its last record."""
+        """Offset of its last record."""
         return self.header.last_offset
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a leader gives to a batch.
+    """What a leader assigns to a batch.
 
     Attributes:
         next_offset: log end offset.
         leader_epoch: of the leader, 0 or more.
-        now_ms: the clock.
+        now_ms: the current time.
     """
 
     next_offset: int
@@ -82,7 +82,7 @@ class Assignment:
 
 
 def incoming(entries: Sequence[Entry]) -> Incoming:
-    """What decides whether these entries need a new segment."""
+    """Summarize entries for the decision whether they need a new segment."""
     return Incoming(
         size=sum(len(entry.data) for entry in entries),
         max_timestamp_ms=max(entry.header.max_timestamp_ms for entry in entries),
@@ -93,18 +93,18 @@ def incoming(entries: Sequence[Entry]) -> Incoming:
 
 
 def as_leader(checked: Sequence[CheckedEntry], config: LogConfig, given: Assignment) -> tuple[Entry, ...]:
-    """Give what was checked its offsets.
+    """Assign offsets, leader epoch and timestamps to checked entries.
 
     Args:
-        checked: what to append.
+        checked: the entries to append.
         config: of the log.
-        given: what the leader gives.
+        given: the values that the leader assigns.
 
     Returns:
         The entries to write, offsets dense from `given.next_offset` on.
 
     Raises:
-        UsageError: there is no room, or there are no offsets left; the text names the requirement.
+        UsageError: the entries are too large, or no offsets are left; the text names the requirement.
     """
     entries = []
     next_offset = given.next_offset
@@ -121,7 +121,7 @@ def as_leader(checked: Sequence[CheckedEntry], config: LogConfig, given: Assignm
 def as_follower(
     data: Buffer, config: LogConfig, *, next_offset: int, leader_epoch: int | None = None
 ) -> tuple[Entry, ...]:
-    """Take entries over as a leader wrote them.
+    """Take entries as their leader wrote them.
 
     Args:
         data: entries in order; what follows the last whole one is left out.
@@ -137,7 +137,7 @@ def as_follower(
     """
     frames = _until_epoch(entries_of(data), leader_epoch)
     for frame in frames:
-        verify_checksum(frame, Location(PLACE, frame.position))
+        verify_checksum(frame, Location(APPENDED, frame.position))
     _check_order(frames, next_offset)
     entries = [_taken_over(frame) for frame in frames]
     _check_total(entries, config)
@@ -167,7 +167,7 @@ def _check_order(frames: Sequence[Frame], next_offset: int) -> None:
 
 
 def _taken_over(frame: Frame) -> Entry:
-    header, at = frame.header, Location(PLACE, frame.position)
+    header, at = frame.header, Location(APPENDED, frame.position)
     if isinstance(header, RecordBatchHeader):
         check_header(header, at)
     first = header.last_offset if header.base_offset is None else header.base_offset
@@ -189,7 +189,7 @@ def _check_total(entries: Sequence[Entry], config: LogConfig) -> None:
 
 
 def _assigned(frame: Frame, batch: RecordBatch, config: LogConfig, given: Assignment) -> bytes:
-    """The bytes with offset, leader epoch and timestamp; checksums change with the timestamp only."""
+    """Return the bytes with offset, leader epoch and timestamp; a new timestamp changes the checksum."""
     last_offset = given.next_offset + len(batch.records) - 1
     if batch.header.magic == MAGIC_2:
         data = with_offset(frame.data, given.next_offset, given.leader_epoch)
@@ -204,7 +204,7 @@ def _assigned(frame: Frame, batch: RecordBatch, config: LogConfig, given: Assign
 
 
 def _has_right_offsets(batch: RecordBatch, base_offset: int) -> bool:
-    """The offsets inside a wrapper need no change: relative ones in magic 1, absolute ones in magic 0 (SEG-APP-003)."""
+    """Return whether a wrapper's inner offsets are final: relative in magic 1, absolute in magic 0 (SEG-APP-003)."""
     stored = [record.stored_offset for record in batch.records if isinstance(record, Message)]
     first = base_offset if batch.header.magic == 0 else 0
     return stored == list(range(first, first + len(stored)))
@@ -224,11 +224,11 @@ def _entry(data: bytes, batch: RecordBatch, config: LogConfig, given: Assignment
     header = frame.header
     offset = _offset_of_largest(batch, header, config.generation, given.next_offset)
     largest = TimestampOffset(header.max_timestamp_ms, offset)
-    return Entry(data, header, given.next_offset, largest, end_marker_of(frame, Location(PLACE)))
+    return Entry(data, header, given.next_offset, largest, end_marker_of(frame, Location(APPENDED)))
 
 
 def _offset_of_largest(batch: RecordBatch, header: BatchHeader, generation: BrokerGeneration, base_offset: int) -> int:
-    """What a time index stores beside the largest timestamp of a batch (SEG-APP-015)."""
+    """Return the offset that a time index stores for the largest timestamp of a batch (SEG-APP-015)."""
     is_plain = header.codec_id == CompressionCodec.NONE and header.timestamp_type is TimestampType.CREATE_TIME
     if generation.time_index_offset is TimeIndexOffset.BATCH or not is_plain or header.magic != MAGIC_2:
         return header.last_offset

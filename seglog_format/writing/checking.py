@@ -1,6 +1,6 @@
-"""Whether a leader may append what it was sent: as a whole, and record by record (chapter 70).
+"""The checks of a leader before it appends: of the whole, and of each record (chapter 70).
 
-This takes a time for each record, and needs nothing from the log, so that nobody has to hold the log meanwhile.
+This takes time for each record, and needs nothing from the log, so the log need not be locked meanwhile.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ if TYPE_CHECKING:
     from seglog_format.state.config import LogConfig
     from seglog_format.storage.byte_source import Buffer
 
-PLACE: Final = "append"
-"""How errors call the bytes that are appended."""
+APPENDED: Final = "append"
+"""Stands for the file's path in errors about appended bytes."""
 
 
 class AppendLimits(NamedTuple):
-    """What may be spent on one batch while it is checked; beyond that it is refused.
+    """Limits on checking one batch; a batch beyond them is refused.
 
     Attributes:
-        output_size: bytes that its records may decompress to.
-        parts: records and record headers; None for as many as there are.
-        irregular_size: bytes of a batch, and of its decompressed records, that is read slowly because something in
-            it is not as it mostly is; None for any.
+        output_size: maximum bytes that its records decompress to.
+        parts: maximum number of records and record headers; None for no limit.
+        fallback_size: bytes of a batch, and of its decompressed records, that is left to the (slow) fallback decoder;
+            None for any.
     """
 
     output_size: int = DEFAULT_OUTPUT_LIMIT
     parts: int | None = None
-    irregular_size: int | None = None
+    fallback_size: int | None = None
 
 
 NO_LIMITS: Final = AppendLimits()
 
 
 class CheckedEntry(NamedTuple):
-    """An entry that may be appended: as it came, and decoded."""
+    """A checked entry: its bytes and its decoded form."""
 
     frame: Frame
     batch: RecordBatch
 
 
 class Checked(NamedTuple):
-    """What may be appended at once.
+    """Checked entries, to be appended at once.
 
     Attributes:
         entries: in order.
@@ -75,12 +75,12 @@ def check_as_leader(
         config: of the log.
         now_ms: the clock.
         origin: who appends.
-        limits: what may be spent on it.
+        limits: limits on the check.
 
     Raises:
-        RefusedError: it would take more than the limits allow.
+        RefusedError: the check would exceed the limits.
         FormatError: the bytes are damaged.
-        UsageError: they may not be appended; the text names the requirement.
+        UsageError: the entries may not be appended; the text names the requirement.
     """
     frames = entries_of(data)
     _check_form(frames, config, origin)
@@ -89,19 +89,19 @@ def check_as_leader(
 
 
 def encoded(records: Buffer | RecordBatch | Sequence[Record]) -> Buffer:
-    """The bytes of what is to be appended; of records, those of a batch."""
+    """Return the bytes to append; records are encoded as one batch."""
     if isinstance(records, bytes | bytearray | memoryview):
         return records
     return encode_batch(records if isinstance(records, RecordBatch) else build_batch(records))
 
 
 def entries_of(data: Buffer) -> list[Frame]:
-    """The whole entries at the start of some bytes.
+    """Return the whole entries at the start of some bytes.
 
     Raises:
         UsageError: there is none (SEG-APP-005).
     """
-    frames = list(walk(data, path=PLACE))
+    frames = list(walk(data, path=APPENDED))
     if not frames:
         msg = "there is no whole entry to append (SEG-APP-005)"
         raise UsageError(msg)
@@ -109,7 +109,7 @@ def entries_of(data: Buffer) -> list[Frame]:
 
 
 def _check_form(frames: Sequence[Frame], config: LogConfig, origin: Origin) -> None:
-    """What can be said without decoding: number, magic, size and place of the entries."""
+    """Check what needs no decoding: number, magic, size and order of the entries."""
     first = frames[0].header
     if origin is Origin.CLIENT and first.magic == MAGIC_2 and len(frames) > 1:
         msg = f"a producer appends one batch at a time, not {len(frames)} (SEG-APP-004)"
@@ -140,7 +140,7 @@ def _decoded(frame: Frame, limits: AppendLimits) -> RecordBatch:
     batch = quick_batch(frame, limit=limits.output_size, max_parts=limits.parts)
     if batch is not None:
         return batch
-    at, most = Location(PLACE, frame.position), limits.irregular_size
+    at, most = Location(APPENDED, frame.position), limits.fallback_size
     verify_checksum(frame, at)
     if most is None:
         return decode_frame(frame, at=at, limit=limits.output_size)

@@ -1,4 +1,4 @@
-"""The segments of an open log that are written no more, as retention sees them (chapter 72)."""
+"""The closed segments of an open log, as retention sees them (chapter 72)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 class ClosedSegments:
-    """What is known of the segments before the active one.
+    """The segments before the active one.
 
-    Those that were there when the log was opened are looked at when somebody asks. Their largest timestamp is that of
-    the time index, as it is for brokers, so that no log has to be read; and they count as reaching up to the next one.
+    Those that existed when the log was opened are read at first use. Their largest timestamp is that of
+    the time index, as it is for brokers, so that no log has to be read; each counts as ending where the next begins.
 
     Args:
-        files: where they are.
+        files: file layer of the directory.
         directory: of the partition.
-        base_offsets: of the segments that are there when the log is opened, ascending; the last one is active.
+        base_offsets: of the segments when the log is opened, ascending; the last one is active.
     """
 
     def __init__(self, files: Files, directory: Path, base_offsets: Iterable[int]) -> None:
@@ -36,23 +36,23 @@ class ClosedSegments:
 
     @property
     def base_offsets(self) -> tuple[int, ...]:
-        """Of all of them, oldest first."""
+        """Base offsets, oldest first."""
         return tuple(self._ends)
 
     def add(self, base_offset: int, next_offset: int) -> None:
-        """A segment is written no more; it ends at an offset."""
+        """Add a segment that was closed at an offset."""
         self._ends[base_offset] = next_offset
 
     def remove(self, base_offset: int) -> None:
-        """A segment is gone."""
+        """Remove a segment."""
         del self._ends[base_offset]
         self._known.pop(base_offset, None)
 
     def segments(self) -> list[RetainedSegment]:
-        """All of them, oldest first.
+        """Return all of them, oldest first.
 
         Raises:
-            OSError: one cannot be looked at.
+            OSError: one cannot be read.
             FormatError: one has no time index, and its log cannot be read to its end.
         """
         return [self._segment(base_offset, end) for base_offset, end in self._ends.items()]

@@ -1,4 +1,4 @@
-"""Whether a log may still be written to: not after a failure, and not when it is closed (chapter 71)."""
+"""Whether a log may be written to: not after a failure, and not once it is closed (chapter 71)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class FailureGuard:
-    """Remembers the first operation on files that failed; nothing is written after it (SEG-FLS-008).
+    """Remembers the first failed file operation; nothing is written after it (SEG-FLS-008).
 
     Args:
         path: of the partition directory, for messages.
 
     Attributes:
-        is_closed: the log was closed.
+        is_closed: the log is closed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -29,15 +29,15 @@ class FailureGuard:
 
     @property
     def has_failed(self) -> bool:
-        """Something went wrong."""
+        """Whether an operation failed."""
         return self._failure is not None
 
     @contextmanager
     def failing(self) -> Iterator[None]:
-        """Nothing is taken any more after an operation on files has failed in here (SEG-FLS-008).
+        """Refuse all further writes if a file operation in this block fails (SEG-FLS-008).
 
         Raises:
-            WriteError: one has.
+            WriteError: one has failed.
         """
         try:
             yield
@@ -46,21 +46,21 @@ class FailureGuard:
             self.check()
 
     def check(self) -> None:
-        """Refuse to go on after a failure.
+        """Raise after a failure.
 
         Raises:
-            WriteError: something went wrong.
+            WriteError: an earlier operation failed.
         """
         if self._failure is not None:
             msg = f"{self._path}: {self._failure.strerror or self._failure}; nothing more is written to this log"
             raise WriteError(msg) from self._failure
 
     def check_open(self) -> None:
-        """Refuse to go on after a failure, or when the log is closed.
+        """Raise after a failure, or once the log is closed.
 
         Raises:
             UsageError: the log is closed.
-            WriteError: something went wrong.
+            WriteError: an earlier operation failed.
         """
         self.check()
         if self.is_closed:

@@ -1,4 +1,4 @@
-"""What a writer has to know about a log before it goes on with it, read from a directory that was closed cleanly."""
+"""The state of a cleanly closed log, which a writer needs before it appends."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     IndexT = TypeVar("IndexT", OffsetIndex, TimeIndex)
 
 LEFTOVERS: Final = frozenset({".deleted", ".cleaned", ".tmp"})
-"""Endings of files that every start of a broker removes."""
+"""Suffixes of files that every broker removes when it starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedLog:
-    """A log as it was closed.
+    """The state of a cleanly closed log.
 
     Attributes:
-        base_offsets: of its segments, ascending.
-        start: what is in the last of them.
+        base_offsets: base offsets of its segments, ascending.
+        start: content of the last segment.
         end_offset: log end offset.
-        producers: what it knows of its producers.
+        producers: its producer states.
         epochs: its leader epochs.
         newest_epoch: the newest leader epoch that the checkpoint or a batch names; -1 where there is none.
-        has_more_epochs: a batch names one that the checkpoint lacks.
+        has_more_epochs: a batch names an epoch that the checkpoint lacks.
     """
 
     base_offsets: tuple[int, ...]
@@ -57,13 +57,13 @@ class LoadedLog:
 
 
 def load_log(files: Files, directory: Path, log_start_offset: int, *, has_producer_state: bool) -> LoadedLog | None:
-    """Read what a writer needs; None where there is no segment. Files that were on their way out are removed.
+    """Read what a writer needs; return None without a segment. Remove files that were due for removal.
 
     Args:
-        files: where the log is.
+        files: file layer of the directory.
         directory: of the partition.
         log_start_offset: as checkpointed, or 0.
-        has_producer_state: whether this generation of brokers keeps any.
+        has_producer_state: whether this generation of brokers stores producer states.
 
     Raises:
         UsageError: the directory needs recovery first.
@@ -95,7 +95,7 @@ class StoredSegment:
     """A segment in the writer's file layer; it is read through windows.
 
     Args:
-        files: where it is.
+        files: file layer of the directory.
         directory: of the partition.
         base_offset: of the segment.
     """
@@ -106,11 +106,11 @@ class StoredSegment:
         self._directory = directory
 
     def path(self, kind: FileKind) -> Path:
-        """Of one of its files."""
+        """Return the path of one of its files."""
         return self._directory / segment_file_name(self.base_offset, kind)
 
     def frames(self) -> Iterator[Frame]:
-        """Walk the entries of its log, undecoded.
+        """Yield the entries of its log, undecoded.
 
         Raises:
             FormatError: while iterating: the log cannot be read to its end.
@@ -121,7 +121,7 @@ class StoredSegment:
 
     @contextmanager
     def index(self, kind: FileKind, index_type: type[IndexT]) -> Iterator[IndexT]:
-        """Open an index of it; an empty one where there is no file."""
+        """Open one of its indexes; an empty one if there is no file."""
         path = self.path(kind)
         if not self._files.exists(path):
             yield index_type(MemoryBytes(b"", str(path)), self.base_offset)
@@ -130,7 +130,7 @@ class StoredSegment:
             yield index_type(source, self.base_offset)
 
     def largest_timestamp_ms(self) -> int:
-        """Largest timestamp of a segment that is written no more: the last one of its time index, or else of its log.
+        """Return the largest timestamp of a closed segment: the last one in its time index, else in its log.
 
         Returns:
             Milliseconds since 1970; -1 where there is none.
@@ -145,7 +145,7 @@ class StoredSegment:
 
 
 def _base_offsets(files: Files, directory: Path) -> tuple[int, ...]:
-    """Of the segments, ascending; files that were on their way out are removed.
+    """Return base offsets, ascending; remove files that were due for removal.
 
     Raises:
         UsageError: the directory needs recovery first.
@@ -164,7 +164,7 @@ def _base_offsets(files: Files, directory: Path) -> tuple[int, ...]:
 
 
 def _last_segment(segment: StoredSegment) -> tuple[SegmentStart, int, list[EpochStart]]:
-    """What is in it, the log end offset, and where leader epochs rise."""
+    """Return the last segment's content, the log end offset, and where leader epochs rise."""
     start, end_offset, rises = SegmentStart(), segment.base_offset, EpochRises()
     for frame in segment.frames():
         header = frame.header
@@ -179,7 +179,7 @@ def _last_segment(segment: StoredSegment) -> tuple[SegmentStart, int, list[Epoch
 
 
 def _with_indexes(start: SegmentStart, segment: StoredSegment) -> SegmentStart:
-    """A largest timestamp in the time index is more than a guess: its offset follows that broker's rule."""
+    """Add index counts; prefer the time index's last offset, which follows its broker's rule."""
     with segment.index(FileKind.OFFSET_INDEX, OffsetIndex) as offset_index:
         offset_entry_count = sum(entry.position < start.size for entry in offset_index.entries)
     with segment.index(FileKind.TIME_INDEX, TimeIndex) as time_index:
@@ -196,7 +196,7 @@ def _with_indexes(start: SegmentStart, segment: StoredSegment) -> SegmentStart:
 
 
 def _snapshots(files: Files, directory: Path) -> dict[int, Path]:
-    """Producer snapshots by their offset, ascending."""
+    """Return producer snapshots by offset, ascending."""
     meanings = ((parse_file_name(name), directory / name) for name in files.names(directory))
     found = [(m, path) for m, path in meanings if m is not None and m.kind is FileKind.PRODUCER_SNAPSHOT]
     return dict(sorted((meaning.base_offset, path) for meaning, path in found if not meaning.suffix))
@@ -215,7 +215,7 @@ def _remove_stray_snapshots(files: Files, directory: Path, base_offsets: Sequenc
 
 
 def _producers(files: Files, directory: Path, segments: Sequence[StoredSegment], end_offset: int) -> ProducerStates:
-    """What the log knows of its producers.
+    """Return the producer states of the log.
 
     Raises:
         FormatError: a log cannot be read to its end.
@@ -238,7 +238,7 @@ def _epochs(files: Files, directory: Path) -> LeaderEpochs:
 
 
 def _last_epoch_starts(segments: Sequence[StoredSegment]) -> list[EpochStart]:
-    """Where leader epochs rise in the last of these segments that has an entry."""
+    """Return where leader epochs rise in the last of these segments that has an entry."""
     rises = EpochRises()
     for segment in reversed(segments):
         for frame in segment.frames():

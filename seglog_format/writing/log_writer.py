@@ -1,4 +1,4 @@
-"""Writing several partitions of one log directory, as a broker does (chapter 71)."""
+"""A writer for several partitions of one log directory, which behaves as a broker does (chapter 71)."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     import os
 
 CHECKPOINT_INTERVAL_MS: Final = 60_000
-"""How often the checkpoints are written while nothing else asks for it."""
+"""How often the checkpoints are written at least."""
 
 RETENTION_INTERVAL_MS: Final = 300_000
-"""How often each log is looked through for segments to remove."""
+"""How often retention is applied to each log."""
 
 SCHEDULER_INTERVAL_MS: Final = 3_000
 
 
 class LogWriter(Closing):
-    """Appends to any number of partitions of a log directory, which is made if it is not there.
+    """Appends to any number of partitions of a log directory, which is created if missing.
 
     Use it as a context manager: closing flushes all logs, and then writes the checkpoints and the clean-shutdown file.
 
     Args:
         path: of the log directory.
-        config: settings of the logs that are opened without their own.
-        environment: files, time, chance and threads.
+        config: settings of logs opened without their own.
+        environment: files, clock, random numbers and threads.
 
     Raises:
-        UsageError: a broker or another writer is at work in the directory.
+        UsageError: a broker or another writer uses the directory.
         WriteError: a file of its root could not be made.
 
     Examples:
@@ -70,7 +70,7 @@ class LogWriter(Closing):
 
     @property
     def writers(self) -> tuple[PartitionWriter, ...]:
-        """Of all partitions that were opened, in the order of opening."""
+        """Writers of all opened partitions, in the order of opening."""
         return tuple(self._writers.values())
 
     def open(
@@ -82,12 +82,12 @@ class LogWriter(Closing):
         leader_epoch: int | None = None,
         topic_id: str | None = None,
     ) -> PartitionWriter:
-        """The writer of a partition; it is closed with this object.
+        """Return the writer of a partition; it is closed with this object.
 
         Args:
             topic: name of the topic.
             partition: 0 or more.
-            config: settings of the log, where they are not the common ones.
+            config: settings of the log; by default the common ones.
             leader_epoch: under which it appends; by default the newest that the log knows (SEG-APP-017).
             topic_id: for `partition.metadata` of a new partition.
 
@@ -113,7 +113,7 @@ class LogWriter(Closing):
             return writer
 
     def checkpoint(self) -> None:
-        """Write down for every log from where recovery would have to look, and where it begins (SEG-FLS-005).
+        """Write the recovery point and log start offset of every log (SEG-FLS-005).
 
         Raises:
             WriteError: a checkpoint could not be written; the one before stands.
@@ -127,10 +127,10 @@ class LogWriter(Closing):
             self._last_checkpoint_ms = self.environment.clock()
 
     def run_due(self) -> None:
-        """Do what time asks for: flushes by `flush.ms`, checkpoints once a minute, retention every five minutes.
+        """Do what is due: flushes by `flush.ms`, checkpoints once a minute, retention every five minutes.
 
         Raises:
-            FormatError: a log cannot be read, so that nobody knows how old it is.
+            FormatError: a log cannot be read, so its age is unknown.
             WriteError: a log or a checkpoint could not be written.
         """
         for writer in self.writers:
@@ -145,10 +145,10 @@ class LogWriter(Closing):
             self.checkpoint()
 
     def apply_retention(self) -> None:
-        """Let the segments of all logs go that retention does not keep (chapter 72).
+        """Remove the segments of all logs that retention does not keep (chapter 72).
 
         Raises:
-            FormatError: a log cannot be read, so that nobody knows how old it is.
+            FormatError: a log cannot be read, so its age is unknown.
             WriteError: a log could not be written.
         """
         for writer in self.writers:
@@ -156,23 +156,23 @@ class LogWriter(Closing):
                 writer.apply_retention()
 
     def start_scheduler(self, interval_ms: int = SCHEDULER_INTERVAL_MS) -> None:
-        """Let a thread of its own do what is due, until this object is closed.
+        """Run what is due in a thread of its own, until this object is closed.
 
         Args:
-            interval_ms: how often it looks.
+            interval_ms: how often it checks.
         """
         if self._scheduler is None:
             self._scheduler = _Scheduler(self, interval_ms)
             self._scheduler.start()
 
     def close(self) -> None:
-        """Close every log, then write the checkpoints, and at last the clean-shutdown file (SEG-FLS-004).
+        """Close every log, then write the checkpoints, and finally the clean-shutdown file (SEG-FLS-004).
 
         The clean-shutdown file is left out where a log has failed, or where one was neither known to be whole nor
-        opened (SEG-FLS-007). Closing again does nothing. In a forked process the files are only let go.
+        opened (SEG-FLS-007). Closing again does nothing. In a forked process files are closed without writing.
 
         Raises:
-            WriteError: the first thing that went wrong; the other logs are closed all the same.
+            WriteError: the first failure; the other logs are closed all the same.
         """
         if self._is_closed:
             return
@@ -206,7 +206,7 @@ def _write_error(path: Path, error: OSError) -> WriteError:
 
 
 class _Scheduler(threading.Thread):
-    """Looks now and then whether anything is due; a log that fails tells its own callers."""
+    """Runs what is due at intervals; a log that fails raises to its own callers."""
 
     def __init__(self, writer: LogWriter, interval_ms: int) -> None:
         super().__init__(name="seglog-scheduler", daemon=True)

@@ -1,4 +1,4 @@
-"""The log in one partition directory, as one thread at a time sees it: open, append, roll, close (chapter 70)."""
+"""The log in one partition directory, for one thread at a time: open, append, roll, close (chapter 70)."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """What became of an append.
+    """The result of an append.
 
     Attributes:
         first_offset: of its first record.
         last_offset: of its last record.
-        rolled: why a new segment was begun for it; None where none was.
-        is_duplicate: the log had the batch already, at these offsets, and nothing was written.
+        rolled: why a new segment was begun for it; None if none was.
+        is_duplicate: the log already had the batch at these offsets, and nothing was written.
     """
 
     first_offset: int
@@ -51,22 +51,22 @@ class Appended:
 
 
 class PartitionLog:
-    """A log that is open for writing. Every method may raise `OSError`; the log is of no use any more then.
+    """A log that is open for writing. Every method may raise `OSError`; the log cannot be used after that.
 
     Args:
-        path: of the partition directory, made if it is not there.
+        path: of the partition directory, created if missing.
         config: settings of the log.
-        environment: files, time, chance.
+        environment: files, clock, random numbers.
         log_start_offset: as checkpointed, or 0.
         was_clean: the log directory was closed cleanly; if not, the log is recovered first.
 
     Attributes:
         end_offset: the offset that the next record gets.
         first_base_offset: of its first segment.
-        synced_offset: everything below is on the disk.
+        synced_offset: everything below is on disk.
         active: the segment that is appended to.
-        retired: segments that are no longer, and whose files are still open.
-        is_new: there was no such directory.
+        retired: closed segments whose files are still open.
+        is_new: the directory was created.
         newest_epoch: the newest leader epoch that the checkpoint or a batch names; -1 where there is none.
 
     Raises:
@@ -105,7 +105,7 @@ class PartitionLog:
         self.synced_offset = self.end_offset
 
     def _recover(self) -> None:
-        """What was not closed cleanly is made whole before it is written to, as a broker does when it starts."""
+        """Recover a log that was not closed cleanly, as a broker does when it starts."""
         if not self._files.is_local:
             msg = f"{self.path} was not closed cleanly, and this is no local disk: recover it first"
             raise UsageError(msg)
@@ -115,7 +115,7 @@ class PartitionLog:
         self._sync_all()
 
     def _sync_all(self) -> None:
-        """What can be read after a crash of the process only need not be on the disk yet."""
+        """Sync all files: after a crash of the process alone they may be readable but not on disk."""
         for name in self._files.names(self.path):
             if parse_file_name(name) is not None:
                 handle = self._files.open_append(self.path / name)
@@ -126,7 +126,7 @@ class PartitionLog:
         self._files.fsync_directory(self.path)
 
     def _begin(self, start: int) -> None:
-        """A log without segments begins at its log start offset."""
+        """Create the first segment at the log start offset if there is none."""
         self._producers, self._epochs = ProducerStates(end_offset=start), LeaderEpochs()
         self.newest_epoch = NO_PARTITION_LEADER_EPOCH
         self.first_base_offset = self.end_offset = start
@@ -154,29 +154,29 @@ class PartitionLog:
         return self.path / kind.value
 
     def name_topic(self, topic_id: str) -> None:
-        """Say which topic the log belongs to (SEG-CKP-009)."""
+        """Write the topic id (SEG-CKP-009)."""
         replace_file(self._files, self._side(FileKind.PARTITION_METADATA), encode_partition_metadata(topic_id))
 
     @property
     def log_start_offset(self) -> int:
-        """Where the log begins for its readers."""
+        """First offset that consumers may read."""
         return max(self._start_offset, self.first_base_offset)
 
     @property
     def last_stable_offset(self) -> int:
-        """Everything below has its fate decided: committed, aborted, or in no transaction."""
+        """First offset of an undecided transaction, or the log end offset."""
         unstable = self._producers.first_unstable_offset
         return self.end_offset if unstable is None else unstable
 
     def duplicate_of(self, entry: Entry, origin: Origin) -> Appended | None:
-        """Where the log has a batch already that a producer sends again (SEG-APP-008)."""
+        """Return the earlier append of a batch that a producer sends again, if there is one (SEG-APP-008)."""
         if origin is not Origin.CLIENT or not isinstance(entry.header, RecordBatchHeader):
             return None
         known = self._producers.duplicate_of(entry.header)
         return Appended(known.first_offset, known.last_offset, is_duplicate=True) if known else None
 
     def append(self, entries: Sequence[Entry], origin: Origin) -> Appended:
-        """Write entries, in a new segment if one is due.
+        """Append entries, in a new segment if one is due.
 
         Raises:
             UsageError: their producers may not append them now; nothing has changed.
@@ -192,7 +192,7 @@ class PartitionLog:
         return Appended(entries[0].first_offset, entries[-1].last_offset, reason)
 
     def begin_epoch(self, leader_epoch: int) -> None:
-        """Note that a leader epoch begins at the end of the log (SEG-APP-016)."""
+        """Record that a leader epoch begins at the log end offset (SEG-APP-016)."""
         self.newest_epoch = max(self.newest_epoch, leader_epoch)
         if self._epochs.assign(leader_epoch, self.end_offset):
             self._write_epochs()
@@ -222,7 +222,7 @@ class PartitionLog:
         return reason
 
     def roll(self, base_offset: int) -> None:
-        """Begin a segment at an offset that is not below the end of the log; an empty one is made anew."""
+        """Begin a segment at an offset not below the log end offset; an empty one is created again."""
         if base_offset == self.active.base_offset:
             self.active.remove()
         else:
@@ -233,9 +233,9 @@ class PartitionLog:
         self._take_snapshot()
 
     def _retire(self, segment: ActiveSegment) -> None:
-        """Put a segment on the disk as a whole before another one follows it (SEG-FLS-009).
+        """Sync a segment completely before another one follows it (SEG-FLS-009).
 
-        Otherwise a power cut may keep the next one and take entries off the end of this one. Nobody would notice,
+        Otherwise a power cut may keep the next one and cut entries off this one. That would go unnoticed,
         since a log may have gaps between segments.
         """
         segment.seal()
@@ -244,13 +244,13 @@ class PartitionLog:
         self._closed.add(segment.base_offset, self.end_offset)
 
     def close_retired(self) -> None:
-        """Let the files of retired segments go: nobody syncs them any more."""
+        """Close the files of retired segments, which are not synced any more."""
         for segment in self.retired:
             segment.close()
         self.retired.clear()
 
     def _take_snapshot(self) -> None:
-        """Store what is known of the producers, unless the newest snapshot goes as far (SEG-ROL-015)."""
+        """Store the producer states, unless the newest snapshot is as recent (SEG-ROL-015)."""
         states = self._producers
         if self.config.generation.has_producer_state and states.end_offset > states.snapshot_offset:
             name = segment_file_name(states.end_offset, FileKind.PRODUCER_SNAPSHOT)
@@ -258,10 +258,10 @@ class PartitionLog:
             states.snapshot_offset = states.end_offset
 
     def retain(self, checkpoint: Callable[[], None]) -> RetentionPlan:
-        """Let the segments go that retention does not keep; without followers, everything counts as replicated.
+        """Remove the segments that retention does not keep; without followers, everything counts as replicated.
 
         Args:
-            checkpoint: puts the log start offset on the disk, before anything goes (SEG-RET-012).
+            checkpoint: stores the log start offset on disk before anything is removed (SEG-RET-012).
 
         Raises:
             FormatError: a segment has no time index, and its log cannot be read to its end.
@@ -292,11 +292,11 @@ class PartitionLog:
         return renamed
 
     def remove_deleted(self) -> None:
-        """Delete files that were renamed for removal, where their delay is over."""
+        """Delete files that were renamed for removal, once their delay is over."""
         self._deleted.remove_due(self._environment.clock())
 
     def sync(self, segment: ActiveSegment) -> None:
-        """Return when a segment's files, and their names, are on the disk (SEG-FLS-002)."""
+        """Sync a segment's files and their names to disk (SEG-FLS-002)."""
         name_count = segment.name_count
         segment.fsync()
         if segment.synced_name_count < name_count:
@@ -304,7 +304,7 @@ class PartitionLog:
             segment.synced_name_count = name_count
 
     def seal(self) -> None:
-        """Store the producers, and close the active segment as a roll would (SEG-FLS-004)."""
+        """Store the producer states, and close the active segment as a roll would (SEG-FLS-004)."""
         self.active.ensure_indexes()
         self._take_snapshot()
         self.active.seal()
@@ -312,7 +312,7 @@ class PartitionLog:
         self._files.fsync_directory(self.path)
 
     def close(self) -> None:
-        """Let all files go as they are."""
+        """Close all files without writing."""
         self.close_retired()
         self.active.close()
 
@@ -320,13 +320,13 @@ class PartitionLog:
 def open_log(
     path: Path, config: LogConfig, environment: Environment, root: RootFiles, topic_id: str | None
 ) -> PartitionLog:
-    """Open the log of a partition for writing, where the files of its log directory say.
+    """Open the log of a partition for writing, with the state from its log directory.
 
     Args:
-        path: of the partition directory, made if it is not there.
+        path: of the partition directory, created if missing.
         config: settings of the log.
-        environment: files, time, chance.
-        root: the log directory's files.
+        environment: files, clock, random numbers.
+        root: files of the log directory.
         topic_id: for `partition.metadata` of a new partition; None writes none.
 
     Raises:

@@ -1,4 +1,4 @@
-"""When a log goes on in a new segment, and how that one is named (chapter 70)."""
+"""When a log is rolled, and the base offset of the new segment (chapter 70)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class RollReason(Enum):
-    """Why a new segment is begun; the first that holds, in this order."""
+    """Why a log is rolled; the first that holds, in this order."""
 
     SIZE = "size"
     """The segment would pass `segment.bytes` (SEG-ROL-002)."""
@@ -23,28 +23,28 @@ class RollReason(Enum):
     """Its records would span more than `segment.ms` (SEG-ROL-003)."""
 
     OFFSET_INDEX_FULL = "offset index full"
-    """No slot is left (SEG-ROL-005)."""
+    """The offset index has no free slot (SEG-ROL-005)."""
 
     TIME_INDEX_FULL = "time index full"
-    """One slot is left, and that is for the last entry (SEG-ROL-005)."""
+    """The time index has only the slot for its last entry (SEG-ROL-005)."""
 
     OFFSET_SPAN = "offset span"
     """An offset would be more than 2147483647 above the base offset (SEG-ROL-006)."""
 
     ASKED = "asked"
-    """The caller wants it."""
+    """The caller requested it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActiveState:
-    """What decides about a segment's end.
+    """The facts that decide when a segment is rolled.
 
     Attributes:
         base_offset: of the segment.
         size: bytes of its log.
-        first_timestamp_ms: largest timestamp of what was appended first; -1 where it has none.
-        created_ms: when the segment was opened, by the clock.
-        jitter_ms: how much earlier than `segment.ms` this segment ends.
+        first_timestamp_ms: largest timestamp of the first append; -1 if it has none.
+        created_ms: time when the segment was opened.
+        jitter_ms: how much earlier than `segment.ms` it is rolled.
         is_offset_index_full: no slot is left.
         is_time_index_full: one slot is left at most.
     """
@@ -60,7 +60,7 @@ class ActiveState:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """What is about to be appended at once.
+    """The entries of one append, as the decision to roll sees them.
 
     Attributes:
         size: bytes.
@@ -78,13 +78,13 @@ class Incoming:
 
 
 def roll_reason(state: ActiveState, incoming: Incoming, config: LogConfig, now_ms: int) -> RollReason | None:
-    """Whether a segment ends before an append, and why (SEG-ROL-001).
+    """Return why a segment must be rolled before an append; None if it need not (SEG-ROL-001).
 
     Args:
         state: of the active segment.
-        incoming: what is appended.
+        incoming: the entries to append.
         config: of the log.
-        now_ms: the clock.
+        now_ms: the current time.
     """
     if state.size > config.segment_bytes - incoming.size:
         return RollReason.SIZE
@@ -100,18 +100,18 @@ def roll_reason(state: ActiveState, incoming: Incoming, config: LogConfig, now_m
 
 
 def _waited_ms(state: ActiveState, incoming: Incoming, config: LogConfig, now_ms: int) -> int:
-    """By the time in the records where they have any, else by the clock (SEG-ROL-003, SEG-ROL-004)."""
+    """Return the time that the segment spans, by record timestamps or else by the clock (SEG-ROL-003, SEG-ROL-004)."""
     if config.generation.has_time_index and state.first_timestamp_ms >= 0:
         return incoming.max_timestamp_ms - state.first_timestamp_ms
     return now_ms - state.created_ms
 
 
 def new_base_offset(next_offset: int, incoming: Incoming, generation: BrokerGeneration) -> int:
-    """The base offset of the segment that receives an append (SEG-ROL-007).
+    """Return the base offset of the segment that receives an append (SEG-ROL-007).
 
     Args:
         next_offset: log end offset.
-        incoming: what is appended; on a leader it begins at the log end offset.
+        incoming: the entries to append; on a leader they begin at the log end offset.
         generation: of brokers to write like.
     """
     if generation in {BrokerGeneration.V0_8, BrokerGeneration.V0_10_1}:
@@ -122,7 +122,7 @@ def new_base_offset(next_offset: int, incoming: Incoming, generation: BrokerGene
 
 
 def jitter_ms(config: LogConfig, fraction: float) -> int:
-    """How much earlier than `segment.ms` a segment ends (SEG-ROL-008).
+    """Return how much earlier than `segment.ms` a segment is rolled (SEG-ROL-008).
 
     Args:
         config: of the log.

@@ -1,4 +1,4 @@
-"""What is in a segment when a writer opens it."""
+"""The content of a segment when a writer opens it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SegmentStart:
-    """What is in a segment when it is opened for writing; nothing in a new one.
+    """The content of a segment when it is opened for writing; a new one is empty.
 
     Attributes:
         size: bytes of whole entries in the log.
         first_timestamp_ms: largest timestamp of the first entry, or -1.
-        largest: largest timestamp, with the offset that the time index stores; None where there is none.
+        largest: largest timestamp, with the offset that the time index stores; None if there is none.
         offset_entry_count: entries of the offset index.
         time_entry_count: entries of the time index.
         last_time_entry_ms: timestamp of the last of them, or -1.

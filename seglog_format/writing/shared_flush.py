@@ -1,4 +1,4 @@
-"""Waiting for the disk together: threads that ask for a flush while one is at work share the next (chapter 71)."""
+"""Flushes shared by threads: those that ask for a flush while one runs share the next (chapter 71)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class SharedFlush:
 
     Args:
         condition: the lock of this object; the flush itself runs without it.
-        flush: puts on the disk what is appended by then.
-        reached: up to which offset that has been done.
+        flush: flushes all that is appended by then.
+        reached: the offset up to which the log is flushed.
         check: raises if the log has failed.
     """
 
@@ -35,7 +35,7 @@ class SharedFlush:
         self._is_busy = False
 
     def wait_for(self, offset: int) -> None:
-        """Return when everything below an offset is on the disk; flush, unless another thread is at it.
+        """Return when everything below an offset is on disk; flush, unless another thread does.
 
         Raises:
             WriteError: the log has failed.
@@ -49,7 +49,7 @@ class SharedFlush:
                     self._condition.notify_all()
 
     def _is_my_turn(self, offset: int) -> bool:
-        """Whether this thread has to flush; no: there is nothing to wait for any more."""
+        """Wait; return True if this thread has to flush, False if nothing is left to flush."""
         with self._condition:
             while self._is_busy and self._reached() < offset:
                 self._condition.wait()
@@ -60,7 +60,7 @@ class SharedFlush:
             return True
 
     def unless_busy(self, action: Callable[[], None]) -> None:
-        """Do something that must not happen during a flush; leave it to the flush at work, if there is one."""
+        """Run an action that must not run during a flush; leave it to the running flush, if there is one."""
         with self._condition:
             if not self._is_busy:
                 action()

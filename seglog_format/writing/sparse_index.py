@@ -1,4 +1,4 @@
-"""When index entries fall due while a log is appended to, by generation of brokers (chapters 40, 41 and 70)."""
+"""When index entries are due while a log is appended to, by generation of brokers (chapters 40, 41 and 70)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IndexPoint:
-    """What falls due before a unit: an offset index entry, and the largest timestamp up to the end of that unit."""
+    """Index entries due before a unit: of the offset index, and the largest timestamp up to the end of that unit."""
 
-    place: OffsetPosition
+    offset_entry: OffsetPosition
     largest: TimestampOffset
 
 
 class SparseIndex:
-    """Follows the appends to one segment, and says which of them are indexed.
+    """Follows the appends to one segment, and decides which of them are indexed.
 
     Args:
         config: of the log.
@@ -42,7 +42,7 @@ class SparseIndex:
 
     @property
     def largest(self) -> TimestampOffset:
-        """Largest timestamp so far; -1 and the base offset where there is none."""
+        """Largest timestamp so far; -1 and the base offset if there is none."""
         return self._interval.largest
 
     def add(self, position: int, entries: Sequence[Entry]) -> list[IndexPoint]:
@@ -53,7 +53,7 @@ class SparseIndex:
             entries: in order.
 
         Returns:
-            What falls due, in order (SEG-ROL-010, SEG-ROL-011).
+            The index entries that are due, in order (SEG-ROL-010, SEG-ROL-011).
         """
         units = [entries] if self._unit is IndexUnit.APPEND else [[entry] for entry in entries]
         points = []

@@ -1,7 +1,7 @@
-"""Writing a partition: append, roll, flush, close (chapters 70 and 71).
+"""The writer of a partition: append, roll, flush, close (chapters 70 and 71).
 
-Any number of threads may append to one log. One of them writes at a time, so that batches are whole and offsets dense;
-those that wait for the disk share a flush.
+Thread-safe. One thread writes at a time, so that batches are whole and offsets dense;
+threads that wait for the disk share a flush.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Buffer
 
 Acks: TypeAlias = Literal["written", "flushed"]
-"""When an append returns: once its bytes are written, or once they are on the disk."""
+"""When an append returns: once its bytes are written, or once they are on disk."""
 
 
 class PartitionWriter(Closing):
-    """Appends to the log in one partition directory, which is made if it is not there.
+    """Appends to the log in one partition directory, which is created if missing.
 
     Use it as a context manager. By itself it also takes care of the log directory around it: the lock, the
     checkpoints and the clean-shutdown file. `LogWriter` does that for several partitions at once. A log that was not
@@ -49,11 +49,11 @@ class PartitionWriter(Closing):
         config: settings of the log.
         leader_epoch: under which `append` writes; by default the newest that the log knows (SEG-APP-017).
         topic_id: 22 characters of base64url for `partition.metadata`; None writes none.
-        environment: files, time, chance and threads.
-        root: the log directory's files, if somebody else takes care of them.
+        environment: files, clock, random numbers and threads.
+        root: the files of the log directory, if the caller manages them.
 
     Raises:
-        UsageError: the name is no partition directory's, somebody else writes here, files are left of a
+        UsageError: the name is no partition directory's, another process writes here, files are left of a
             replacement that did not end, or the log knows a newer leader epoch.
         WriteError: a file could not be made.
 
@@ -110,12 +110,12 @@ class PartitionWriter(Closing):
 
     @property
     def leader_epoch(self) -> int:
-        """Under which `append` writes."""
+        """Leader epoch under which `append` writes."""
         return max(self._log.newest_epoch, 0) if self._leader_epoch is None else self._leader_epoch
 
     @property
     def log_start_offset(self) -> int:
-        """Where the log begins for its readers."""
+        """First offset that consumers may read."""
         return self._log.log_start_offset
 
     @property
@@ -125,33 +125,33 @@ class PartitionWriter(Closing):
 
     @property
     def recovery_point(self) -> int:
-        """Everything below is on the disk."""
+        """First offset that may not be on disk yet."""
         return self._log.synced_offset
 
     @property
     def last_stable_offset(self) -> int:
-        """Everything below has its fate decided: committed, aborted, or in no transaction."""
+        """First offset of an undecided transaction, or the log end offset."""
         return self._log.last_stable_offset
 
     @property
     def has_failed(self) -> bool:
-        """Writing failed: nothing more is taken, and the log has to be recovered."""
+        """Whether writing failed: nothing more is accepted, and the log needs recovery."""
         return self._guard.has_failed
 
     @property
     def is_open(self) -> bool:
-        """Neither closed nor failed, and opened by this process."""
+        """Whether it is neither closed nor failed, and was opened by this process."""
         return self._root.is_own_process and not self._guard.is_closed and not self.has_failed
 
     @property
     def checkpointed_state(self) -> CheckpointedState:
-        """What the checkpoints of the log directory say of this log."""
+        """The state of this log for the checkpoints of the log directory."""
         first = self._log.first_base_offset
         return CheckpointedState(self.key, self.recovery_point, self.log_start_offset, first, self.log_end_offset)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """One thread at a time, unless the log is closed or has failed; an operation that fails is the last."""
+        """Lock the log for writing, unless it is closed or has failed; a failing operation is the last."""
         self._root.require_own_process()  # before the lock, which another thread may have held at the fork
         with self._lock:
             self._guard.check_open()
@@ -168,7 +168,7 @@ class PartitionWriter(Closing):
         origin: Origin = Origin.CLIENT,
         acks: Acks = "written",
     ) -> Appended:
-        """Append as a leader: check, give offsets, write (SEG-APP-001).
+        """Append as a leader: check, assign offsets, write (SEG-APP-001).
 
         Args:
             records: a batch of magic 2 with base offset 0, messages of magic 0 or 1, or records to make a batch of;
@@ -199,7 +199,7 @@ class PartitionWriter(Closing):
     def append_as_follower(
         self, data: Buffer, *, leader_epoch: int | None = None, acks: Acks = "written"
     ) -> Appended | None:
-        """Append what a leader wrote, as it is; offsets may have gaps (SEG-APP-002).
+        """Append what a leader wrote, unchanged; offsets may have gaps (SEG-APP-002).
 
         Args:
             data: entries in order.
@@ -207,7 +207,7 @@ class PartitionWriter(Closing):
             acks: when to return.
 
         Returns:
-            First and last offset; None where nothing was to be taken.
+            First and last offset; None if nothing was appended.
 
         Raises:
             FormatError: the bytes are damaged.
@@ -222,7 +222,7 @@ class PartitionWriter(Closing):
         return appended
 
     def become_leader(self, leader_epoch: int) -> None:
-        """Append under another leader epoch from here on, and note where it begins (SEG-APP-016).
+        """Append under another leader epoch from now on, and record where it begins (SEG-APP-016).
 
         Brokers do so when they are elected, before anything is appended.
 
@@ -230,7 +230,7 @@ class PartitionWriter(Closing):
             leader_epoch: not below any that the log knows.
 
         Raises:
-            UsageError: it is below one (SEG-APP-017).
+            UsageError: it is below a known one (SEG-APP-017).
             WriteError: writing failed, now or before.
         """
         with self._writing():
@@ -241,7 +241,7 @@ class PartitionWriter(Closing):
     # Roll, and old segments
 
     def roll(self) -> int:
-        """Begin a new segment; where the active one is empty, it is made anew.
+        """Begin a new segment; an empty active one is created again.
 
         Returns:
             The new segment's base offset.
@@ -254,12 +254,12 @@ class PartitionWriter(Closing):
             return self._log.end_offset
 
     def apply_retention(self) -> RetentionPlan:
-        """Let the segments go that retention does not keep (chapter 72).
+        """Remove the segments that retention does not keep (chapter 72).
 
         Their files get names that end in ``.deleted``; `remove_deleted` deletes them when their delay is over.
 
         Returns:
-            What became of each segment.
+            The decision for each segment.
 
         Raises:
             FormatError: a segment has no time index, and its log cannot be read to its end.
@@ -269,7 +269,7 @@ class PartitionWriter(Closing):
             return self._log.retain(lambda: self._root.write_checkpoints([self.checkpointed_state]))
 
     def remove_deleted(self) -> None:
-        """Delete files that were renamed for removal, where `file.delete.delay.ms` is over (SEG-RET-009).
+        """Delete files that were renamed for removal, once `file.delete.delay.ms` is over (SEG-RET-009).
 
         Those that still wait when this object is closed are deleted when the log is opened again.
 
@@ -282,7 +282,7 @@ class PartitionWriter(Closing):
     # Flush
 
     def flush(self) -> int:
-        """Wait until everything that is appended by now is on the disk (SEG-FLS-002).
+        """Flush everything appended by now to disk (SEG-FLS-002).
 
         Returns:
             The recovery point: everything below is on the disk.
@@ -296,7 +296,7 @@ class PartitionWriter(Closing):
         return self._log.synced_offset
 
     def flush_if_due(self) -> None:
-        """Flush if `flush.messages` or `flush.ms` ask for it (SEG-FLS-001).
+        """Flush if `flush.messages` or `flush.ms` require it (SEG-FLS-001).
 
         Raises:
             WriteError: writing failed, now or before.
@@ -312,7 +312,7 @@ class PartitionWriter(Closing):
         self.flush_if_due()
 
     def _flush_now(self) -> None:
-        """Sync files without keeping appends from going on; only one thread at a time comes here."""
+        """Sync files without blocking appends; one thread at a time calls this."""
         with self._lock:
             end_offset, segment = self._log.end_offset, self._log.active
         with self._guard.failing():
@@ -325,12 +325,12 @@ class PartitionWriter(Closing):
     # End
 
     def close(self) -> None:
-        """Flush, store the producers, trim the files, and say that all is well (SEG-FLS-004).
+        """Flush, store the producer states, trim the files, and mark the log as clean (SEG-FLS-004).
 
-        After a failure, and in a forked process, the files are only let go. Closing again does nothing.
+        After a failure, and in a forked process, files are closed without writing. Closing again does nothing.
 
         Raises:
-            WriteError: something of that failed; the log is then as if the process had ended.
+            WriteError: a step failed; the log is then as after a crash of the process.
         """
         if self._guard.is_closed:
             return

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from seglog_format.recovery.segment_scan import Cut, Remark
     from seglog_format.recovery.truncation import PreparedTruncation, TruncationPlan
     from seglog_format.requirements import Requirement
+    from seglog_format.scan_statistics import FallbackCause, ScanStatistics
     from seglog_format.storage.file_steps import FileStep
     from seglog_format.writing.partition_log import Appended
     from seglog_format.writing.roll import RollReason
@@ -56,6 +57,7 @@ __all__ = [
     "CompactionPlan",
     "Cut",
     "DamagedRange",
+    "FallbackCause",
     "Fetch",
     "FileStep",
     "Finding",
@@ -95,6 +97,7 @@ __all__ = [
     "RetentionReason",
     "RollReason",
     "SalvagedSegment",
+    "ScanStatistics",
     "SegmentCompaction",
     "SegmentFate",
     "Tail",
@@ -138,6 +141,7 @@ _LAZY: Final = LazyNames(
         "recovery.segment_scan": ("Cut", "Remark"),
         "recovery.truncation": ("PreparedTruncation", "TruncationPlan"),
         "requirements": ("Requirement",),
+        "scan_statistics": ("FallbackCause", "ScanStatistics"),
         "storage.file_steps": ("FileStep",),
         "writing.partition_log": ("Appended",),
         "writing.roll": ("RollReason",),

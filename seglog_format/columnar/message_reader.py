@@ -17,15 +17,19 @@ from seglog_format.columnar.layout import (
 )
 from seglog_format.columnar.memory import load_u8, region
 from seglog_format.columnar.messages import decode_message, decode_wrapped, message_timestamp, survey
-from seglog_format.columnar.notes import note_entry
+from seglog_format.columnar.notes import declined, note_entry
 from seglog_format.columnar.plan import (
     ARENA_USED,
+    CAUSE_CHECKSUM,
+    CAUSE_COMPRESSION,
+    CAUSE_FRAMING,
+    CAUSE_OFFSETS,
+    CAUSE_RECORDS,
     CHECKSUM_PATH,
     FIRST_ALLOWED,
     FLOOR,
     FROM_OFFSET,
     FULL,
-    JUDGE,
     LAST_ALLOWED,
     MAX_ROWS,
     MORE_ROWS,
@@ -61,20 +65,20 @@ def read_messages(  # noqa: C901, PLR0911, PLR0912 - each way out is another ans
     arena_, block_, sections_ = region(arena), region(block), region(sections)
     end, to_offset, max_rows = len(log), plan[TO_OFFSET], plan[MAX_ROWS]
     if state[POSITION] < 0:
-        return JUDGE
+        return declined(state_, CAUSE_FRAMING)
     while True:
         position = state[POSITION]
         size = entry_size(data, position, end)
         if size < 0:
-            return JUDGE
+            return declined(state_, CAUSE_FRAMING)
         magic = load_u8(data, position + MAGIC)
         if magic == BATCH_MAGIC:
             return OTHER_MAGIC
         first, last = entry_offsets(data, position)
         if last <= state[PREVIOUS] or last > plan[LAST_ALLOWED]:
-            return JUDGE
+            return declined(state_, CAUSE_OFFSETS)
         if first != UNKNOWN_OFFSET and first < plan[FIRST_ALLOWED]:
-            return JUDGE
+            return declined(state_, CAUSE_OFFSETS)
         if first >= to_offset:
             return RANGE_END
         if last < plan[FROM_OFFSET]:
@@ -89,12 +93,12 @@ def read_messages(  # noqa: C901, PLR0911, PLR0912 - each way out is another ans
         timestamp_ms, bounds = message_timestamp(data, position), (state[FLOOR], to_offset)
         if attributes & CODEC_MASK == NONE:
             if not message_is_valid(plan[CHECKSUM_PATH], data, position, size):
-                return JUDGE
+                return declined(state_, CAUSE_CHECKSUM)
             if decode_message(data, position, size, (last, timestamp_ms), bounds, 0, plan_, state_, block_):
-                return JUDGE
+                return declined(state_, CAUSE_RECORDS)
         else:
             if attributes & CODEC_MASK == ZSTD or last < 0:
-                return JUDGE
+                return declined(state_, CAUSE_COMPRESSION)
             start, stop = section_of(sections_, state, position)
             if start < 0:
                 ended = expand_next(data, arena, plan, state, sections)
@@ -102,14 +106,16 @@ def read_messages(  # noqa: C901, PLR0911, PLR0912 - each way out is another ans
                     return ended
                 continue
             count, last_inside = survey(arena_, start, stop)
-            if count <= 0 or not message_is_valid(plan[CHECKSUM_PATH], data, position, size):
-                return JUDGE
+            if not message_is_valid(plan[CHECKSUM_PATH], data, position, size):
+                return declined(state_, CAUSE_CHECKSUM)
+            if count <= 0:
+                return declined(state_, CAUSE_RECORDS)
             if count > max_rows - rows:
                 state[NEEDED] = count
                 return FULL if rows > 0 else MORE_ROWS
             wrapper = (last, magic, attributes, timestamp_ms)
             if decode_wrapped(arena_, (start, stop), wrapper, last_inside, bounds, plan_, state_, block_):
-                return JUDGE
+                return declined(state_, CAUSE_RECORDS)
             state[ARENA_USED] = max(stop, state[ARENA_USED])
         note_entry(plan_, state_, block_, position, rows)
         state[POSITION], state[PREVIOUS], state[FLOOR] = position + size, last, last + 1

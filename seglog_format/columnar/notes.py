@@ -11,7 +11,7 @@ from seglog_format.columnar.compiled import inlined, kernel
 from seglog_format.columnar.entries import COLUMN, COLUMNS, ROW_SIZE, entry_size, store_fields
 from seglog_format.columnar.layout import OFFSET
 from seglog_format.columnar.memory import load_64, load_be64, region, store_64
-from seglog_format.columnar.plan import ENTRIES, NOTED, ROWS
+from seglog_format.columnar.plan import CAUSE, ENTRIES, JUDGE, NOTED, ROWS
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region, Table
@@ -30,6 +30,13 @@ def note_entry(plan: Region, state: Region, block: Region, position: int, rows_b
         store_64(block, notes + NOTE_SIZE * count, position)
         store_64(block, notes + NOTE_SIZE * count + 8, rows)
         store_64(state, 8 * NOTED, count + 1)
+
+
+@inlined
+def declined(state: Region, cause: int) -> int:
+    """Note why the entry at the position is left to the fallback decoder; returns `JUDGE`."""
+    store_64(state, 8 * CAUSE, cause)
+    return JUDGE
 
 
 @kernel

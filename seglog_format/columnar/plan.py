@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from seglog_format.scan_statistics import FallbackCause
+
 # -- the plan: does not change while a segment is read --------------------------------------------------------------
 LIMIT: Final = 0
 """Bytes that one entry may decompress to."""
@@ -38,6 +40,8 @@ ORIGIN: Final = 6
 """Position in the log that views count from."""
 NEXT_SECTION, SECTIONS = range(7, 9)
 """Entries that were decompressed ahead: the next to be read, and how many there are."""
+CAUSE: Final = 9
+"""Why the entry at the position is left to the fallback decoder, with `JUDGE`: a number of `CAUSES`."""
 NEEDED: Final = 10
 """Rows that an entry needs room for, with `MORE_ROWS`."""
 NULL_TIMESTAMPS, NULL_KEYS, NULL_VALUES, NULL_HEADER_VALUES = range(11, 15)
@@ -64,6 +68,16 @@ MORE_HEADERS: Final = 6
 
 OTHER_MAGIC: Final = 7
 """The entry at the position is for the other kernel: for batches, or for messages."""
+
+# -- why an entry is left to the fallback decoder --------------------------------------------------------------------
+CAUSE_FRAMING, CAUSE_OFFSETS, CAUSE_CHECKSUM, CAUSE_COMPRESSION, CAUSE_RECORDS = range(5)
+CAUSES: Final = (
+    FallbackCause.FRAMING,
+    FallbackCause.OFFSETS,
+    FallbackCause.CHECKSUM,
+    FallbackCause.COMPRESSION,
+    FallbackCause.RECORDS,
+)
 
 SECTION_FIELDS: Final = 3
 """Of each entry that was decompressed ahead: position in the log, start and end in the arena."""

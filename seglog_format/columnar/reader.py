@@ -24,16 +24,19 @@ from seglog_format.columnar.layout import (
     TRANSACTIONAL,
 )
 from seglog_format.columnar.memory import load_be16, load_be32, load_be64, load_u8, region
-from seglog_format.columnar.notes import note_entry
+from seglog_format.columnar.notes import declined, note_entry
 from seglog_format.columnar.plan import (
     ARENA_USED,
+    CAUSE_CHECKSUM,
+    CAUSE_FRAMING,
+    CAUSE_OFFSETS,
+    CAUSE_RECORDS,
     CHECKSUM_PATH,
     FIRST_ALLOWED,
     FLOOR,
     FROM_OFFSET,
     FROM_TIMESTAMP,
     FULL,
-    JUDGE,
     LAST_ALLOWED,
     MAX_ROWS,
     MORE_HEADERS,
@@ -86,17 +89,17 @@ def read_batches(  # noqa: C901, PLR0911, PLR0912 - each way out is another answ
     aborted_, sections_ = region(aborted), region(sections)
     end, to_offset, max_rows = len(log), plan[TO_OFFSET], plan[MAX_ROWS]
     if state[POSITION] < 0:
-        return JUDGE
+        return declined(state_, CAUSE_FRAMING)
     while True:
         position = state[POSITION]
         size = entry_size(data, position, end)
         if size < 0:
-            return JUDGE
+            return declined(state_, CAUSE_FRAMING)
         if load_u8(data, position + MAGIC) != BATCH_MAGIC:
             return OTHER_MAGIC
         first, last = entry_offsets(data, position)
         if last <= state[PREVIOUS] or last > plan[LAST_ALLOWED] or first < plan[FIRST_ALLOWED]:
-            return JUDGE
+            return declined(state_, CAUSE_OFFSETS)
         if first >= to_offset:
             return RANGE_END
         if last < plan[FROM_OFFSET]:
@@ -119,9 +122,9 @@ def read_batches(  # noqa: C901, PLR0911, PLR0912 - each way out is another answ
                 continue
             source, buffer = arena_, 1
         if count < 0 or count > (stop - start) // MIN_RECORD_SIZE:
-            return JUDGE
+            return declined(state_, CAUSE_RECORDS)
         if not batch_is_valid(plan[CHECKSUM_PATH], data, position, size):
-            return JUDGE
+            return declined(state_, CAUSE_CHECKSUM)
         if count > max_rows:
             state[NEEDED] = count
             return MORE_ROWS
@@ -136,7 +139,7 @@ def read_batches(  # noqa: C901, PLR0911, PLR0912 - each way out is another answ
             if answer == NO_ROOM:
                 return FULL if rows > 0 else MORE_HEADERS
             if answer != 0:
-                return JUDGE
+                return declined(state_, CAUSE_RECORDS)
             note_entry(plan_, state_, block_, position, rows)
         if buffer:
             state[ARENA_USED] = max(stop, state[ARENA_USED])

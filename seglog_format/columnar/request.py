@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from seglog_format.scan_statistics import ScanStatistics
 from seglog_format.storage.byte_source import ByteSource
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class Request:
         aborted: transactions to leave out, from `transactions.aborted_numbers`.
         on_corrupt: told of each damaged entry, which is then left out; None: the first one ends the scan.
         borders: told of borders between segments; None where nobody is.
+        statistics: counts what is left to slower code.
     """
 
     shape: Shape
@@ -97,6 +99,7 @@ class Request:
     aborted: Numbers
     on_corrupt: Callable[[FormatError], None] | None
     borders: Borders | None = None
+    statistics: ScanStatistics = field(default_factory=ScanStatistics)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,6 @@ class Run:
 
     Attributes:
         is_finished: whether everything wanted was read: what follows in the log is not.
-        judged: how many entries were left to the reference.
     """
 
     _delivers_block = _delivers_arena = True
@@ -73,7 +72,6 @@ class Run:
         self._block = self._fresh_block()
         self._is_spent = self._is_delivered = False
         self.is_finished = False
-        self.judged = 0
 
     def _fixed_plan(self) -> Numbers:
         request, plan = self._request, np.zeros(names.PLAN_SIZE, np.int64)
@@ -226,6 +224,7 @@ class Run:
             self._plan[names.DECODERS :] = self._decoders.slots
         elif not (yield from self._decompress()):
             yield from self._filled()
+            self._state[names.CAUSE] = names.CAUSE_COMPRESSION
             return (yield from self._judge())
         return False
 
@@ -248,6 +247,7 @@ class Run:
         self._arena[used : used + size] = np.frombuffer(content, np.uint8)
         self._sections[: names.SECTION_FIELDS] = self._state[names.POSITION], used, used + size
         self._state[names.SECTIONS], self._state[names.NEXT_SECTION] = 1, 0
+        self._request.statistics.library_decompressed += 1
         return True
 
     def _judge(self) -> Iterator[pa.RecordBatch] | Any:
@@ -261,10 +261,11 @@ class Run:
         try:
             judged = self._source.judge(position, previous, floor)
         except FormatError as error:
+            self._count_fallback()
             return self._passed_over(position, error)
         if judged is None:
             return True
-        self.judged += 1
+        self._count_fallback()
         if rows := [record for record in judged.records if self._is_timely(record.timestamp_ms)]:
             yield self._of_judged(rows, judged.header, position)
         self._go_to(judged.end)
@@ -272,6 +273,9 @@ class Run:
         self._state[names.FLOOR] = max(floor, judged.last_offset + 1)
         self.is_finished = judged.last_offset + 1 >= self._request.to_offset <= GREATEST_OFFSET
         return self.is_finished
+
+    def _count_fallback(self) -> None:
+        self._request.statistics.fallbacks[names.CAUSES[int(self._state[names.CAUSE])]] += 1
 
     def _is_timely(self, timestamp_ms: int) -> bool:
         return self._request.from_timestamp_ms <= timestamp_ms <= self._request.to_timestamp_ms

@@ -18,6 +18,7 @@ from seglog_format.columnar.request import Start
 from seglog_format.columnar.windows import WINDOW_SIZE
 from seglog_format.errors import FormatError
 from seglog_format.model import GREATEST_OFFSET
+from seglog_format.scan_statistics import ScanStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -150,12 +151,13 @@ class _Guarded:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What came of a range: batches, what ended it before its end, and the first offset after what was read."""
+    """What came of a range: batches, what ended it early, the first offset after what was read, and statistics."""
 
     batches: list[pa.RecordBatch]
     error: FormatError | None
     is_finished: bool
     reached: int
+    statistics: ScanStatistics
 
 
 @dataclass(slots=True)
@@ -199,6 +201,7 @@ def _side_by_side(sources: Iterable[tuple[Source, Start]], request: Request, thr
             share = under_way.popleft()
             _come_to(request, share.range[0])
             outcome = share.future.result()
+            request.statistics.add(outcome.statistics)
             yield from outcome.batches
             if outcome.error is not None:
                 raise outcome.error
@@ -212,13 +215,14 @@ def _side_by_side(sources: Iterable[tuple[Source, Start]], request: Request, thr
 def _outcome(source: Source, start: Start, request: Request) -> _Outcome:
     """Read a range."""
     batches: list[pa.RecordBatch] = []
+    statistics = ScanStatistics()
     with own_pool() as pool:
-        run = run_of(source, request, start, pool)
+        run = run_of(source, replace(request, statistics=statistics), start, pool)
         try:
             batches.extend(run.batches())
         except FormatError as error:
-            return _Outcome(batches, error, is_finished=True, reached=run.reached)
-    return _Outcome(batches, None, run.is_finished, run.reached)
+            return _Outcome(batches, error, is_finished=True, reached=run.reached, statistics=statistics)
+    return _Outcome(batches, None, run.is_finished, run.reached, statistics)
 
 
 def _ranges(sources: Iterable[tuple[Source, Start]], request: Request) -> Iterator[tuple[Source, Start]]:

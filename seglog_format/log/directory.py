@@ -56,7 +56,7 @@ class ScannedPartitions(Protocol):
             columns: of those of `Partition.scan`, and ``topic`` and ``partition``.
             topics: leave out all others.
             layout: of keys, values and headers.
-            options: time range, isolation, what to do about damage, rows of a batch.
+            options: time range, isolation, what to do about damage, rows of a batch, statistics.
 
         Raises:
             UsageError: an option that makes no sense, or the engine is not installed.

@@ -14,6 +14,7 @@ from seglog_format.errors import FormatError, UsageError
 from seglog_format.log.reading import READ_UNCOMMITTED, Borders
 from seglog_format.log.segment_source import SegmentSource
 from seglog_format.model import INT64_MAX
+from seglog_format.scan_statistics import ScanStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -52,6 +53,7 @@ class ScanOptions(NamedTuple):
     part: tuple[int, int, int] | None = None
     place: Place | None = None
     at_border: AtBorder | None = None
+    statistics: ScanStatistics | None = None
 
 
 class ScanKeywords(TypedDict, total=False):
@@ -64,6 +66,7 @@ class ScanKeywords(TypedDict, total=False):
     on_gap: OnGap | None
     batch_rows: int
     threads: int
+    statistics: ScanStatistics | None
 
 
 def engine(name: str) -> Any:  # noqa: ANN401 - a module
@@ -122,6 +125,7 @@ def request_of(offsets: tuple[int, int], transactions: Transactions | None, opti
         aborted=engine("transactions").aborted_numbers(() if transactions is None else transactions.aborted),
         on_corrupt=options.on_corrupt,
         borders=Borders(offsets[0], options.at_border),
+        statistics=ScanStatistics() if options.statistics is None else options.statistics,
     )
 
 
@@ -227,6 +231,7 @@ class Scannable:
         threads: int = 1,
         layout: str = "view",
         part: tuple[int, int, int] | None = None,
+        statistics: ScanStatistics | None = None,
     ) -> pa.RecordBatchReader:
         """Read the records that `records` delivers, as Arrow batches and at volume.
 
@@ -254,6 +259,7 @@ class Scannable:
             part: of one segment only: its base offset, the position of an entry, and the position from which on no
                 entry is read any more. So a large segment is shared out; nothing is looked up, and ``from_offset``
                 only leaves out rows.
+            statistics: adds the entries that are left to slower code, by cause, while batches are read.
 
         Returns:
             A reader of Arrow batches; also for anything that takes an Arrow C stream. Batches stay valid when the
@@ -272,7 +278,17 @@ class Scannable:
             self._check_range(start)
         at_border = self._watched(on_gap, is_from_start=from_offset is None) if part is None else None
         options = ScanOptions(
-            columns, from_timestamp_ms, to_timestamp_ms, on_corrupt, batch_rows, layout, threads, part, place, at_border
+            columns,
+            from_timestamp_ms,
+            to_timestamp_ms,
+            on_corrupt,
+            batch_rows,
+            layout,
+            threads,
+            part,
+            place,
+            at_border,
+            statistics,
         )
         end = INT64_MAX if to_offset is None else to_offset
         decided = end if transactions is None else min(end, transactions.last_stable_offset)

@@ -73,9 +73,10 @@ def count_judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     judge = run.Run._judge
 
     def counted(self: run.Run) -> Any:
-        before = self.judged
+        statistics = self._request.statistics
+        before = statistics.fallback_count
         stops = yield from judge(self)
-        positions.extend([int(self._state[0])] * (self.judged - before))
+        positions.extend([int(self._state[0])] * (statistics.fallback_count - before))
         return stops
 
     monkeypatch.setattr(run.Run, "_judge", counted)

@@ -1,0 +1,46 @@
+"""Counts of the entries that the columnar engine leaves to slower code, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class FallbackCause(Enum):
+    """Why the fallback decoder reads an entry: the first thing that the compiled kernel could not accept."""
+
+    FRAMING = "framing"
+    """The size or the magic is impossible, or the entry is cut short."""
+    OFFSETS = "offsets"
+    """The offsets are not above those of the entry before, or the segment cannot hold them."""
+    CHECKSUM = "checksum"
+    """The stored and the computed checksum differ."""
+    COMPRESSION = "compression"
+    """Neither the kernel nor the codec's library decompresses the entry."""
+    RECORDS = "records"
+    """The number of records, or a field of one, is not what the kernel reads."""
+
+
+@dataclass(slots=True)
+class ScanStatistics:
+    """What a scan leaves to slower code; give one to `Partition.scan`, which adds to it as batches are read.
+
+    Attributes:
+        fallbacks: entries that the fallback decoder has read or refused, by cause.
+        library_decompressed: entries in a container that the kernel does not take: a library has decompressed each,
+            and the kernel has read its records.
+    """
+
+    fallbacks: Counter[FallbackCause] = field(default_factory=Counter)
+    library_decompressed: int = 0
+
+    @property
+    def fallback_count(self) -> int:
+        """How many entries the fallback decoder has read or refused."""
+        return self.fallbacks.total()
+
+    def add(self, other: ScanStatistics) -> None:
+        """Add the counts of another scan, or of a part of this one."""
+        self.fallbacks.update(other.fallbacks)
+        self.library_decompressed += other.library_decompressed

@@ -58,9 +58,14 @@ def decode_batch(data: Buffer, *, at: Location | None = None, limit: int = DEFAU
     view = memoryview(data).cast("B")
     frame = frame_at(view, 0, len(view), where.path)
     if isinstance(frame, Tail):
-        found = f"{frame.size} bytes ({frame.kind.value})"
-        raise TruncatedError(where.at("size", 0, frame.size), "SEG-LOG-004", expected="a whole entry", found=found)
+        raise cut_short(frame, where)
     return decode_frame(frame, at=where, limit=limit)
+
+
+def cut_short(tail: Tail, at: Location) -> TruncatedError:
+    """Return the error for bytes that end before the entry at their start does (SEG-LOG-004)."""
+    found = f"{tail.size} bytes ({tail.kind.value})"
+    return TruncatedError(at.at("size", 0, tail.size), "SEG-LOG-004", expected="a whole entry", found=found)
 
 
 def decode_frame(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> RecordBatch:
@@ -101,18 +106,27 @@ def _decoded(frame: Frame, at: Location, limit: int) -> tuple[Record | Message, 
 
 
 def _decode_records(frame: Frame, header: RecordBatchHeader, at: Location, limit: int) -> tuple[Record, ...]:
-    from seglog_format.codec.record import decode_records  # noqa: PLC0415 - as above
+    from seglog_format.codec.reference.records import decode_records  # noqa: PLC0415 - as above
 
+    return decode_records(*records_section(frame, header, at, limit))
+
+
+def records_section(
+    frame: Frame, header: RecordBatchHeader, at: Location, limit: int
+) -> tuple[bytes, RecordBatchHeader, Location]:
+    """Return the records of a batch, decompressed, its header, and the location of the records.
+
+    Raises:
+        FormatError: the header leads to no offset, or the batch is refused or cannot be decompressed.
+    """
     check_header(header, at)
     refuse_large(frame, at, limit)
     section = at.at("records", RECORD_BATCH_HEADER_SIZE, header.size_in_bytes - RECORD_BATCH_HEADER_SIZE)
     stored = frame.data[RECORD_BATCH_HEADER_SIZE:]
-    if header.codec_id == CompressionCodec.NONE:
-        return decode_records(bytes(stored), header, section)
-    if header.records_count == 0 and not stored:
-        return ()
+    if header.codec_id == CompressionCodec.NONE or not (header.records_count or stored):
+        return bytes(stored), header, section
     data = decompress(header.codec_id, stored, magic=header.magic, at=section, limit=limit)
-    return decode_records(data, header, section.at("decompressed"))
+    return data, header, section.at("decompressed")
 
 
 def decompressed_bytes(frame: Frame, *, limit: int = DEFAULT_OUTPUT_LIMIT) -> bytes | None:
@@ -160,7 +174,7 @@ def decode_marker(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIM
     unplaced = replace(header, base_offset=ANY_OFFSET, last_offset_delta=0)
     if header.records_count < 2 or header.codec_id != CompressionCodec.NONE:  # noqa: PLR2004 - the end has to fit a single record
         return _decode_records(frame, unplaced, at, limit)[0]
-    from seglog_format.codec.record import decode_first_record  # noqa: PLC0415 - as above
+    from seglog_format.codec.reference.records import decode_first_record  # noqa: PLC0415 - as above
 
     refuse_large(frame, at, limit)
     section = at.at("records", RECORD_BATCH_HEADER_SIZE, header.size_in_bytes - RECORD_BATCH_HEADER_SIZE)
@@ -210,9 +224,14 @@ def verify_checksum(frame: Frame, at: Location) -> None:
     Raises:
         CorruptRecordError: SEG-BAT-003 or SEG-MSG-004.
     """
-    computed, stored = f"{computed_crc(frame):#010x}", f"{frame.header.crc:#010x}"
-    if computed == stored:
+    require_crc(frame, computed_crc(frame), at)
+
+
+def require_crc(frame: Frame, computed: int, at: Location) -> None:
+    """Refuse an entry that carries another checksum than the computed one (SEG-BAT-003, SEG-MSG-004)."""
+    if computed == frame.header.crc:
         return
+    expected, found = f"{computed:#010x}", f"{frame.header.crc:#010x}"
     if isinstance(frame.header, RecordBatchHeader):
-        raise CorruptRecordError(field(at, "crc"), "SEG-BAT-003", expected=computed, found=stored)
-    raise CorruptRecordError(at.at("crc", MESSAGE_CRC_POSITION, 4), "SEG-MSG-004", expected=computed, found=stored)
+        raise CorruptRecordError(field(at, "crc"), "SEG-BAT-003", expected=expected, found=found)
+    raise CorruptRecordError(at.at("crc", MESSAGE_CRC_POSITION, 4), "SEG-MSG-004", expected=expected, found=found)

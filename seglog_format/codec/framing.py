@@ -63,16 +63,19 @@ class FrameWalk:
         tail: what stands after the last whole entry; known once the walk has ended.
     """
 
-    def __init__(self, source: ByteSource, start: int, end: int, path: str) -> None:
+    def __init__(
+        self, source: ByteSource, start: int, end: int, path: str, reads: Callable[..., Frame | Tail] | None = None
+    ) -> None:
         self.source = source
         self.position = start
         self.end = end
         self.path = path
         self.tail = Tail(TailKind.NONE, start, 0)
+        self._frame_at = frame_at if reads is None else reads
 
     def __iter__(self) -> Iterator[Frame]:
         while True:
-            frame = frame_at(self.source, self.position, self.end, self.path)
+            frame = self._frame_at(self.source, self.position, self.end, self.path)
             if isinstance(frame, Tail):
                 self.tail = frame
                 return
@@ -118,7 +121,7 @@ def frame_at(data: Readable, position: int, end: int, path: str = "") -> Frame |
     source = source_of(data)
     left = end - position
     if left <= MAX_TRAILING_SIZE:
-        return Tail(_kind_of_short_tail(source.view(position, end)), position, left)
+        return short_tail(source, position, end)
     shown = source.window(position, SHOWN_SIZE)
     _, size, _, magic = ENTRY_PREFIX.unpack_from(shown.data, position - shown.start)
     if size == 0 and is_zero(source, position, end):
@@ -154,10 +157,11 @@ def whole_frame(source: ByteSource, position: int, magic: int, at: Location) -> 
     return Frame(position, header, entry) if len(entry) == size else StoredFrame(position, header, source)
 
 
-def _kind_of_short_tail(rest: memoryview) -> TailKind:
-    if not rest:
-        return TailKind.NONE
-    return TailKind.TRAILING if any(rest) else TailKind.ZEROS
+def short_tail(source: ByteSource, position: int, end: int) -> Tail:
+    """Return what stands at the end of a log where it is too short for an entry (SEG-LOG-002)."""
+    rest = source.view(position, end)
+    kind = TailKind.TRAILING if any(rest) else TailKind.ZEROS
+    return Tail(kind if rest else TailKind.NONE, position, end - position)
 
 
 def is_zero(source: ByteSource, position: int, end: int) -> bool:
@@ -190,7 +194,12 @@ def read_header(entry: memoryview, size: int, magic: int, at: Location) -> Batch
         at: where it stands, for errors.
     """
     layout, header = HEADERS[magic]
-    if size < layout.size:
-        least, found = layout.size - ENTRY_PREFIX_SIZE, size - ENTRY_PREFIX_SIZE
-        raise CorruptRecordError(at.at("batch_length", 8, 4), "SEG-BAT-002", expected=f"{least} or more", found=found)
+    check_header_size(size, layout.size, at)
     return header(*layout.unpack_from(entry))
+
+
+def check_header_size(size: int, least: int, at: Location) -> None:
+    """Refuse an entry that is too small for its fixed fields (SEG-BAT-002)."""
+    if size < least:
+        expected, found = f"{least - ENTRY_PREFIX_SIZE} or more", size - ENTRY_PREFIX_SIZE
+        raise CorruptRecordError(at.at("batch_length", 8, 4), "SEG-BAT-002", expected=expected, found=found)

@@ -122,9 +122,14 @@ def decode_transaction_index(data: bytes | memoryview, at: Location) -> tuple[Ab
     view = memoryview(data)
     whole = view[: view.nbytes - view.nbytes % TRANSACTION_INDEX_ENTRY.size]
     entries = tuple(AbortedTxn(*fields) for fields in TRANSACTION_INDEX_ENTRY.iter_unpack(whole))
+    check_transaction_version(entries, at)
+    return entries
+
+
+def check_transaction_version(entries: Iterable[AbortedTxn], at: Location) -> None:
+    """Refuse a transaction index with an entry whose version is not 0 (SEG-TXN-002)."""
     for slot, entry in enumerate(entries):
         if entry.version != TRANSACTION_INDEX_VERSION:
             start = at.shifted(slot * TRANSACTION_INDEX_ENTRY.size)
             place = start.at("version", *TRANSACTION_INDEX_ENTRY_LAYOUT.place("version"))
             raise UnsupportedVersionError(place, "SEG-TXN-002", expected="version 0", found=entry.version)
-    return entries

@@ -7,7 +7,7 @@ wrapper depends on the wrapper: its magic says what the offsets count from, its 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.codec.checksum import crc32
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
@@ -24,6 +24,7 @@ from seglog_format.model import (
 )
 from seglog_format.record_model import Message
 from seglog_format.schema.fixed_fields import (
+    ENTRY_PREFIX,
     MAGIC_POSITION,
     MESSAGE_ATTRIBUTES_POSITION,
     MESSAGE_HEADERS,
@@ -32,7 +33,7 @@ from seglog_format.schema.fixed_fields import (
 from seglog_format.schema.message_set import BYTES_LENGTH, MESSAGE_MIN_SIZES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +56,34 @@ class MessageEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
-    """A message as it stands, before its wrapper has had a say."""
+class StoredMessage:
+    """A message as it stands, whatever its wrapper says.
+
+    Attributes:
+        header: fixed fields.
+        key: bytes, or None for null.
+        value: bytes, or None for null.
+        trailing_size: bytes after the value.
+        is_valid: whether the checksum agrees.
+    """
 
     header: MessageHeader
     key: bytes | None
     value: bytes | None
     trailing_size: int
     is_valid: bool
+
+
+class MessageReader(NamedTuple):
+    """How the stored fields of messages are read.
+
+    Attributes:
+        message: one message, from its first byte to its last, and where it stands.
+        size: of the message that starts at the first byte, behind its size field.
+    """
+
+    message: Callable[[memoryview, Location], StoredMessage]
+    size: Callable[[memoryview], int]
 
 
 def decode_message_entry(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> tuple[Message, ...]:
@@ -83,30 +104,34 @@ def decode_message_entry(frame: Frame, *, at: Location, limit: int = DEFAULT_OUT
     return read_message_entry(frame, at=at, limit=limit).messages
 
 
-def read_message_entry(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> MessageEntry:
+def read_message_entry(
+    frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT, reader: MessageReader | None = None
+) -> MessageEntry:
     """Like `decode_message_entry`, with what was passed over on the way.
 
     Args:
         frame: an entry whose header is a `MessageHeader`.
         at: where the entry starts.
         limit: most bytes that a wrapper may decompress to.
+        reader: of the stored fields; by default the quick one.
 
     Raises:
         CorruptRecordError: the entry, or a message inside it, breaks a rule of chapter 33 or 34.
         RefusedError: the wrapper holds more than ``limit`` bytes.
     """
     refuse_large(frame, at, limit)
-    outer = _stored(frame.data, at)
+    read = PLAIN if reader is None else reader
+    outer = read.message(frame.data, at)
     _check_offset(outer.header.offset, at)
     if outer.header.codec_id == CompressionCodec.NONE:
         message = _message(outer, outer.header.offset, outer.header.timestamp_ms, outer.header.timestamp_type)
         return MessageEntry((message,), outer.key, outer.trailing_size)
     data = memoryview(_decompressed(outer, at, limit))
-    entries = list(_inner_entries(data, at.at("messages")))
+    entries = list(_inner_entries(data, read, at.at("messages")))
     if not entries:
         found = f"{len(data)} bytes without one"
         raise CorruptRecordError(at.at("messages"), "SEG-MSG-009", expected="at least one whole message", found=found)
-    inner = [_inner_message(entry, at.at(f"messages[{index}]")) for index, entry in enumerate(entries)]
+    inner = [_inner_message(entry, read, at.at(f"messages[{index}]")) for index, entry in enumerate(entries)]
     return MessageEntry(
         tuple(_unwrapped(outer.header, inner, at)),
         outer.key,
@@ -116,44 +141,72 @@ def read_message_entry(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPU
     )
 
 
-def _field(at: Location, name: str, position: int = 0, size: int = 0) -> Location:
-    """A field of a message: by its position in the file, or by name alone where it came out of a wrapper."""
+def field_place(at: Location, name: str, position: int = 0, size: int = 0) -> Location:
+    """Return where a field of a message stands: by position, or by name alone where it came out of a wrapper."""
     return at.at(f"{at.field}.{name}") if at.field else at.at(name, position, size)
 
 
-def _stored(data: memoryview, at: Location) -> _Stored:
+def _stored(data: memoryview, at: Location) -> StoredMessage:
     """One message; ``data`` is at least as long as the fixed fields of magic 0."""
-    size = len(data) - ENTRY_PREFIX_SIZE
-    magic = data[MAGIC_POSITION]
-    if magic not in MESSAGE_HEADERS:
-        place = _field(at, "magic", MAGIC_POSITION, 1)
-        raise CorruptRecordError(place, "SEG-MSG-026", expected="0 or 1", found=magic)
-    if size < MESSAGE_MIN_SIZES[magic]:
-        place, least = _field(at, "message_size", 8, 4), f"at least {MESSAGE_MIN_SIZES[magic]}"
-        raise CorruptRecordError(place, "SEG-MSG-003", expected=least, found=size)
+    magic = ENTRY_PREFIX.unpack_from(data)[3]
+    check_message(data, magic, at)
     fixed = MESSAGE_HEADERS[magic]
     header = MessageHeader(*fixed.unpack_from(data))
     key, position = _nullable_bytes(data, fixed.size, at, "key")
     value, end = _nullable_bytes(data, position, at, "value")
-    return _Stored(header, key, value, len(data) - end, crc32(data[MAGIC_POSITION:]) == header.crc)
+    return StoredMessage(header, key, value, len(data) - end, crc32(data[MAGIC_POSITION:]) == header.crc)
+
+
+def check_message(data: memoryview, magic: int, at: Location) -> None:
+    """Refuse a message of another magic (SEG-MSG-026), or one that is too small for its fixed fields (SEG-MSG-003)."""
+    if magic not in MESSAGE_HEADERS:
+        place = field_place(at, "magic", MAGIC_POSITION, 1)
+        raise CorruptRecordError(place, "SEG-MSG-026", expected="0 or 1", found=magic)
+    if (size := len(data) - ENTRY_PREFIX_SIZE) < MESSAGE_MIN_SIZES[magic]:
+        place, least = field_place(at, "message_size", 8, 4), f"at least {MESSAGE_MIN_SIZES[magic]}"
+        raise CorruptRecordError(place, "SEG-MSG-003", expected=least, found=size)
+
+
+def _size(data: memoryview) -> int:
+    """The size field of a message."""
+    return int(BYTES_LENGTH.unpack_from(data, SIZE_POSITION)[0])
+
+
+PLAIN: Final = MessageReader(_stored, _size)
 
 
 def _nullable_bytes(data: memoryview, position: int, at: Location, name: str) -> tuple[bytes | None, int]:
     """Bytes behind their length, and where they end."""
     start = position + BYTES_LENGTH.size
     if start > len(data):
-        place, left = _field(at, name, position), f"{len(data) - position} bytes"
-        raise CorruptRecordError(place, "SEG-MSG-005", expected="a length of 4 bytes", found=left)
+        raise cut_short(data, position, name, at)
     (size,) = BYTES_LENGTH.unpack_from(data, position)
     if size < 0:
         return None, start
     if size > len(data) - start:
-        place, most = _field(at, name, position, BYTES_LENGTH.size), f"at most the {len(data) - start} bytes left"
-        raise CorruptRecordError(place, "SEG-MSG-005", expected=most, found=size)
+        raise cut_short(data, position, name, at)
     return bytes(data[start : start + size]), start + size
 
 
-def _decompressed(wrapper: _Stored, at: Location, limit: int) -> bytes:
+def cut_short(data: memoryview, position: int, name: str, at: Location) -> CorruptRecordError:
+    """Return the error of a key or value that does not fit into its message (SEG-MSG-005).
+
+    Args:
+        data: the message.
+        position: of the field's length.
+        name: of the field.
+        at: where the message stands.
+    """
+    start = position + BYTES_LENGTH.size
+    if start > len(data):
+        place, left = field_place(at, name, position), f"{len(data) - position} bytes"
+        return CorruptRecordError(place, "SEG-MSG-005", expected="a length of 4 bytes", found=left)
+    (size,) = BYTES_LENGTH.unpack_from(data, position)
+    place, most = field_place(at, name, position, BYTES_LENGTH.size), f"at most the {len(data) - start} bytes left"
+    return CorruptRecordError(place, "SEG-MSG-005", expected=most, found=size)
+
+
+def _decompressed(wrapper: StoredMessage, at: Location, limit: int) -> bytes:
     codec_id, magic = wrapper.header.codec_id, wrapper.header.magic
     if codec_id == CompressionCodec.ZSTD:
         place = at.at("attributes", MESSAGE_ATTRIBUTES_POSITION, 1)
@@ -175,13 +228,13 @@ def wrapped_bytes(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIM
     return _decompressed(_stored(frame.data, at), at, limit)
 
 
-def _inner_entries(data: memoryview, at: Location) -> Iterator[memoryview]:
+def _inner_entries(data: memoryview, read: MessageReader, at: Location) -> Iterator[memoryview]:
     """The whole entries of decompressed data; one that is cut short at the end is left out (SEG-MSG-019)."""
     start = 0
     while len(data) - start >= ENTRY_PREFIX_SIZE:
-        (size,) = BYTES_LENGTH.unpack_from(data, start + SIZE_POSITION)
+        size = read.size(data[start:])
         if size < MESSAGE_MIN_SIZES[0]:
-            place, least = _field(at, "message_size"), f"at least {MESSAGE_MIN_SIZES[0]}"
+            place, least = field_place(at, "message_size"), f"at least {MESSAGE_MIN_SIZES[0]}"
             raise CorruptRecordError(place, "SEG-MSG-003", expected=least, found=size)
         end = start + ENTRY_PREFIX_SIZE + size
         if end > len(data):
@@ -190,15 +243,15 @@ def _inner_entries(data: memoryview, at: Location) -> Iterator[memoryview]:
         start = end
 
 
-def _inner_message(data: memoryview, at: Location) -> _Stored:
-    message = _stored(data, at)
+def _inner_message(data: memoryview, read: MessageReader, at: Location) -> StoredMessage:
+    message = read.message(data, at)
     if message.header.codec_id != CompressionCodec.NONE:
         codec = f"codec {message.header.codec_id}"
-        raise CorruptRecordError(_field(at, "attributes"), "SEG-MSG-010", expected="no compression", found=codec)
+        raise CorruptRecordError(field_place(at, "attributes"), "SEG-MSG-010", expected="no compression", found=codec)
     return message
 
 
-def _unwrapped(wrapper: MessageHeader, inner: list[_Stored], at: Location) -> Iterator[Message]:
+def _unwrapped(wrapper: MessageHeader, inner: list[StoredMessage], at: Location) -> Iterator[Message]:
     """The messages of a wrapper with absolute offsets and the timestamps that they read as."""
     base = _base_offset(wrapper, inner[-1].header.offset, at)
     for index, one in enumerate(inner):
@@ -232,10 +285,10 @@ def _timestamp_type(wrapper: MessageHeader, inner: MessageHeader) -> TimestampTy
 def _check_offset(offset: int, at: Location) -> None:
     if not 0 <= offset <= INT64_MAX:
         expected = f"an offset from 0 to {INT64_MAX}"
-        raise CorruptRecordError(_field(at, "offset", 0, 8), "SEG-MSG-025", expected=expected, found=offset)
+        raise CorruptRecordError(field_place(at, "offset", 0, 8), "SEG-MSG-025", expected=expected, found=offset)
 
 
-def _message(stored: _Stored, offset: int, timestamp_ms: int, timestamp_type: TimestampType) -> Message:
+def _message(stored: StoredMessage, offset: int, timestamp_ms: int, timestamp_type: TimestampType) -> Message:
     header = stored.header
     return Message(
         offset=offset,

@@ -42,29 +42,44 @@ def decode_producer_snapshot(data: bytes | memoryview, at: Location) -> DecodedS
         CorruptIndexError: checksum or size do not agree (SEG-PSN-002, SEG-PSN-003).
     """
     view = memoryview(data)
-    if view.nbytes < PRODUCER_SNAPSHOT_HEADER.size:
-        raise TruncatedError(at.at("", 0, view.nbytes), "SEG-PSN-003", expected="10 bytes or more", found=view.nbytes)
+    check_size(view, at)
     version, crc, count = PRODUCER_SNAPSHOT_HEADER.unpack_from(view)
+    check_version(version, at)
+    require_crc(crc, crc32c(view[CHECKED_POSITION:]), at)
+    entries = view[PRODUCER_SNAPSHOT_HEADER.size :]
+    check_count(count, PRODUCER_STATE_ENTRY.size, entries, at)
+    producers = tuple(ProducerStateEntry(*fields) for fields in PRODUCER_STATE_ENTRY.iter_unpack(entries))
+    return DecodedSnapshot(version, crc, producers)
+
+
+def check_size(data: memoryview, at: Location) -> None:
+    """Refuse a file that is smaller than the header (SEG-PSN-003)."""
+    if data.nbytes < PRODUCER_SNAPSHOT_HEADER.size:
+        raise TruncatedError(at.at("", 0, data.nbytes), "SEG-PSN-003", expected="10 bytes or more", found=data.nbytes)
+
+
+def check_version(version: int, at: Location) -> None:
+    """Refuse a version other than 1 (SEG-PSN-001)."""
     if version != PRODUCER_SNAPSHOT_VERSION:
         raise UnsupportedVersionError(_field(at, "version"), "SEG-PSN-001", expected="version 1", found=version)
-    computed = crc32c(view[CHECKED_POSITION:])
-    if computed != crc:
+
+
+def require_crc(stored: int, computed: int, at: Location) -> None:
+    """Refuse a file that carries another checksum than the computed one (SEG-PSN-002)."""
+    if computed != stored:
         place = _field(at, "crc")
-        raise CorruptIndexError(place, "SEG-PSN-002", expected=f"{computed:08x}", found=f"{crc:08x}")
-    return DecodedSnapshot(version, crc, _producers(view, count, at))
+        raise CorruptIndexError(place, "SEG-PSN-002", expected=f"{computed:08x}", found=f"{stored:08x}")
+
+
+def check_count(count: int, entry_size: int, entries: memoryview, at: Location) -> None:
+    """Refuse a count of entries that does not fit their bytes (SEG-PSN-003)."""
+    if count * entry_size != entries.nbytes:
+        expected = f"a count for {entries.nbytes} bytes of entries"
+        raise CorruptIndexError(_field(at, "count"), "SEG-PSN-003", expected=expected, found=count)
 
 
 def _field(at: Location, name: str) -> Location:
     return at.at(name, *PRODUCER_SNAPSHOT_HEADER_LAYOUT.place(name))
-
-
-def _producers(view: memoryview, count: int, at: Location) -> tuple[ProducerStateEntry, ...]:
-    entries = view[PRODUCER_SNAPSHOT_HEADER.size :]
-    if count * PRODUCER_STATE_ENTRY.size != entries.nbytes:
-        place = _field(at, "count")
-        expected = f"a count for {entries.nbytes} bytes of entries"
-        raise CorruptIndexError(place, "SEG-PSN-003", expected=expected, found=count)
-    return tuple(ProducerStateEntry(*fields) for fields in PRODUCER_STATE_ENTRY.iter_unpack(entries))
 
 
 def encode_producer_snapshot(producers: Iterable[ProducerStateEntry]) -> bytes:

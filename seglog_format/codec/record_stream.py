@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Final, cast, overload
 
-from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
-from seglog_format.codec.decode import check_header, decode_frame, refuse_large, verify_checksum
+from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
+from seglog_format.codec.decode import decode_frame, records_section, verify_checksum
 from seglog_format.codec.quick import FieldReading, IrregularError, RecordReading
-from seglog_format.codec.record import decode_record, require_end, require_more
-from seglog_format.model import CompressionCodec, RecordBatchHeader
+from seglog_format.codec.record_rules import require_end, require_more
+from seglog_format.codec.reference.records import decode_record
+from seglog_format.model import RecordBatchHeader
 from seglog_format.record_model import RecordHeader
-from seglog_format.schema.fixed_fields import RECORD_BATCH_HEADER_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -88,14 +88,7 @@ def has_very_many_records(header: BatchHeader) -> bool:
 
 def _opened(frame: Frame, header: RecordBatchHeader, at: Location, limit: int) -> Iterator[Record]:
     verify_checksum(frame, at)
-    check_header(header, at)
-    refuse_large(frame, at, limit)
-    section = at.at("records", RECORD_BATCH_HEADER_SIZE, header.size_in_bytes - RECORD_BATCH_HEADER_SIZE)
-    stored = frame.data[RECORD_BATCH_HEADER_SIZE:]
-    if header.codec_id == CompressionCodec.NONE or not (header.records_count or stored):
-        return stream_records(bytes(stored), header, section)
-    data = decompress(header.codec_id, stored, magic=header.magic, at=section, limit=limit)
-    return stream_records(data, header, section.at("decompressed"))
+    return stream_records(*records_section(frame, header, at, limit))
 
 
 def stream_records(section: bytes, header: RecordBatchHeader, at: Location) -> Iterator[Record]:

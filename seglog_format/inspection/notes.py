@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.control_record import decode_control_record
-from seglog_format.codec.record import record_timestamp
+from seglog_format.codec.record_rules import record_timestamp
 from seglog_format.errors import FormatError, Location
 from seglog_format.model import (
     CODEC_MASK,

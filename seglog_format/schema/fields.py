@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Self
 
 from construct import Construct, FormatField, Renamed, SizeofError, Struct
@@ -110,6 +111,12 @@ def _size(field: Construct) -> int | None:
         return int(field.sizeof())
     except SizeofError:
         return None
+
+
+def position_of(declaration: Struct, name: str) -> int:
+    """Return the byte position of a field that only fields of fixed size stand before."""
+    before = takewhile(lambda field: field.name != name, declaration.subcons)
+    return sum(int(field.sizeof()) for field in before)
 
 
 def type_name(field: Construct) -> str:

@@ -1,7 +1,7 @@
 """Every fixed layout, read from and written to bytes that are spelled out here, field by field.
 
 `problems` runs in a process of its own too, in which two neighbouring fields of a declaration are swapped: then it has
-to name a problem of reading and one of writing.
+to name a problem of reading, one of writing, and one of reading by the declarations themselves.
 """
 
 from __future__ import annotations
@@ -130,6 +130,46 @@ def read_snapshot() -> bool:
     return decode_producer_snapshot(SNAPSHOT, Location()).producers == (ProducerStateEntry(*SNAPSHOT_FIELDS),)
 
 
+def reference_reads_entries() -> bool:
+    from seglog_format.codec.reference.decode import decode_batch
+    from seglog_format.model import MessageHeader, RecordBatchHeader
+
+    batches = [decode_batch(data) for data in (HEADER, MESSAGE_0, MESSAGE_1)]
+    messages = [batch.records[0] for batch in batches[1:]]
+    return [batch.header for batch in batches] == [
+        RecordBatchHeader(*HEADER_FIELDS),
+        MessageHeader(4, 16, 0xC9A4CEE5, 0, 0x40),
+        MessageHeader(4, 24, 0xE7274991, 1, 8, 100),
+    ] and [(one.offset, one.timestamp_ms, one.key, one.value) for one in messages] == [
+        (4, -1, b"k", b"v"),
+        (4, 100, b"k", b"v"),
+    ]
+
+
+def reference_reads_side_files() -> bool:
+    from seglog_format.codec.reference.index_entries import (
+        decode_offset_index,
+        decode_time_index,
+        decode_transaction_index,
+    )
+    from seglog_format.codec.reference.producer_snapshot import decode_producer_snapshot
+    from seglog_format.errors import Location
+    from seglog_format.model import AbortedTxn, OffsetPosition, TimestampOffset
+    from seglog_format.small_model import ProducerStateEntry
+
+    return (
+        decode_offset_index(OFFSET_INDEX, 10),
+        decode_time_index(TIME_INDEX, 10),
+        decode_transaction_index(TRANSACTION_INDEX, Location()),
+        decode_producer_snapshot(SNAPSHOT, Location()).producers,
+    ) == (
+        (OffsetPosition(12, 16), OffsetPosition(17, 512)),
+        (TimestampOffset(100, 12), TimestampOffset(200, 17)),
+        (AbortedTxn(*TRANSACTION_FIELDS),),
+        (ProducerStateEntry(*SNAPSHOT_FIELDS),),
+    )
+
+
 def write_batch() -> bool:
     from seglog_format import encode_batch
     from seglog_format.model import RecordBatchHeader
@@ -201,7 +241,10 @@ def write_snapshot() -> bool:
 
 
 READING = (read_batch_header, read_batch, read_messages, read_indexes, read_transaction_index, read_snapshot)
+BY_DECLARATION = (reference_reads_entries, reference_reads_side_files)
 WRITING = (write_batch, write_messages, write_entry_in_place, write_indexes, write_log, write_snapshot)
+
+CHECKS = {"reading": READING, "writing": WRITING, "reference": BY_DECLARATION}
 
 
 def problems(checks: tuple[Callable[[], bool], ...]) -> Iterator[str]:
@@ -238,16 +281,16 @@ def swap_declared(name: str, first: str, second: str) -> None:
         fields[at], fields[at + 1] = fields[at + 1], fields[at]
 
 
-def is_noticed(name: str, text: str) -> tuple[bool, bool]:
-    """Whether reading and writing notice these layouts, found out in a child process."""
+def is_noticed(name: str, text: str) -> list[str]:
+    """Return what notices these layouts: reading, writing, the reference; found out in a child process."""
     child = os.fork()
     if child == 0:
         os.fsync = lambda _descriptor: None
         use_layouts(text)
         swap_declared(*name.replace(":", "").replace(" <-> ", " ").split())
-        os._exit(2 * any(problems(READING)) + any(problems(WRITING)))
+        os._exit(sum(1 << bit for bit, checks in enumerate(CHECKS.values()) if any(problems(checks))))
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return bool(status & 2), bool(status & 1)
+    return [kind for bit, kind in enumerate(CHECKS) if status & 1 << bit]
 
 
 def main() -> None:
@@ -258,8 +301,7 @@ def main() -> None:
 
     for part in sys.stdin.read().split("== ")[1:]:
         name, _, text = part.partition("\n")
-        reading, writing = is_noticed(name, text)
-        sys.stdout.write(f"{name} {'reading' * reading} {'writing' * writing}\n")
+        sys.stdout.write(f"{' '.join([name, *is_noticed(name, text)])}\n")
         sys.stdout.flush()
 
 

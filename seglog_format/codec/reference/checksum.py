@@ -1,0 +1,50 @@
+"""The two checksums of the format, made of their polynomials alone (SEG-MSG-004, SEG-BAT-003, SEG-PSN-002).
+
+Both shift the lowest bit first, start with all bits set, and invert the result.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from crcmod import mkCrcFun
+
+from seglog_format.codec.checksum import CRC32_POLYNOMIAL, CRC32C_POLYNOMIAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seglog_format.storage.byte_source import Buffer
+
+HIGHEST_TERM: Final = 1 << 32
+"""The term x^32, which the usual way to write a polynomial of 32 bits leaves out."""
+ALL_BITS: Final = 0xFFFFFFFF
+
+
+def _checksum(polynomial: int) -> Callable[[bytes, int], int]:
+    made: Callable[[bytes, int], int] = mkCrcFun(HIGHEST_TERM | polynomial, initCrc=0, rev=True, xorOut=ALL_BITS)
+    return made
+
+
+_CRC32: Final = _checksum(CRC32_POLYNOMIAL)
+_CRC32C: Final = _checksum(CRC32C_POLYNOMIAL)
+
+
+def crc32(data: Buffer, start: int = 0) -> int:
+    """Return the CRC-32 of some bytes, as an unsigned number.
+
+    Args:
+        data: bytes.
+        start: checksum of the bytes before these, when they come in pieces.
+    """
+    return _CRC32(bytes(data), start)
+
+
+def crc32c(data: Buffer, start: int = 0) -> int:
+    """Return the CRC-32C of some bytes, as an unsigned number.
+
+    Args:
+        data: bytes.
+        start: checksum of the bytes before these, when they come in pieces.
+    """
+    return _CRC32C(bytes(data), start)

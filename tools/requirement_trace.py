@@ -44,7 +44,6 @@ TEXT_FILES = (
     "docs/**/*.md",
     "fixtures/*.toml",
     "fixtures/**/case.toml",
-    "changelog.d/*.md",
     "*.md",
 )
 

@@ -18,13 +18,11 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from harness import Peer, Times, java_version, machine, measure
+from harness import Peer, Times, at_offset, java_version, machine, measure, our_version
 from seglog_conformance.toolchains import complaints
 
 from proofs.kafka import oracle as kafka_oracle
 from seglog_format import LogConfig, PartitionWriter, build_batch, encode_batch, new_record
-from seglog_format.cli.version import VERSION
-from seglog_format.codec.build import with_offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -90,7 +88,7 @@ class Appending:
         self.scratch = scratch
         self.kafka = kafka
         self.sent = case.batches(seed)
-        self.placed = [with_offset(data, n * case.record_count, 0) for n, data in enumerate(self.sent)]
+        self.placed = [at_offset(data, n * case.record_count) for n, data in enumerate(self.sent)]
         (scratch / "sent").write_bytes(b"".join(self.sent))
         (scratch / "placed").write_bytes(b"".join(self.placed))
 
@@ -173,7 +171,7 @@ def report(seed: int, rounds: int, kafka: kafka_oracle.Oracle | None) -> dict[st
             appending = Appending(case, seed, Path(name), kafka)
             cases.append(result(appending, measure(list(appending.peers()), rounds)))
         print("\n".join(text(cases[-1])), flush=True)
-    versions = {"seglog-format": VERSION}
+    versions = {"seglog-format": our_version()}
     if kafka is not None:
         versions |= {"kafka": kafka.version, "java": java_version()}
     return {

@@ -22,9 +22,7 @@ from recipes import MIB
 from templates import BATCH_MS, HEADER, NO_PRODUCER, Entries, Template
 from texts import batch, messages, random_rows, text_rows, times_of, wrapper
 
-from seglog_format import walk
-from seglog_format.codec.decode import decode_frame
-from seglog_format.errors import Location
+from seglog_format import decode_batch, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 
 HERE: Final = Path(__file__).resolve().parent
 BUILD: Final = HERE.parent / "build" / "bench"
-SOURCES: Final = ("contents.py", "templates.py", "texts.py", "datasets.py", "recipes.py")
+SOURCES: Final = ("contents.py", "templates.py", "texts.py", "compressing.py", "datasets.py", "recipes.py")
 SEGMENT: Final = "00000000000000000000"
 INDEX_INTERVAL_BYTES: Final = 4096
 SAMPLE: Final = 2000
@@ -59,7 +57,8 @@ class DataSet:
         crc32c: of it.
         uncompressed: bytes of records or messages before compression; the size where there is none.
         records, batches: how many; a plain message of magic 1 counts as a batch.
-        checksums: what each kind of work has to arrive at: ``records``, ``batches``, ``crcs`` and ``indexes``.
+        checksums: what each kind of work has to arrive at: ``records``, ``batches``, ``crcs``, ``indexes``, and
+            ``end``, the log end offset.
     """
 
     name: str
@@ -206,6 +205,7 @@ def _described(recipe: Recipe, path: Path, writing: Writing) -> DataSet:
             "batches": writing.framing.number,
             "crcs": writing.crcs.number,
             "indexes": index_digest(path.parent),
+            "end": writing.records.count,
         },
         about=recipe.about,
     )
@@ -261,7 +261,7 @@ def _records(path: Path) -> Iterator[Record | Message]:
     with path.open("rb") as file:
         start = file.read(SAMPLE_BYTES)
     for frame in walk(start):
-        yield from decode_frame(frame, at=Location()).records
+        yield from decode_batch(frame.data).records
 
 
 def _row(record: Record | Message) -> tuple[int, ...]:

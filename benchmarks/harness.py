@@ -11,6 +11,7 @@ import platform
 import statistics
 import subprocess
 from dataclasses import dataclass, field
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -76,3 +77,13 @@ def java_version() -> str:
     """The first line of what Java says of itself."""
     done = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True)  # noqa: S607 - from PATH
     return done.stderr.splitlines()[0]
+
+
+def our_version() -> str:
+    """Of the package that is measured."""
+    return metadata.version("seglog-format")
+
+
+def at_offset(batch: bytes, offset: int) -> bytes:
+    """A record batch as a leader of epoch 0 stores it: its checksum covers neither the offset nor the epoch."""
+    return offset.to_bytes(8, "big") + batch[8:12] + bytes(4) + batch[16:]

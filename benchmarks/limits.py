@@ -8,7 +8,7 @@ import time
 import zlib
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import cramjam
 import google_crc32c
@@ -16,9 +16,6 @@ import lz4.frame
 import numpy as np
 import zstandard
 from templates import HEADER
-
-from seglog_format.codec.compression import decompress
-from seglog_format.errors import Location
 
 try:
     from isal import igzip, isal_zlib
@@ -34,7 +31,6 @@ CHUNK: Final = 16_384
 WRAPPED_FROM: Final = 34
 """Where the payload of a wrapper of magic 1 without a key begins."""
 XERIAL_HEADER: Final = 16
-OWN_WAY: Final = "the package's"
 LEAST_SECONDS: Final = 1.5
 """A limit that had fewer moments than those who are held against it would be passed in a better one."""
 
@@ -77,12 +73,10 @@ def memory_limits(data: DataSet, rounds: int) -> dict[str, Limit]:
     castagnoli = {
         "google-crc32c, 16 KB": lambda: [google_crc32c.value(piece) for piece in pieces],
         "google-crc32c, whole": lambda: google_crc32c.value(whole),
-        **_kernel_ways(array, castagnoli=True),
     }
     ieee = {
         "zlib, 16 KB": lambda: [zlib.crc32(piece) for piece in pieces],
         "isal, 16 KB": lambda: [isal_zlib.crc32(piece) for piece in pieces],
-        **_kernel_ways(array, castagnoli=False),
     }
     reading = {
         "sum of 8-byte words": words.sum,
@@ -96,16 +90,6 @@ def memory_limits(data: DataSet, rounds: int) -> dict[str, Limit]:
     }
 
 
-def _kernel_ways(array: Any, *, castagnoli: bool) -> dict[str, Callable[[], object]]:  # noqa: ANN401 - an array
-    """The engine's own checksum over all bytes at once, where the engine is there."""
-    try:
-        from seglog_format.columnar import checksum, cpu  # noqa: PLC0415 - needs numba
-    except ImportError:
-        return {}
-    path = cpu.checksum_path()
-    return {"the engine's, whole": lambda: checksum.checksum(castagnoli, path, array, 0, len(array))}
-
-
 def codec_limit(data: DataSet, rounds: int) -> Limit:
     """Decompressing every batch, in megabytes of log a second.
 
@@ -114,11 +98,8 @@ def codec_limit(data: DataSet, rounds: int) -> Limit:
         rounds: of which the best counts.
     """
     payloads = list(payloads_of(data.path.read_bytes()))
-    codec, magic = payloads[0][0], payloads[0][1]
-    found = [payload for _, _, payload in payloads]
-    ways = {OWN_WAY: lambda: [decompress(codec, each, magic=magic, at=Location()) for each in found]}
-    for name, expand in wheels(codec).items():
-        ways[name] = partial(_each, expand, found)
+    found = [payload for _, payload in payloads]
+    ways = {name: partial(_each, expand, found) for name, expand in wheels(payloads[0][0]).items()}
     return _limit(ways, data.size, rounds)
 
 
@@ -127,19 +108,19 @@ def _each(expand: Callable[[bytes], object], payloads: Sequence[bytes]) -> None:
         expand(payload)
 
 
-def payloads_of(log: bytes) -> Iterable[tuple[int, int, bytes]]:
-    """Codec, magic and compressed records of each batch of a compressed set."""
+def payloads_of(log: bytes) -> Iterable[tuple[int, bytes]]:
+    """Codec and compressed records of each batch of a compressed set."""
     at = 0
     while at < len(log):
         end = at + 12 + struct.unpack_from(">i", log, at + 8)[0]
         magic = log[at + 16]
         codec = log[at + 22 if magic > 1 else at + 17] & 7
-        yield codec, magic, log[at + (HEADER.size if magic > 1 else WRAPPED_FROM) : end]
+        yield codec, log[at + (HEADER.size if magic > 1 else WRAPPED_FROM) : end]
         at = end
 
 
 def wheels(codec: int) -> dict[str, Callable[[bytes], object]]:
-    """Decoders that pip brings, by name; the reference's own choice is among them."""
+    """Decoders that pip brings, by name."""
     zstd = zstandard.ZstdDecompressor()
     known: dict[int, dict[str, Callable[[bytes], object]]] = {
         1: {"zlib": gzip.decompress, "isal": igzip.decompress, "cramjam": cramjam.gzip.decompress},

@@ -7,13 +7,11 @@ import os
 import subprocess
 import tempfile
 import threading
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from contents import Part, joined
-
-from seglog_format.closing import Closing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +43,7 @@ class NotBuiltError(Exception):
     """The peer knows that it cannot do this work yet."""
 
 
-class Process(Closing):
+class Process(AbstractContextManager["Process"]):
     """A peer that was started; use it as a context manager.
 
     Args:
@@ -114,7 +112,7 @@ class Process(Closing):
         told: dict[str, Any] = json.loads(line)
         return told
 
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the process."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None

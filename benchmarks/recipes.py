@@ -7,7 +7,7 @@ from typing import Final
 
 from templates import Record
 
-from seglog_format.model import CompressionCodec
+from seglog_format import CompressionCodec
 
 MIB: Final = 1 << 20
 

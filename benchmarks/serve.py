@@ -23,15 +23,11 @@ from multiprocessing import Pool
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from harness import java_version, machine
+from harness import at_offset, java_version, machine, our_version
 
 from proofs.kafka.broker import free_ports
 from proofs.serve.broker import RELEASE, broker_with
 from seglog_format import LogConfig, PartitionWriter, build_batch, encode_batch, new_record
-from seglog_format.cli.main import run
-from seglog_format.cli.version import VERSION
-from seglog_format.codec.build import with_offset
-from seglog_format.serve import slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,7 +56,7 @@ def make_log(directory: Path, size: int) -> int:
     config = LogConfig(segment_bytes=64 * MEBI, retention_ms=-1)
     with PartitionWriter(directory / f"{TOPIC}-0", config) as writer:
         for _ in range(size // len(one)):
-            writer.append_as_follower(with_offset(one, offset, 0))
+            writer.append_as_follower(at_offset(one, offset))
             offset += RECORDS
     return offset
 
@@ -117,12 +113,10 @@ def _warm(_: int) -> None:
 
 
 @contextmanager
-def our_server(directory: Path, *, sendfile: bool = True) -> Iterator[tuple[int, int]]:
+def our_server(directory: Path) -> Iterator[tuple[int, int]]:
     """`seglog serve` on a directory: its port and its process."""
-    command = [sys.executable, str(Path(__file__).resolve()), "--server", str(directory)]
-    process = subprocess.Popen(
-        [*command, *([] if sendfile else ["--without-sendfile"])], stderr=subprocess.PIPE, text=True, cwd=ROOT
-    )
+    command = [sys.executable, "-m", "seglog_format.cli", "serve", "--port", "0", str(directory)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stderr is not None
     try:
         line = next(line for line in process.stderr if "listening on" in line)
@@ -131,12 +125,6 @@ def our_server(directory: Path, *, sendfile: bool = True) -> Iterator[tuple[int,
         process.send_signal(signal.SIGTERM)
         process.wait(30)
         process.stderr.close()
-
-
-def serve(directory: Path, *, sendfile: bool) -> int:
-    """Be the server."""
-    slices.FileSlice.send.__kwdefaults__["sendfile"] = sendfile
-    return run(["serve", "--port", "0", str(directory)])
 
 
 def memory_of(process_id: int) -> dict[str, float]:
@@ -250,14 +238,12 @@ def compare(place: Path, options: argparse.Namespace) -> dict[str, Any]:
     end = make_log(logs, options.size * MEBI)
     with ExitStack() as running:
         ours, ours_id = running.enter_context(our_server(logs))
-        plain, _ = running.enter_context(our_server(logs, sendfile=False))
         broker = running.enter_context(broker_with(logs / f"{TOPIC}-0", place / "broker"))
         found = {
             f"{clients} {'client' if clients == 1 else 'clients'}": taking_turns(
                 {
                     "seglog serve": lambda clients=clients: throughput(ours, clients, LARGE, end),
                     "Kafka broker": lambda clients=clients: throughput(broker, clients, LARGE, end),
-                    "seglog serve, read and send": lambda clients=clients: throughput(plain, clients, LARGE, end),
                 },
                 options.rounds,
             )
@@ -288,20 +274,16 @@ def main() -> int:
     parser.add_argument("--starts", type=int, default=10, help="of the server, to see how soon the first byte comes")
     parser.add_argument("--first-byte", action="store_true", help="measure that alone, and put it into the report")
     parser.add_argument("--report", type=Path)
-    parser.add_argument("--server", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--without-sendfile", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.first_byte and options.report is None:
         parser.error("--first-byte needs --report")
-    if options.server is not None:
-        return serve(options.server, sendfile=not options.without_sendfile)
     with tempfile.TemporaryDirectory(prefix="serve-bench-") as place:
         first = first_byte_report(Path(place) / "many", options)
         if options.first_byte:
             return write(json.loads(options.report.read_text(encoding="utf-8")) | {"first_byte_ms": first}, options)
         measured = compare(Path(place), options)
     result = {
-        "seglog_format": VERSION,
+        "seglog_format": our_version(),
         "kafka": RELEASE,
         "java": java_version(),
         "machine": machine(),

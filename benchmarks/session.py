@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from peers import PROGRAMS, Contender
+from peers import OURS, PROGRAMS, Contender
 from pipe import NotBuiltError, PeerError, Process
-
-from seglog_format.closing import Closing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,6 +63,8 @@ class Row:
             "contender": self.contender.name,
             "program": self.contender.program,
         }
+        if self.contender.program == OURS.name:
+            row["call"] = self.work.call
         if not self.seconds:
             return {**row, "note": self.note}
         figures = {"best": self.best, "median": statistics.median(self.seconds)}
@@ -73,7 +73,7 @@ class Row:
         return {**row, **{name: float(f"{value:.4g}") for name, value in figures.items()}, **speeds}
 
 
-class Session(Closing):
+class Session(AbstractContextManager["Session"]):
     """The processes that take part; use it as a context manager.
 
     Args:
@@ -98,7 +98,7 @@ class Session(Closing):
             except PeerError as error:
                 self.missing[program.name] = str(error).strip()
 
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """End all processes."""
         self._stack.close()
 

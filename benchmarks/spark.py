@@ -27,15 +27,14 @@ PEERS: Final = ROOT / "build" / "spark-peers"
 sys.path.append(str(PEERS))
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "benchmarks"), str(PEERS)])
 
-from harness import java_version, machine  # noqa: E402
+import google_crc32c  # noqa: E402
+from harness import at_offset, java_version, machine, our_version  # noqa: E402
 from spark_peers import Ceiling, by_hand, prepare_ceiling  # noqa: E402
 
 from proofs.spark.connector import Clients, connector, connector_session, new_broker, sink  # noqa: E402
 from proofs.spark.file_pages import evict, resident  # noqa: E402 - paths come first
 from proofs.spark.session import Sections  # noqa: E402
 from seglog_format import LogConfig, PartitionWriter, build_batch, encode_batch, new_record  # noqa: E402
-from seglog_format.cli.version import VERSION  # noqa: E402
-from seglog_format.codec.build import sealed, with_offset  # noqa: E402
 from seglog_format.spark import projection  # noqa: E402
 
 if TYPE_CHECKING:
@@ -226,10 +225,11 @@ def make_big(directory: Path, size: int) -> int:
     with PartitionWriter(directory, config) as writer:
         for _ in range(size // len(template)):
             first_ms = START_MS + offset * BIG_STEP_MS
-            data = bytearray(with_offset(template, offset, 0))
+            data = bytearray(at_offset(template, offset))
             data[27:35] = first_ms.to_bytes(8, "big")
             data[35:43] = (first_ms + (BIG_BATCH - 1) * BIG_STEP_MS).to_bytes(8, "big")
-            writer.append_as_follower(sealed(data))
+            data[17:21] = google_crc32c.value(bytes(data[21:])).to_bytes(4, "big")
+            writer.append_as_follower(bytes(data))
             offset += BIG_BATCH
     return offset
 
@@ -352,7 +352,7 @@ def main() -> int:
     report.known |= {
         "command": f"make bench NAME=spark (--scale {options.scale:g} --rounds {options.rounds})",
         "note": options.note,
-        "seglog_format": VERSION,
+        "seglog_format": our_version(),
         "connector": "spark-sql-kafka-0-10_2.13 4.2.0",
     }
     with tempfile.TemporaryDirectory(prefix="bench-spark-") as place:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,20 +64,20 @@ def _batches(reader: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401 - pyarrow
 
 def prepare_ceiling(spark: SparkSession, logs: str, topic: str, target: Path) -> None:
     """Write what our source hands over, task by task and batch by batch, to files."""
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - as below
-
-    from seglog_format.spark.executing import batches_of  # noqa: PLC0415 - only here
-    from seglog_format.spark.filters import EVERYTHING  # noqa: PLC0415
-    from seglog_format.spark.options import parse_options  # noqa: PLC0415
-    from seglog_format.spark.planning import plan_records  # noqa: PLC0415
-
-    options = parse_options({"path": logs, "subscribe": topic})
-    schema = to_arrow_schema(spark.read.format("ceiling").load(str(target)).schema, timezone="UTC")
     target.mkdir(parents=True, exist_ok=True)
-    for number, task in enumerate(plan_records(options)):
-        with pa.OSFile(str(target / f"{number:05}.arrow"), "wb") as file, pa.ipc.new_file(file, schema) as writer:
-            for batch in batches_of(task, schema, options, EVERYTHING):
-                writer.write_batch(batch)
+    frame = spark.read.format("seglog").option("subscribe", topic).load(logs)
+    schema = to_arrow_schema(spark.read.format("ceiling").load(str(target)).schema, timezone="UTC")
+    frame.mapInArrow(partial(_kept, str(target), schema), "batches int").collect()
+
+
+def _kept(target: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write the batches of one task to a file; how many there were."""
+    path, count = Path(target) / f"{TaskContext.get().partitionId():05}.arrow", 0  # type: ignore[union-attr]
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch.cast(schema))
+            count += 1
+    yield pa.record_batch({"batches": pa.array([count], pa.int32())})
 
 
 def by_hand(spark: SparkSession, logs: str, topic: str) -> DataFrame:

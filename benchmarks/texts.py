@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import google_crc32c
 import numpy as np
+from compressing import compress
 from contents import Columns, edges_of
 from templates import BATCH_MS, CRC_FROM, FIRST_TIMESTAMP_MS, HEADER, NO_PRODUCER, Entries, varint
 
-from seglog_format.codec.compress import compress
-from seglog_format.model import CompressionCodec
+from seglog_format import CompressionCodec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +69,7 @@ def times_of(dice: np.random.Generator, number: int, count: int) -> list[int]:
 def batch(codec: CompressionCodec, base_offset: int, times: Sequence[int], rows: Sequence[Row]) -> Entries:
     """A compressed batch of magic 2."""
     records = b"".join(_record(number, times, row) for number, row in enumerate(rows))
-    payload = compress(codec, records, magic=2)
+    payload = compress(codec, records)
     size, last = HEADER.size - SIZE_FROM + len(payload), len(rows) - 1
     rest = (last, times[0], times[-1], *NO_PRODUCER, len(rows))
     covered = HEADER.pack(base_offset, size, 0, 2, 0, codec, *rest)[CRC_FROM:] + payload
@@ -128,7 +128,7 @@ def wrapper(codec: CompressionCodec, base_offset: int, times: Sequence[int], row
     """A compressed message that holds one for each row, with offsets from 0."""
     pairs = enumerate(zip(times, rows, strict=True))
     inner = b"".join(message(number, time, row) for number, (time, row) in pairs)
-    payload = compress(codec, inner, magic=1)
+    payload = compress(codec, inner)
     data = message(base_offset + len(rows) - 1, times[-1], (None, payload), codec)
     return _one(data, crc_of(data), len(inner), columns(base_offset, times, rows))
 

@@ -9,7 +9,7 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from limits import OWN_WAY, payloads_of, wheels
+from limits import payloads_of, wheels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +46,7 @@ class Part:
         if way:
             payloads = list(payloads_of(path.read_bytes()))
             self._codec, own = payloads[0][0], payloads[number::parts]
-            self._payloads = [payload for _, _, payload in own]
+            self._payloads = [payload for _, payload in own]
         else:
             words = np.memmap(path, np.uint64, "r", shape=path.stat().st_size // WORD)
             self._words = words[len(words) * number // parts : len(words) * (number + 1) // parts]
@@ -75,10 +75,10 @@ def second_core(data: DataSet, codec: Limit | None, rounds: int) -> Gain:
 
     Args:
         data: a set.
-        codec: what decoders give alone, of which the quickest that a wheel brings is used; None for reading.
+        codec: what decoders give alone, of which the quickest is used; None for reading.
         rounds: how many.
     """
-    way = "" if codec is None else max(codec.ways.keys() - {OWN_WAY}, key=codec.ways.__getitem__)
+    way = "" if codec is None else max(codec.ways, key=codec.ways.__getitem__)
     anew = get_context("spawn")
     with ProcessPoolExecutor(1, anew) as first, ProcessPoolExecutor(1, anew) as second:
         alone = [(first, (data.path, 0, 1, way))]

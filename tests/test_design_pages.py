@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 SIZE = 400_000
 
 
-def test_an_index_entry_follows_each_interval_and_lookups_pass_less_than_that() -> None:
+def test_an_index_entry_follows_each_interval_and_lookups_pass_less_than_that(tmp_path: Path) -> None:
     log = why_figures.log_bytes(SIZE)
-    found = why_figures.index(log)
+    found = why_figures.index(tmp_path, log)
     assert found["logBytes"] == len(log)
     assert found["records"] == found["batches"] * why_figures.RECORDS_A_BATCH
     assert found["entries"] <= found["logBytes"] // 4096

@@ -15,7 +15,7 @@ import pytest
 from helpers.support import REPOSITORY
 
 import seglog_format
-from seglog_format import errors, types
+from seglog_format import errors, spark, types
 from seglog_format.cli.version import VERSION
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def imported_by(module: str) -> set[str]:
     return set(json.loads(run.stdout))
 
 
-MODULES = (seglog_format, types)
+MODULES = (seglog_format, spark, types)
 PUBLIC = [(module, name) for module in MODULES for name in module.__all__]
 MOST_NAMES = 40
 FUNCTIONS = [
@@ -65,7 +65,7 @@ ENUMS = [
     "Severity",
     "TimestampType",
 ]
-PAGES = {seglog_format: "python.md", types: "python-types.md"}
+PAGES = {seglog_format: "python.md", spark: "python-spark.md", types: "python-types.md"}
 
 
 @pytest.mark.parametrize(("module", "name"), PUBLIC)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers.support import REPOSITORY
 
-from tools import tidy
+from tools import public_names, tidy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,4 +55,67 @@ def test_a_schema_without_a_chapter_and_a_chapter_without_a_test_are_noticed(tmp
     assert list(tidy.stems_agree(tmp_path)) == [
         "seglog_format/schema/offsets.py: spec/ has no chapter of that name",
         "spec/40-offset-index.md: there is no tests/test_offset_index.py",
+    ]
+
+
+TOP = '__all__ = ["open_partition", "walk"]'
+PRIVATE_CODE = [
+    "from seglog_format.log.partition import open_partition",
+    "from seglog_format import log",
+    "from seglog_format.types import LogReader",
+    "import seglog_format.codec.framing",
+    "import seglog_format\nseglog_format.codec",
+    'import_module("seglog_format.columnar")',
+    'f"seglog_format.columnar.{name}"',
+]
+PUBLIC_CODE = [
+    "from seglog_format import open_partition, types",
+    "from seglog_format.types import Record",
+    "from seglog_format.errors import FormatError",
+    "import seglog_format\nseglog_format.walk",
+    'run("-m", "seglog_format.cli")',
+    "from seglog_formats import anything",
+]
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    (tmp_path / "seglog_format").mkdir()
+    (tmp_path / "seglog_format" / "__init__.py").write_text(TOP, encoding="utf-8")
+    (tmp_path / "seglog_format" / "types.py").write_text('__all__ = ["Record"]', encoding="utf-8")
+    (tmp_path / "seglog_format" / "errors.py").write_text("class FormatError: ...", encoding="utf-8")
+    return tmp_path
+
+
+def complaints_about(package: Path, name: str, text: str) -> list[str]:
+    path = package / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return list(public_names.private_uses(package))
+
+
+@pytest.mark.parametrize("code", PRIVATE_CODE)
+def test_a_private_name_in_a_benchmark_is_noticed(package: Path, code: str) -> None:
+    [complaint] = complaints_about(package, "benchmarks/peers/ours.py", code)
+    assert complaint.startswith("benchmarks/peers/ours.py:")
+    assert complaint.endswith("is not public")
+
+
+@pytest.mark.parametrize("code", PUBLIC_CODE)
+def test_public_names_in_a_benchmark_are_left_alone(package: Path, code: str) -> None:
+    assert complaints_about(package, "benchmarks/bench.py", code) == []
+
+
+@pytest.mark.parametrize("code", PRIVATE_CODE[:4])
+@pytest.mark.parametrize("language", ["python", "console", ""])
+def test_a_private_name_in_the_code_of_a_document_is_noticed(package: Path, language: str, code: str) -> None:
+    text = f"# Title\n\nfrom seglog_format.log import prose\n\n```{language}\n{code}\n```\n"
+    [complaint] = complaints_about(package, "docs/how-to/read.md", text)
+    assert complaint.startswith("docs/how-to/read.md:6: ")
+
+
+def test_a_private_name_in_the_example_of_a_docstring_is_noticed(package: Path) -> None:
+    text = '"""\n>>> from seglog_format.log.partition import open_partition\n"""\nfrom seglog_format.log import x\n'
+    assert complaints_about(package, "seglog_format/log/partition.py", text) == [
+        "seglog_format/log/partition.py:2: seglog_format.log.partition.open_partition is not public"
     ]

@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tools.public_names import private_uses
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -108,7 +110,7 @@ def stems_agree(root: Path) -> Iterator[str]:
             yield f"tests/faults/{path.name}: spec/ has no chapter of that name"
 
 
-RULES = (no_machine_in_text, files_are_small, modules_are_short, stems_agree)
+RULES = (no_machine_in_text, files_are_small, modules_are_short, stems_agree, private_uses)
 
 
 def main() -> int:

@@ -52,6 +52,7 @@ ABOUT = {
     "command-line": "every command and option of `seglog`",
     "python": "the functions of the package, and the enums and settings that they take",
     "python-types": "the types of what they return",
+    "python-spark": "what Spark jobs use of the package",
     "machine-readable": "layouts as JSON, and Kaitai Struct declarations, for readers in any language",
     "speed": "how quick appending is, in terms of Kafka's own classes",
 }

@@ -193,6 +193,9 @@ def _works(report: dict[str, Any]) -> Iterator[str]:
         unit = "lookups a second" if work.startswith("lookup") else "MB/s"
         yield ""
         yield f"## {title}, {unit}"
+        for call in dict.fromkeys(row["call"] for row in rows if "call" in row):
+            yield ""
+            yield f"What is timed of seglog-format is `{call}`."
         names = dict.fromkeys(row["contender"] for row in rows)
         cells = [(name, *(_speed(known.get((name, each), {})) for each in sets)) for name in names]
         yield from _table(("", *(f"`{each}`" for each in sets)), cells)

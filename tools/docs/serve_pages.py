@@ -77,8 +77,8 @@ rounds, in turns. A client fetches a mebibyte at a time and throws it away; seve
 
 MEASURED: Final = """\
 
-With `sendfile`, one client got {gain:.1f} times what it got where the server reads and sends. Fetched one by one,
-batches came at 1/{single:.0f} of the speed of a mebibyte at a time: a request costs the same whatever it brings.
+Fetched one by one, batches came at 1/{single:.0f} of the speed of a mebibyte at a time: a request costs the same
+whatever it brings.
 
 The server's own memory was {memory[own_mib]:.0f} MiB then, {memory[peak_mib_with_mapped_files]:.0f} MiB at most with
 the pages of the log that it had mapped. With {first_byte_ms[partitions]:,} partitions in the directory, the first byte
@@ -108,10 +108,9 @@ def pages(notice: str) -> dict[str, str]:
 def _ratios(report: dict[str, Any]) -> dict[str, Any]:
     best = report["best"]
     one = best["1 client"]["seglog serve"]
-    gain = one / best["1 client"]["seglog serve, read and send"]
     machine = report["machine"]
     caveat = CAVEAT if machine["loadAverage"] > 2 * machine["cores"] else ""
-    return {**report, "caveat": caveat, "gain": gain, "single": one / best["one batch a fetch"]["seglog serve"]}
+    return {**report, "caveat": caveat, "single": one / best["one batch a fetch"]["seglog serve"]}
 
 
 def _table(report: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ import os
 import platform
 import random
 import socket
+import struct
 import sys
 import tempfile
 import time
@@ -22,10 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from seglog_format import encode_columns
-from seglog_format.codec.framing import walk
-from seglog_format.log.partition import open_partition
-from seglog_format.state.index_build import IndexedRow, build_indexes
+from seglog_format import encode_columns, open_partition, rebuild_indexes, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,6 +32,7 @@ REPOSITORY: Final = Path(__file__).resolve().parents[2]
 BUILD: Final = REPOSITORY / "build"
 MIB: Final = 1 << 20
 ENTRY_SIZE: Final = 8
+INTERVAL_BYTES: Final = 4096
 BLOCK: Final = 4096
 RECORDS_A_BATCH: Final = 10
 VALUE_SIZE: Final = 100
@@ -90,23 +89,21 @@ def segments(directory: Path, size: int, rounds: int) -> dict[str, Any]:
     }
 
 
-def index(log: bytes) -> dict[str, Any]:
+def index(directory: Path, log: bytes) -> dict[str, Any]:
     """Sizes of indexes, and bytes of log that a lookup passes on its way."""
-    headers = [(frame.position, frame.header) for frame in walk(log)]
-    frames = [(at, header.size_in_bytes, header.base_offset or 0, header.last_offset) for at, header in headers]
-    rows = [IndexedRow(position, size, first, last, -1) for position, size, first, last in frames]
-    entries = build_indexes(rows).offset_entries
-    records = frames[-1][3] + 1
+    frames = [(frame.position, frame.header.last_offset) for frame in walk(log)]
+    entries = offset_index(directory, log)
+    records = frames[-1][1] + 1
     dice = random.Random(2)  # noqa: S311 - chance that repeats
     wanted = [dice.randrange(records) for _ in range(LOOKUPS)]
-    ends = [last for *_, last in frames]
-    named = [entry.offset for entry in entries]
+    ends = [last for _, last in frames]
+    named = [offset for offset, _ in entries]
     passed = {"sparse": 0, "none": 0}
     for offset in wanted:
         found = frames[bisect_right(ends, offset - 1)][0]
         at = bisect_right(named, offset) - 1
         passed["none"] += found
-        passed["sparse"] += found - (entries[at].position if at >= 0 else 0)
+        passed["sparse"] += found - (entries[at][1] if at >= 0 else 0)
     return {
         "logBytes": len(log),
         "batches": len(frames),
@@ -118,6 +115,16 @@ def index(log: bytes) -> dict[str, Any]:
         "everyRecordBytes": records * ENTRY_SIZE,
         "passedBytes": {name: round(total / LOOKUPS) for name, total in passed.items()},
     }
+
+
+def offset_index(directory: Path, log: bytes) -> list[tuple[int, int]]:
+    """Offsets and positions in the sparse index of a log whose base offset is 0."""
+    partition = directory / "indexed-0"
+    partition.mkdir()
+    (partition / f"{0:020}.log").write_bytes(log)
+    [segment] = rebuild_indexes(partition, interval_bytes=INTERVAL_BYTES).segments()
+    [data] = [each.data for each in segment.indexes if each.name.endswith(".index")]
+    return list(struct.iter_unpack(">ii", data))
 
 
 def sequential(path: Path, rounds: int) -> dict[str, Any]:
@@ -217,7 +224,7 @@ def measured(size: int, rounds: int) -> dict[str, Any]:
         os.sync()
         return {
             "segments": segments(directory, size, rounds),
-            "index": index(log),
+            "index": index(directory, log),
             "sequential": sequential(path, rounds),
             "zeroCopy": zero_copy(path, rounds),
             "scale": scale(directory, log, rounds),

@@ -1,153 +1,135 @@
-"""This package as a peer of the benchmarks: the columnar engine, and the reference for small data.
-
-Works that the engine does not have yet are answered with "not built".
-"""
+"""This package as a peer of the benchmarks: each work is one call that users make, named in `works`."""
 
 from __future__ import annotations
 
-import importlib
+import mmap
+import shutil
 import threading
 from collections import deque
 from contextlib import suppress
-from inspect import signature
+from functools import partial
+from importlib import metadata
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-import google_crc32c
 import numpy as np
 import pyarrow as pa
-from answering import NotBuiltError, Request, Work, serve
+from answering import Request, Work, serve
 from contents import Columns, Part, batch_words, edges_of
-from datasets import INDEX_INTERVAL_BYTES
+from datasets import INDEX_INTERVAL_BYTES, index_digest
 from peers import MEMORY
 
-from seglog_format import open_partition, walk
-from seglog_format.cli.version import VERSION
-from seglog_format.codec.producer_snapshot import encode_producer_snapshot
-from seglog_format.log.listing import SegmentFiles
-from seglog_format.log.quick_lookup import record_at
-from seglog_format.log.segment import LogSegment
-from seglog_format.log.transactions import Transactions
-from seglog_format.recovery.producers_at_volume import producers_of
-from seglog_format.recovery.segment_files import encode_transaction_index
-from seglog_format.recovery.segment_scan import scan_segment
-from seglog_format.storage.file_bytes import open_bytes
+from seglog_format import RecoveryOptions, encode_columns, open_partition, recover, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from typing import TypeVar
 
     from numpy.typing import NDArray
 
     from seglog_format.types import Message, Partition, Record
 
+    Found = TypeVar("Found")
+
 COLUMNS: Final = ("offset", "timestamp", "key", "value", "headers")
+ENCODED: Final = ("offset", "timestamp", "key", "value")
 BATCH_ROWS: Final = 1 << 16
-NOT_BUILT: Final = "not built"
+OPENED: Final = "open"
+TRUSTING: Final = "trusted"
+BINARY: Final = "binary"
 KEPT: Final[dict[str, Any]] = {}
 """What stays open for the next pass, by path."""
 
 
-def kept(path: str, make: Callable[[Path], Any], name: str) -> Any:  # noqa: ANN401 - files and partitions
-    """Something that stays open as long as the same log is asked for."""
-    if KEPT.get("path") != path:
+def kept(request: Request, name: str, make: Callable[[], Any]) -> Any:  # noqa: ANN401 - files and partitions
+    """Return something that stays open as long as the same log is asked for."""
+    if KEPT.get("path") != request["path"]:
         KEPT.clear()
-        KEPT["path"] = path
+        KEPT["path"] = request["path"]
     if name not in KEPT:
-        KEPT[name] = make(Path(path))
+        KEPT[name] = make()
     return KEPT[name]
 
 
 def bytes_of(request: Request) -> memoryview:
-    """The log, mapped."""
-    data: memoryview = kept(request["path"], open_bytes, "bytes").data
+    """Return the log, mapped."""
+    data: memoryview = kept(request, "bytes", lambda: mapped(Path(request["path"])))
     return data
 
 
+def mapped(path: Path) -> memoryview:
+    """Return the bytes of a file, mapped."""
+    with path.open("rb") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def opened(request: Request) -> Partition:
+    """Open the partition of the log."""
+    return open_partition(Path(request["path"]).parent, trust_indexes=TRUSTING in request["how"])
+
+
 def partition_of(request: Request) -> Partition:
-    """The partition of the log."""
-    partition: Partition = kept(request["path"], lambda path: open_partition(path.parent), "partition")
+    """Return the partition of the log, which stays open."""
+    partition: Partition = kept(request, f"partition {TRUSTING in request['how']}", lambda: opened(request))
     return partition
 
 
-def engine(module: str, name: str) -> Any:  # noqa: ANN401 - whatever there is
-    """Something of the columnar engine that may not be there yet, or not be installed."""
-    try:
-        return getattr(importlib.import_module(f"seglog_format.columnar.{module}"), name)
-    except (ImportError, AttributeError) as error:
-        raise NotBuiltError(NOT_BUILT) from error
+def reading(request: Request, read: Callable[[Partition], Found]) -> Callable[[], Found]:
+    """Return a pass over the log: in a partition that stays open, or from opening it to closing it."""
+    if request["how"] == OPENED:
+        return lambda: read_once(request, read)
+    partition = partition_of(request)
+    return lambda: read(partition)
 
 
-def method_of(partition: Partition, name: str) -> Callable[..., Any]:
-    """A method that may not be there yet."""
-    found = getattr(partition, name, None)
-    if found is None:
-        raise NotBuiltError(NOT_BUILT)
-    method: Callable[..., Any] = found
-    return method
+def read_once(request: Request, read: Callable[[Partition], Found]) -> Found:
+    """Open the partition, read, and close it."""
+    with opened(request) as partition:
+        return read(partition)
 
 
 # -- batches ---------------------------------------------------------------------------------------------------------
 
 
-def table(request: Request) -> Iterator[Any]:
-    """Rows of the batch table, some thousands at a time."""
-    end, data = 0, bytes_of(request)
-    for part in engine("batch_table", "table_parts")(data, checksums=False):
-        yield part
-        end = part.end
-    expect_end(end, data)
-
-
-def expect_end(end: int, data: Any) -> None:  # noqa: ANN401 - whatever holds bytes
-    """Refuse a pass that did not come to the end of the log."""
-    if end != len(data):
-        msg = f"what is regular ends at {end:,} of {len(data):,}"
-        raise ValueError(msg)
-
-
 def scan(request: Request) -> Callable[[], None]:
     """Walk over the batches."""
-    if request["how"] == "reference":
-        return lambda: deque(walk(bytes_of(request)), 0) and None
-    bytes_of(request)
-    engine("batch_table", "table_parts")
-    return lambda: deque(table(request), 0) and None
+    data = bytes_of(request)
+    return lambda: deque(walk(data), 0) and None
 
 
 def scan_parts(request: Request, _: object) -> Iterable[Part]:
-    """Last offsets and sizes."""
-    if request["how"] == "reference":
-        pairs = [(frame.header.last_offset, frame.header.size_in_bytes) for frame in walk(bytes_of(request))]
-        offsets, sizes = np.array(pairs, np.int64).T
-        return [Part().then(batch_words(offsets, sizes))]
-    total = Part()
-    for part in table(request):
-        total = total.then(batch_words(part.column("last_offset"), part.column("size")))
-    return [total]
+    """Return what last offsets and sizes come to."""
+    pairs = [(frame.header.last_offset, frame.header.size_in_bytes) for frame in walk(bytes_of(request))]
+    offsets, sizes = np.array(pairs, np.int64).T
+    return [Part().then(batch_words(offsets, sizes))]
 
 
-def crc(request: Request) -> Callable[[], None]:
-    """Check every batch."""
-    data, sound_size = bytes_of(request), engine("batch_table", "sound_size")
-    return lambda: expect_end(sound_size(data), data)
+def crc(request: Request) -> Callable[[], int]:
+    """Have every checksum verified, by a scan of the offsets alone."""
+    return reading(request, lambda partition: row_count(partition.scan(("offset",), batch_rows=BATCH_ROWS)))
 
 
-def crc_parts(request: Request, _: object) -> Iterable[Part]:
-    """The CRCs, checked."""
-    crc(request)()
-    total = Part()
-    for part in table(request):
-        total = total.then(part.column("crc").astype(np.uint64))
-    return [total]
+def crc_parts(request: Request, rows: int) -> Iterable[Part]:
+    """Return what the checksums come to."""
+    headers = [frame.header for frame in walk(bytes_of(request))]
+    if rows != partition_of(request).log_end_offset:
+        msg = f"a scan gave {rows} rows"
+        raise ValueError(msg)
+    return [Part().then(np.array([header.crc for header in headers], np.uint64))]
+
+
+def row_count(reader: pa.RecordBatchReader) -> int:
+    """Read to the end; no batch is kept."""
+    return sum(batch.num_rows for batch in reader)
 
 
 # -- records ---------------------------------------------------------------------------------------------------------
 
 
 def rows_of(records: Iterable[Record | Message]) -> Part:
-    """What records come to."""
+    """Return what records come to."""
     total, given = Part(), iter(records)
     while rows := [row_of(record) for record in islice(given, BATCH_ROWS)]:
         total = total.then(Columns(*(np.array(column, np.int64) for column in zip(*rows, strict=True))).words())
@@ -155,74 +137,52 @@ def rows_of(records: Iterable[Record | Message]) -> Part:
 
 
 def row_of(record: Record | Message) -> tuple[int, ...]:
-    """What the number of the contents is made of."""
+    """Return what the number of the contents is made of."""
     key, value = record.key, record.value
     sizes = [-1 if data is None else len(data) for data in (key, value)]
     return (record.offset, record.timestamp_ms, *sizes, edges_of(key, value), len(getattr(record, "headers", ())))
 
 
 def visit(request: Request) -> Callable[[], None]:
-    """Look at every field of every record, as the reference gives it."""
-    partition = partition_of(request)
+    """Look at every field of every record."""
+    return reading(request, look_at_all)
 
-    def run() -> None:
-        for record in partition.records():
-            record.offset, record.timestamp_ms, record.key, record.value, record.headers  # noqa: B018 - looked at
 
-    return run
+def look_at_all(partition: Partition) -> None:
+    """Look at every field of every record."""
+    for record in partition.records():
+        record.offset, record.timestamp_ms, record.key, record.value, record.headers  # noqa: B018 - looked at
 
 
 def visit_parts(request: Request, _: object) -> Iterable[Part]:
-    """What the records come to."""
+    """Return what the records come to."""
     return [rows_of(partition_of(request).records())]
-
-
-def objects(request: Request) -> Callable[[], None]:
-    """As `visit`, with the engine at hand, so that records come from it however small the log is."""
-    engine("objects", "make_objects")
-    return visit(request)
 
 
 # -- columns ---------------------------------------------------------------------------------------------------------
 
 
-def reader_of(partition: Partition, request: Request) -> pa.RecordBatchReader:
-    """A scan of all columns."""
-    scan_method, threads = method_of(partition, "scan"), request.get("threads", 1)
-    options = {"batch_rows": BATCH_ROWS, "layout": "binary" if request["how"] == "binary" else "view"}
-    if threads > 1:
-        options["threads"] = threads
-    if not options.keys() <= signature(scan_method).parameters.keys():
-        raise NotBuiltError(NOT_BUILT)
-    found: pa.RecordBatchReader = scan_method(COLUMNS, **options)
-    return found
+def columns_of(partition: Partition, request: Request) -> pa.RecordBatchReader:
+    """Start a scan of all columns."""
+    layout = "binary" if request["how"] == BINARY else "view"
+    return partition.scan(COLUMNS, batch_rows=BATCH_ROWS, layout=layout, threads=request.get("threads", 1))
 
 
 def columns(request: Request) -> Callable[[], int]:
-    """All columns, batch by batch; none is kept."""
-    path = Path(request["path"]).parent
-    if request["how"] == "open":
-
-        def opened() -> int:
-            with open_partition(path) as partition:
-                return sum(batch.num_rows for batch in reader_of(partition, request))
-
-        return opened
-    partition = partition_of(request)
-    reader_of(partition, request).close()
-    return lambda: sum(batch.num_rows for batch in reader_of(partition, request))
+    """Read all columns, batch by batch; none is kept."""
+    return reading(request, lambda partition: row_count(columns_of(partition, request)))
 
 
 def columns_parts(request: Request, _: object) -> Iterable[Part]:
-    """What the columns hold."""
+    """Return what the columns hold."""
     total = Part()
-    for batch in reader_of(partition_of(request), request):
+    for batch in columns_of(partition_of(request), request):
         total = total.then(words_of(batch))
     return [total]
 
 
 def words_of(batch: pa.RecordBatch) -> NDArray[np.uint64]:
-    """One for each row."""
+    """Return a word for each row."""
     key_sizes, key_ends = ends_of(batch.column("key"))
     value_sizes, value_ends = ends_of(batch.column("value"))
     headers = batch.column("headers")
@@ -237,7 +197,7 @@ def words_of(batch: pa.RecordBatch) -> NDArray[np.uint64]:
 
 
 def ends_of(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sizes, and first and last bytes."""
+    """Return sizes, and first and last bytes."""
     whole = column.cast(pa.large_binary())
     bounds = np.frombuffer(whole.buffers()[1], np.int64, len(whole) + 1, whole.offset * 8)
     data = np.frombuffer(whole.buffers()[2] or b"\0", np.uint8).astype(np.int64)
@@ -250,27 +210,24 @@ def ends_of(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 # -- batches, written ------------------------------------------------------------------------------------------------
 
 
-def encoding(request: Request) -> Callable[[], Iterator[Any]]:
-    """Batches of a log from its columns, with as many records each as they had."""
-    encode, fields = engine("encode", "encode"), engine("encode", "BatchFields")()
-    partition = partition_of(request)
-    rows = partition.scan(("offset", "timestamp", "key", "value"), layout="large_binary").read_all().combine_chunks()
-    counts = np.concatenate([part.column("records_count").copy() for part in table(request)])
-    return lambda: encode(rows, fields, counts=counts)
+def encoding(request: Request) -> Callable[[], Iterator[bytes]]:
+    """Return what encodes a log from its columns, with as many records in each batch as there were."""
+    rows = partition_of(request).scan(ENCODED, layout="large_binary").read_all().combine_chunks()
+    counts = [frame.header.records_count or 1 for frame in walk(bytes_of(request))]
+    return lambda: encode_columns(rows, counts=counts)
 
 
 def encode_all(request: Request) -> Callable[[], int]:
     """Make the batches again; none is kept."""
-    batches = kept(request["path"], lambda _: encoding(request), "encoding")
+    batches = kept(request, "encoding", lambda: encoding(request))
     return lambda: sum(len(some) for some in batches())
 
 
 def encoded_parts(request: Request, _: object) -> Iterable[Part]:
-    """The CRCs of what was made."""
+    """Return what the checksums of the new batches come to."""
     total = Part()
     for some in encoding(request)():
-        made = engine("batch_table", "batch_table")(some.tobytes(), checksums=False)
-        total = total.then(made.column("crc").astype(np.uint64))
+        total = total.then(np.array([frame.header.crc for frame in walk(some)], np.uint64))
     return [total]
 
 
@@ -280,76 +237,100 @@ def encoded_parts(request: Request, _: object) -> Iterable[Part]:
 def lookup_warm(request: Request) -> Callable[[], list[Any]]:
     """Find each of the offsets in an open partition."""
     partition = partition_of(request)
-    return lambda: [found_in(partition, offset) for offset in request["offsets"]]
+    return lambda: [first_from(partition, offset) for offset in request["offsets"]]
 
 
 def lookup_cold(request: Request) -> Callable[[], list[Any]]:
-    """Open the segment for each of the offsets, and find it by way of the index, as the others do."""
-    path = Path(request["path"])
-    files = SegmentFiles(0, path, path.with_suffix(".index"), path.with_suffix(".timeindex"))
-
-    def run() -> list[Any]:
-        found = []
-        for offset in request["offsets"]:
-            with LogSegment(files) as segment:
-                found.append(record_at(segment, offset))
-        return found
-
-    return run
+    """Open the partition for each of the offsets."""
+    return lambda: [read_once(request, partial(first_from, offset=offset)) for offset in request["offsets"]]
 
 
-def found_in(partition: Partition, offset: int) -> Record | Message:
-    """The first record at an offset or above."""
-    return next(iter(partition.records(offset)))
+def first_from(partition: Partition, offset: int) -> Record | Message:
+    """Return the first record at an offset or above."""
+    return next(partition.records(offset))
 
 
 def lookup_parts(_: Request, found: list[Any]) -> Iterable[Part]:
-    """What was found."""
+    """Return what the records come to that were found."""
     return [rows_of(found)]
+
+
+def log_end(request: Request) -> Callable[[], int]:
+    """Open the partition and ask where its log ends."""
+    return lambda: read_once(request, lambda partition: partition.log_end_offset)
+
+
+def log_end_parts(_: Request, end: int) -> Iterable[Part]:
+    """Return the log end offset."""
+    return [Part(end, 1)]
+
+
+def timestamp(request: Request) -> Callable[[], int]:
+    """Open the partition and look up the time of a record in the middle."""
+    partition = partition_of(request)
+    middle = first_from(partition, partition.log_end_offset // 2)
+
+    def looked_up() -> int:
+        found = read_once(request, lambda opened: opened.offset_for_timestamp(middle.timestamp_ms))
+        if found is None or found.timestamp_ms != middle.timestamp_ms or found.offset > middle.offset:
+            msg = f"the lookup of {middle.timestamp_ms} gave {found}"
+            raise ValueError(msg)
+        return found.offset
+
+    return looked_up
 
 
 # -- recovery --------------------------------------------------------------------------------------------------------
 
 
-def recover(request: Request) -> Callable[[], Any]:
-    """Verify a log as after a crash, and write the indexes and what its producers have left."""
-    volume, data = engine("index_volume", "ColumnarVolume")(), bytes_of(request)
+class Crashed:
+    """A copy of a log in memory that has nothing but the log."""
 
-    def run() -> Any:  # noqa: ANN401 - of the engine
-        with TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as scratch:
-            return recovered(volume, data, Path(scratch) / Path(request["path"]).stem)
+    def __init__(self, path: Path) -> None:
+        self._scratch = TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
+        self.directory = Path(self._scratch.name) / path.parent.name
+        self._log = self.directory / path.name
+        self.forget()
+        shutil.copyfile(path, self._log)
+
+    def forget(self) -> None:
+        """Remove all but the log."""
+        self.directory.mkdir(exist_ok=True)
+        for place in (self.directory, self.directory.parent):
+            for file in place.iterdir():
+                if file.is_file() and file != self._log:
+                    file.unlink()
+
+
+def crashed(request: Request) -> Crashed:
+    """Return the copy of the log that is recovered."""
+    found: Crashed = kept(request, "crashed", lambda: Crashed(Path(request["path"])))
+    return found
+
+
+def recovery(request: Request) -> Callable[[], None]:
+    """Recover a log as after a crash: verify it, write its indexes and what its producers have left."""
+    log, options = crashed(request), RecoveryOptions(is_full_scan=True, interval_bytes=INDEX_INTERVAL_BYTES)
+
+    def run() -> None:
+        log.forget()
+        if recover(log.directory, options=options).apply().plan.cut is not None:
+            msg = "recovery has cut something off"
+            raise ValueError(msg)
 
     return run
 
 
-def recovered(volume: Any, data: memoryview, stem: Path) -> Any:  # noqa: ANN401 - of the engine
-    """The indexes, which are also written."""
-    scan = scan_segment(data, 0, volume=volume)
-    indexed = volume.indexed(data, 0, INDEX_INTERVAL_BYTES, stores_first_offset=False)
-    if scan.cut is not None or indexed is None or indexed.end != len(data):
-        msg = "recovery would cut something off"
-        raise ValueError(msg)
-    stem.with_suffix(".index").write_bytes(indexed.offset_index)
-    stem.with_suffix(".timeindex").write_bytes(indexed.time_index)
-    transactions = Transactions()
-    transactions.replay(indexed.transaction_events())
-    stem.with_suffix(".txnindex").write_bytes(encode_transaction_index(transactions.aborted))
-    snapshot = encode_producer_snapshot(each.to_entry() for each in producers_of(indexed) or ())
-    stem.with_suffix(".snapshot").write_bytes(snapshot)
-    return indexed
-
-
-def recover_parts(_: Request, found: Any) -> Iterable[Part]:  # noqa: ANN401 - of the engine
-    """What was written, as `datasets.index_digest` sums it up."""
-    offsets, times = map(google_crc32c.value, (found.offset_index, found.time_index))
-    return [Part(offsets << 32 | times, 1)]
+def recovery_parts(request: Request, _: object) -> Iterable[Part]:
+    """Return what was written, as `datasets.index_digest` sums it up."""
+    return [Part(index_digest(crashed(request).directory), 1)]
 
 
 # -- memory ----------------------------------------------------------------------------------------------------------
 
 
 def memory(request: Request) -> dict[str, Any]:
-    """Bytes of memory that no file stands behind, before a scan and at most while it runs."""
+    """Measure bytes of memory that no file stands behind, before a scan and at most while it runs."""
     for warm_up in (True, False):
         if warm_up:
             columns({**request, "path": request["warm_up"]})()
@@ -372,7 +353,7 @@ def watched(most: list[int], stop: threading.Event) -> None:
 
 
 def anonymous_bytes() -> int:
-    """As the kernel accounts for it."""
+    """Return what the kernel accounts for it."""
     with suppress(FileNotFoundError), Path("/proc/self/smaps_rollup").open(encoding="ascii") as file:
         for line in file:
             if line.startswith("Anonymous:"):
@@ -381,17 +362,19 @@ def anonymous_bytes() -> int:
 
 
 serve(
-    f"seglog-format {VERSION}",
+    f"seglog-format {metadata.version('seglog-format')}",
     {
         "scan": Work(scan, scan_parts),
         "crc": Work(crc, crc_parts),
         "visit": Work(visit, visit_parts),
-        "objects": Work(objects, visit_parts),
+        "objects": Work(visit, visit_parts),
         "columns": Work(columns, columns_parts),
         "encode": Work(encode_all, encoded_parts),
         "lookup-warm": Work(lookup_warm, lookup_parts),
         "lookup-cold": Work(lookup_cold, lookup_parts),
-        "recover": Work(recover, recover_parts),
+        "log-end": Work(log_end, log_end_parts),
+        "timestamp": Work(timestamp, log_end_parts),
+        "recover": Work(recovery, recovery_parts),
     },
     {"memory": memory},
 )

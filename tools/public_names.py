@@ -1,0 +1,142 @@
+"""Which names of the package each part of the repository may use.
+
+Benchmarks, examples and the code in documents enter as a user does: by the names that `seglog_format` and its public
+modules list. A figure that no user can reach is not published, and what a page shows works for everybody.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from itertools import chain
+from textwrap import dedent
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+PACKAGE: Final = "seglog_format"
+PUBLIC_MODULES: Final = {
+    "seglog_format": "__init__.py",
+    "seglog_format.errors": "errors.py",
+    "seglog_format.spark": "spark/__init__.py",
+    "seglog_format.types": "types.py",
+}
+"""Each has a page in `docs/reference/`."""
+
+COMMAND: Final = "seglog_format.cli"
+"""The module that ``python -m`` runs: a command, not an import."""
+
+SCRIPTS: Final = ("benchmarks/**/*.py", "examples/**/*.py", "conformance/templates/**/*.py", "tools/demo*.py")
+DOCUMENTS: Final = ("docs/**/*.md", "*.md", "benchmarks/*.md", "conformance/**/*.md", "spec/*.md")
+DOCSTRINGS: Final = ("seglog_format/**/*.py", "pyspark_seglog.py")
+
+FENCED: Final = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL
+)
+IMPORT: Final = re.compile(rf"\b(?:from|import) +({PACKAGE}[\w.]*)(?: +import +\(?([\w, ]+))?")
+PROMPTED: Final = re.compile(r"^\s*(?:>>>|\.\.\.) (.*)$", re.MULTILINE)
+MODULE_NAME: Final = re.compile(rf"{PACKAGE}\.[\w.]*")
+
+
+class Use(NamedTuple):
+    """A name of the package that is used somewhere.
+
+    Attributes:
+        line: of the text, from 1.
+        module: that it is taken from.
+        name: or nothing, where the module itself is imported.
+    """
+
+    line: int
+    module: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.name}" if self.name else self.module
+
+
+def public_names(root: Path) -> dict[str, frozenset[str]]:
+    """Return the names that each public module lists; of a module without a list, its classes."""
+    files = {module: root / PACKAGE / file for module, file in PUBLIC_MODULES.items()}
+    return {module: _listed(file.read_text(encoding="utf-8")) for module, file in files.items() if file.is_file()}
+
+
+def _listed(source: str) -> frozenset[str]:
+    tree = ast.parse(source)
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return frozenset(ast.literal_eval(node.value))
+    return frozenset(node.name for node in tree.body if isinstance(node, ast.ClassDef) and node.name[0] != "_")
+
+
+def is_public(use: Use, public: Mapping[str, frozenset[str]]) -> bool:
+    """Return whether a name is listed, or is that of a public module."""
+    if use.module not in public:
+        return False
+    return not use.name or use.name in public[use.module] or f"{use.module}.{use.name}" in public
+
+
+def uses_in_code(source: str) -> Iterator[Use]:
+    """Find imports from the package, attributes of it, and names of its modules in strings."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.ImportFrom(module=str(module), level=0) if _is_ours(module):
+                yield from (Use(node.lineno, module, alias.name) for alias in node.names)
+            case ast.Import():
+                yield from (Use(node.lineno, alias.name) for alias in node.names if _is_ours(alias.name))
+            case ast.Attribute(value=ast.Name(id="seglog_format"), attr=name):
+                yield Use(node.lineno, PACKAGE, name)
+            case ast.Constant(value=str(text)) if MODULE_NAME.fullmatch(text) and text != COMMAND:
+                yield Use(node.lineno, text.rstrip("."))
+
+
+def _is_ours(module: str) -> bool:
+    return module.split(".", 1)[0] == PACKAGE
+
+
+def uses_in_text(text: str) -> Iterator[Use]:
+    """Find imports from the package in text that need not be a whole program."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        for module, names in IMPORT.findall(line):
+            yield from (Use(number, module, name.strip()) for name in names.split(",") if name.strip() or not names)
+
+
+def uses_in_document(text: str) -> Iterator[Use]:
+    """Find the names that the code of a Markdown document uses."""
+    for found in FENCED.finditer(text):
+        before = text.count("\n", 0, found.start("code"))
+        yield from (use._replace(line=before + use.line) for use in _uses_in_block(found["language"], found["code"]))
+
+
+def _uses_in_block(language: str, code: str) -> list[Use]:
+    if language in {"py", "python"}:
+        try:
+            return list(uses_in_code(dedent(code)))
+        except SyntaxError:  # what is shown need not be a program
+            pass
+    return list(uses_in_text(code))
+
+
+def uses_in_examples(source: str) -> Iterator[Use]:
+    """Find imports in the examples of docstrings."""
+    for found in PROMPTED.finditer(source):
+        line = source.count("\n", 0, found.start(1)) + 1
+        yield from (use._replace(line=line) for use in uses_in_text(found[1]))
+
+
+def private_uses(root: Path) -> Iterator[str]:
+    """Complain about each private name in benchmarks, examples and the code of documents."""
+    public = public_names(root)
+    readers = ((SCRIPTS, uses_in_code), (DOCUMENTS, uses_in_document), (DOCSTRINGS, uses_in_examples))
+    for patterns, uses in readers:
+        for path in files_of(root, patterns):
+            for use in uses(path.read_text(encoding="utf-8")):
+                if not is_public(use, public):
+                    yield f"{path.relative_to(root).as_posix()}:{use.line}: {use} is not public"
+
+
+def files_of(root: Path, patterns: Iterable[str]) -> list[Path]:
+    """Return the files that some patterns name, each once."""
+    return sorted(set(chain.from_iterable(root.glob(pattern) for pattern in patterns)))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from seglog_format.scan_statistics import FallbackCause
     from seglog_format.storage.byte_source import ByteSource
 
 
@@ -65,6 +66,10 @@ class ClearedLog(Protocol):
 
 class Clearing(Protocol):
     """Passes over entries of one log."""
+
+    @property
+    def cause(self) -> FallbackCause:
+        """Why the entry at which `parts` has ended is for the checks to look at."""
 
     def parts(self, position: int, previous: int | None) -> Iterator[ClearedEntries]:
         """Entries from a position on, up to the first that the checks have to look at.

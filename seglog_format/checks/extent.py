@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seglog_format.scan_statistics import FallbackCause
 
 
 @dataclass(slots=True)
@@ -12,7 +17,11 @@ class Extent:
     Attributes:
         files: whose names mean something; of leftovers only the name is looked at.
         batches: intact batches and messages, in logs and metadata snapshots.
+        prefiltered: those of them that compiled code skipped, since no check can report a finding on them.
+        fallbacks: entries that it left to the checks, by cause; empty where there is no compiled code at work.
     """
 
     files: int = 0
     batches: int = 0
+    prefiltered: int = 0
+    fallbacks: Counter[FallbackCause] = field(default_factory=Counter)

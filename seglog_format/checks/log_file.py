@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from seglog_format.checks.clearing import ClearedEntries, ClearedLog, Clearer
+    from seglog_format.scan_statistics import FallbackCause
     from seglog_format.storage.byte_source import ByteSource
 
 
@@ -43,6 +45,7 @@ class LogSummary:
         has_tail: bytes that are no whole entry follow the last one.
         epochs: leader epochs of the intact batches that have one, in file order.
         cleared: answers for indexes, where every entry was passed over and nothing follows the last.
+        fallbacks: entries that were not passed over, by cause; empty where each was to be looked at.
     """
 
     aborts: dict[int, int] = field(default_factory=dict)
@@ -53,6 +56,7 @@ class LogSummary:
     has_tail: bool = False
     epochs: list[EpochRun] = field(default_factory=list)
     cleared: ClearedLog | None = None
+    fallbacks: Counter[FallbackCause] = field(default_factory=Counter)
     _intact: list[LogRow | ClearedEntries] = field(default_factory=list)
 
     @property
@@ -64,6 +68,11 @@ class LogSummary:
     def entry_count(self) -> int:
         """Intact entries."""
         return sum(1 if isinstance(each, LogRow) else each.entry_count for each in self._intact)
+
+    @property
+    def prefiltered_count(self) -> int:
+        """Entries that were passed over."""
+        return sum(0 if isinstance(each, LogRow) else each.entry_count for each in self._intact)
 
     def add(self, row: LogRow) -> None:
         """Note the next intact entry."""
@@ -137,6 +146,7 @@ class LogVerification:
         try:
             tail = yield from self._entries()
         except FormatError as error:
+            self._count_fallback()
             self.summary.note_damage(self._position)
             yield Finding.of_error(error)
             tail = Tail(TailKind.NONE, self._position, 0)
@@ -166,8 +176,13 @@ class LogVerification:
                 continue
             if isinstance(found, Tail):
                 return found
+            self._count_fallback()
             yield from self._frame(found)
             self._go_on(found.end)
+
+    def _count_fallback(self) -> None:
+        if self._clearing is not None:
+            self.summary.fallbacks[self._clearing.cause] += 1
 
     def _refused(self, error: UnreadableError) -> Iterator[Finding]:
         """Tell what the disk refuses, once for a range; the checks go on behind it (SEG-PDR-022)."""

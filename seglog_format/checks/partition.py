@@ -158,8 +158,11 @@ def log_findings(path: Path, base_offset: int, options: Options) -> Generator[Fi
             source, source.path, base_offset, options.limit, options.advance, options.clearer
         )
         yield from verification
-        options.extent.batches += verification.summary.entry_count
-        return verification.summary
+        summary = verification.summary
+        options.extent.batches += summary.entry_count
+        options.extent.prefiltered += summary.prefiltered_count
+        options.extent.fallbacks.update(summary.fallbacks)
+        return summary
 
 
 def offset_index_findings(path: Path, base_offset: int, summary: LogSummary) -> Iterator[Finding]:

@@ -10,13 +10,14 @@ import click
 
 from seglog_format.cli.exit_status import DONE, FINDINGS
 from seglog_format.cli.options import PATH, engine_option, json_option, limit_option
-from seglog_format.cli.output import missing_object, progress, write_json, write_text
+from seglog_format.cli.output import diagnose, missing_object, progress, write_json, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from seglog_format.checks import Finding
+    from seglog_format.checks.extent import Extent
 
 EPILOG: Final = """\b
 Examples:
@@ -43,7 +44,19 @@ SEVERITIES: Final = ("error", "warning", "note")
 )
 @limit_option
 @engine_option
-def command(paths: tuple[Path, ...], *, as_json: bool, severity: str, compacted: bool, limit: int, engine: str) -> int:
+@click.option(
+    "--stats", is_flag=True, help="Tell how many entries compiled code skipped, and how many it left to slower code."
+)
+def command(  # noqa: PLR0913 - an option each
+    paths: tuple[Path, ...],
+    *,
+    as_json: bool,
+    severity: str,
+    compacted: bool,
+    limit: int,
+    engine: str,
+    stats: bool,
+) -> int:
     """Check the files at each PATH against the numbered requirements of the specification.
 
     A broken MUST is an error, a broken SHOULD a warning; a note tells of something legal that is worth knowing. The
@@ -76,6 +89,8 @@ def command(paths: tuple[Path, ...], *, as_json: bool, severity: str, compacted:
         from seglog_format.cli.render_findings import summary
 
         write_text(summary(counts, extent))
+    if stats:
+        _write_statistics(extent, as_json=as_json)
     return status if extent.files else max(status, FINDINGS)
 
 
@@ -98,6 +113,17 @@ def _write(finding: Finding, *, as_json: bool) -> None:
     from seglog_format.cli.render_findings import finding_text
 
     write_text(finding_text(finding))
+
+
+def _write_statistics(extent: Extent, *, as_json: bool) -> None:
+    """Tell what compiled code skipped: on standard error as text, or as one more object of JSON."""
+    if as_json:
+        fallbacks = {cause.value: count for cause, count in extent.fallbacks.items()}
+        write_json({"type": "statistics", "prefiltered": extent.prefiltered, "fallbacks": fallbacks})
+        return
+    from seglog_format.cli.render_findings import statistics_text
+
+    diagnose(statistics_text(extent))
 
 
 def as_object(finding: Finding) -> dict[str, Any]:

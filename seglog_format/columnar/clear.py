@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seglog_format.columnar.arrays import Bytes, Numbers, Table
+    from seglog_format.scan_statistics import FallbackCause
     from seglog_format.storage.byte_source import Readable
 
 ROWS: Final = 4096
@@ -164,6 +165,13 @@ class Clearing:
                 self._windows.place(table, COLUMN["position"])
                 yield ClearedEntries(table, self._windows.origin + int(self._state[names.POSITION]))
             goes_on = answer == names.FULL or (answer == names.EXPAND and self._expanded())
+            if answer == names.EXPAND and not goes_on:
+                self._state[names.CAUSE] = names.CAUSE_COMPRESSION
+
+    @property
+    def cause(self) -> FallbackCause:
+        """Why the entry at which `parts` has ended was not cleared."""
+        return names.CAUSES[int(self._state[names.CAUSE])]
 
     def log_of(self, parts: Sequence[ClearedEntries]) -> ClearedLog:
         """What indexes are held against: all that the log holds."""

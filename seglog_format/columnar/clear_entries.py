@@ -37,7 +37,22 @@ from seglog_format.columnar.layout import (
 )
 from seglog_format.columnar.memory import load_be16, load_be32, load_be64, load_u8, region, store_64
 from seglog_format.columnar.messages import message_timestamp
-from seglog_format.columnar.plan import CHECKSUM_PATH, EXPAND, FIRST_ALLOWED, FULL, JUDGE, POSITION, PREVIOUS, ROWS
+from seglog_format.columnar.plan import (
+    CAUSE,
+    CAUSE_CHECKSUM,
+    CAUSE_COMPRESSION,
+    CAUSE_FRAMING,
+    CAUSE_OFFSETS,
+    CAUSE_RECORDS,
+    CHECKSUM_PATH,
+    EXPAND,
+    FIRST_ALLOWED,
+    FULL,
+    JUDGE,
+    POSITION,
+    PREVIOUS,
+    ROWS,
+)
 from seglog_format.columnar.sections import section_of
 
 if TYPE_CHECKING:
@@ -65,7 +80,10 @@ HEADER: Final = 1
 MARKS_ABORT: Final = 2
 """Flag: an end marker that aborts, or a control batch that compaction has emptied."""
 DOUBTFUL: Final = -1
-"""Instead of flags: the entry is not cleared."""
+"""Instead of a start: the entry is not cleared. Instead of flags it is one of the following."""
+DOUBTFUL_OFFSETS: Final = -1 - CAUSE_OFFSETS
+DOUBTFUL_CHECKSUM: Final = -1 - CAUSE_CHECKSUM
+DOUBTFUL_RECORDS: Final = -1 - CAUSE_RECORDS
 
 STORED_START, STORED_END, STORED_CODEC, STORED_MAGIC = range(4)
 """What is told of an entry that has to be decompressed."""
@@ -101,7 +119,7 @@ def clear_entries(
         size = entry_size(data, position, len(log)) if position >= 0 else DOUBTFUL
         start, end, codec = _content(data, position, size) if size > 0 else (DOUBTFUL, DOUBTFUL, NONE)
         if start < 0:
-            answer = JUDGE
+            answer, state[CAUSE] = JUDGE, CAUSE_FRAMING if size < 0 else CAUSE_COMPRESSION
             break
         source = data
         if codec != NONE:
@@ -113,7 +131,7 @@ def clear_entries(
                 answer = EXPAND
                 break
             if not is_all_used(data, stored[STORED_START], stored[STORED_END], codec):
-                answer = JUDGE
+                answer, state[CAUSE] = JUDGE, CAUSE_COMPRESSION
                 break
         place, at = (position, size, previous, lowest), row * ROW_SIZE
         if load_u8(data, position + MAGIC) == BATCH_MAGIC:
@@ -121,7 +139,7 @@ def clear_entries(
         else:
             flags = _clear_message(path, data, place, source, start, end, rows, at)
         if flags < 0:
-            answer = JUDGE
+            answer, state[CAUSE] = JUDGE, -1 - flags
             break
         store_64(rows, at + 8 * 7, flags)
         previous = table[row, 3]
@@ -159,7 +177,7 @@ def _clear_batch(
     rows: Region,
     at: int,
 ) -> int:
-    """Clear a batch into a row: its flags but for what is stored with the row, or `DOUBTFUL`.
+    """Clear a batch into a row: its flags but for what is stored with the row, or a doubt with its cause.
 
     Args:
         path: of computing checksums.
@@ -176,19 +194,19 @@ def _clear_batch(
     attributes, count = load_be16(data, position + BATCH_ATTRIBUTES), load_be32(data, position + RECORDS_COUNT)
     last, newest_ms = base + delta, load_be64(data, position + MAX_TIMESTAMP)
     if base < 0 or delta < 0 or base > GREATEST_OFFSET - delta or count < 0 or count > (end - start) // MIN_RECORD_SIZE:
-        return DOUBTFUL
+        return DOUBTFUL_RECORDS
     if not entry_is_valid(path, data, position, size):
-        return DOUBTFUL
+        return DOUBTFUL_CHECKSUM
     is_clear, largest_ms = clear_records(source, start, end, count, delta, load_be64(data, position + BASE_TIMESTAMP))
     if not is_clear or (count > 0 and attributes & LOG_APPEND_TIME == 0 and largest_ms != newest_ms):
-        return DOUBTFUL
+        return DOUBTFUL_RECORDS
     flags = 0 if _has_usual_header(data, position, attributes) and count > delta else HEADER
     if base <= previous or base < lowest or last - lowest > LARGEST_SPAN:
         flags = HEADER
     if attributes & CONTROL:
         kind = _control_type(data, position, attributes, source, start, end, count)
         if kind < 0:
-            return DOUBTFUL
+            return DOUBTFUL_RECORDS
         flags |= MARKS_ABORT if kind == ABORT else 0
     producer_id = load_be64(data, position + PRODUCER_ID)
     _store_row(rows, at, (position, BATCH_MAGIC, base, last, newest_ms, count, producer_id))
@@ -241,20 +259,20 @@ def _clear_message(
     position, size, previous, lowest = place
     offset, magic = load_be64(data, position + OFFSET), load_u8(data, position + MAGIC)
     timestamp_ms, attributes = message_timestamp(data, position), load_u8(data, position + MESSAGE_ATTRIBUTES)
-    if (
-        not 0 <= offset <= GREATEST_OFFSET
-        or not has_known_bits(data, position)
-        or not entry_is_valid(path, data, position, size)
-    ):
-        return DOUBTFUL
+    if not 0 <= offset <= GREATEST_OFFSET:
+        return DOUBTFUL_OFFSETS
+    if not entry_is_valid(path, data, position, size):
+        return DOUBTFUL_CHECKSUM
+    if not has_known_bits(data, position):
+        return DOUBTFUL_RECORDS
     first, shown = offset, offset
     if attributes & CODEC_MASK == NONE:
         if not ends_with_value(data, position, size):
-            return DOUBTFUL
+            return DOUBTFUL_RECORDS
     else:
         first, shown = clear_wrapped(path, source, start, end, magic, offset, attributes, timestamp_ms), WRAPPER
     if first <= previous or first < lowest or offset - lowest > LARGEST_SPAN:
-        return DOUBTFUL
+        return DOUBTFUL_OFFSETS
     _store_row(rows, at, (position, magic, shown, offset, timestamp_ms, 1, NO_PRODUCER))
     store_64(rows, at + 8 * 8, NO_EPOCH)
     return 0

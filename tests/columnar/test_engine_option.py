@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -10,14 +11,21 @@ import pytest
 
 pytest.importorskip("numba")
 
+from helpers.batches import batch, patched, record
+from helpers.messages import message
+from helpers.scans import segment_directory
 from helpers.support import authentic
 
 from proofs.fuzz.random_logs import random_log
+from seglog_format.checks import verify
+from seglog_format.checks.extent import Extent
 from seglog_format.cli import engine
 from seglog_format.cli.main import run
 from seglog_format.cli.places import segment_files_at
 from seglog_format.cli.summaries import segment_summary
 from seglog_format.columnar.batch_table import table_parts
+from seglog_format.columnar.clear import Clearing
+from seglog_format.types import FallbackCause
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,6 +45,39 @@ def test_verify_prints_the_same(name: str, capsys: pytest.CaptureFixture[str]) -
     for options in ((), ("--json",)):
         expected = printed(capsys, "verify", *options, "--engine", "reference", path)
         assert printed(capsys, "verify", *options, "--engine", "columnar", path) == expected
+
+
+def test_verify_tells_what_compiled_code_has_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entries = [batch(record(), base_offset=number) for number in range(4)]
+    unlike_its_checksum = entries[1][:-1] + bytes([entries[1][-1] ^ 1])
+    too_many = patched(entries[3], 57, "i", 5)
+    directory = segment_directory(tmp_path / "t-0", b"".join([entries[0], unlike_its_checksum, entries[2], too_many]))
+    run(["verify", "--stats", "--engine", "columnar", str(directory)])
+    told = "seglog: 2 prefiltered, 2 entries left to slower code (checksum 1, records 1)\n"
+    assert capsys.readouterr().err == told
+    _, text = printed(capsys, "verify", "--stats", "--json", "--engine", "columnar", str(directory))
+    expected = {"type": "statistics", "prefiltered": 2, "fallbacks": {"checksum": 1, "records": 1}}
+    assert json.loads(text.splitlines()[-1]) == expected
+    _, text = printed(capsys, "verify", "--stats", "--json", "--engine", "reference", str(directory))
+    assert json.loads(text.splitlines()[-1]) == {"type": "statistics", "prefiltered": 0, "fallbacks": {}}
+
+
+CAUSES = {
+    "size": (patched(batch(record()), 8, "i", 5, seal=False), FallbackCause.FRAMING),
+    "codec": (patched(batch(record()), 21, "h", 7), FallbackCause.COMPRESSION),
+    "gzip": (patched(batch(record()), 21, "h", 1), FallbackCause.COMPRESSION),
+    "offset": (message(-5), FallbackCause.OFFSETS),
+    "message": (message(0)[:-1] + b"x", FallbackCause.CHECKSUM),
+    "timestamp": (batch(record(), max_timestamp_ms=7), FallbackCause.RECORDS),
+}
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_verify_counts_by_cause(name: str, tmp_path: Path) -> None:
+    data, cause = CAUSES[name]
+    extent = Extent()
+    list(verify(segment_directory(tmp_path / "t-0", data), clearer=Clearing, extent=extent))
+    assert extent.fallbacks == {cause: 1}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -27,7 +27,6 @@ from seglog_format.names import FileKind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from seglog_format.checks.partition import Options
     from seglog_format.checks.partition_directory import SegmentState
     from seglog_format.log.listing import PartitionListing
 
@@ -112,19 +111,20 @@ class CheckedGaps:
         self,
         listing: PartitionListing,
         states: Sequence[SegmentState],
-        options: Options,
         checkpointed: Mapping[FileKind, int],
+        *,
+        is_compacted: bool,
     ) -> None:
         """Find gaps.
 
         Args:
             listing: of the directory.
             states: of its segments.
-            options: how to verify.
             checkpointed: what the checkpoints of the log directory say of the partition.
+            is_compacted: the caller says that the log is compacted.
         """
         self._listing = listing
-        self._options = options
+        self._is_known_compacted = is_compacted
         self._checkpointed = checkpointed
         self._log_start_offset = checkpointed.get(FileKind.LOG_START_OFFSET_CHECKPOINT, 0)
         self.log_end_offset = self._end(states)
@@ -165,7 +165,7 @@ class CheckedGaps:
     def _is_compacted(self) -> bool:
         """Whether the log is compacted, as far as it can be known (SEG-PDR-023)."""
         cleaned_to = self._checkpointed.get(FileKind.CLEANER_OFFSET_CHECKPOINT)
-        is_known = self._options.is_compacted or is_known_compacted(self._listing.name, cleaned_to)
+        is_known = self._is_known_compacted or is_known_compacted(self._listing.name, cleaned_to)
         return is_known or shows_compaction(self._opened())
 
     def _opened(self) -> Iterator[LogSegment]:

@@ -99,7 +99,7 @@ def listed_findings(
     checkpoint = listing.text_files.get(FileKind.LEADER_EPOCH_CHECKPOINT)
     yield from epoch_findings(epochs, checkpoint, log_start_offset)
     try:
-        gaps = CheckedGaps(listing, states, options, checkpointed)
+        gaps = CheckedGaps(listing, states, checkpointed, is_compacted=options.is_compacted)
         yield from findings_of(PartitionState(str(listing.path), tuple(states), gaps.orphans))
         yield from gaps.findings()
     except UnreadableError as error:

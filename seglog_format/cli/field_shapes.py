@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from construct import Array, Bytes, Construct, FormatField, Renamed, Tell
 
+from seglog_format.cli.declared import declared_structures
 from seglog_format.schema.fields import Checked, type_name
 from seglog_format.schema.protocol_parts import CompactLength
 from seglog_format.schema.varint import NullableBytes, UnsignedVarint
@@ -111,9 +112,7 @@ KINDS: Final[tuple[tuple[type, Callable[[Any], Shape]], ...]] = (
 
 @cache
 def _names() -> dict[int, str]:
-    from seglog_format.cli.structures import structures
-
-    return {id(one.declaration): one.name for one in structures()}
+    return {id(one.declaration): one.name for one in declared_structures()}
 
 
 def _with_condition(plain: Shape, field: Construct) -> Shape:

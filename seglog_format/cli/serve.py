@@ -22,8 +22,8 @@ from seglog_format.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seglog_format.serve.catalog import Topic
     from seglog_format.serve.server import Server
+    from seglog_format.serve.topics import Topic
     from seglog_format.serve.writing import Writers
 
 MAX_FILES: Final = 1 << 16

@@ -1,23 +1,19 @@
-"""Every declared structure, found by looking through the schema modules."""
+"""Every declared structure with its fields, as pages, exports and `seglog schema` show it."""
 
 from __future__ import annotations
 
-import pkgutil
-import re
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from construct import Construct, SizeofError, Struct
 
-from seglog_format import schema
+from seglog_format.cli.declared import declared_structures
 from seglog_format.cli.field_shapes import shape
 from seglog_format.schema.fields import FieldLayout, layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from seglog_format.cli.declared import Declared
 
-CHAPTER: Final = re.compile(r"chapters?\s+(\d+)(?:\s+and\s+(\d+))?")
 POSITION_MARK: Final = "tell"
 """Type of declarations that note a position and have no bytes."""
 
@@ -71,24 +67,13 @@ def _field_object(field: FieldLayout) -> dict[str, Any]:
 
 def structures() -> list[Structure]:
     """All structures, by chapter."""
-    return sorted(_declared(), key=lambda structure: (structure.chapter, structure.module))
+    return sorted(map(_structure, declared_structures()), key=lambda structure: (structure.chapter, structure.module))
 
 
-def _declared() -> Iterator[Structure]:
-    seen: set[int] = set()
-    for module in pkgutil.iter_modules(schema.__path__):
-        content = import_module(f"{schema.__name__}.{module.name}")
-        match = CHAPTER.search(content.__doc__ or "")
-        chapter = int(match[match.lastindex or 1]) if match else 0
-        for name, declaration in vars(content).items():
-            if isinstance(declaration, Struct) and not name.startswith("_") and id(declaration) not in seen:
-                seen.add(id(declaration))
-                yield _structure(name, chapter, module.name, declaration)
-
-
-def _structure(name: str, chapter: int, module: str, declaration: Struct) -> Structure:
-    fields = tuple(field for field in layout(declaration) if field.name and field.type != POSITION_MARK)
-    return Structure(name, chapter, module, _size(declaration), fields, declaration)
+def _structure(found: Declared) -> Structure:
+    fields = tuple(field for field in layout(found.declaration) if field.name and field.type != POSITION_MARK)
+    size = _size(found.declaration)
+    return Structure(found.name, found.chapter, found.module, size, fields, found.declaration)
 
 
 def _size(declaration: Construct) -> int | None:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.checksum import crc32, crc32c
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
+from seglog_format.codec.entry_size import refuse_large
 from seglog_format.codec.framing import frame_at
-from seglog_format.errors import CorruptRecordError, FormatError, Location, RefusedError, TruncatedError
+from seglog_format.errors import CorruptRecordError, FormatError, Location, TruncatedError
 from seglog_format.model import (
     INT64_MAX,
     CompressionCodec,
@@ -83,18 +84,6 @@ def decode_frame(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMI
 
     verify_checksum(frame, at)
     return RecordBatch(frame.position, frame.header, _decoded(frame, at, limit))
-
-
-def refuse_large(frame: Frame, at: Location, limit: int) -> None:
-    """Refuse an entry that is too large to be in memory whole.
-
-    Raises:
-        RefusedError: it has more bytes than the limit, and than `DEFAULT_OUTPUT_LIMIT` (SEG-COD-016).
-    """
-    most, size = max(limit, DEFAULT_OUTPUT_LIMIT), frame.header.size_in_bytes
-    if size > most:
-        at = at.at("size", 8, 4)
-        raise RefusedError(at, "SEG-COD-016", expected=f"an entry of at most {most} bytes", found=size)
 
 
 def _decoded(frame: Frame, at: Location, limit: int) -> tuple[Record | Message, ...]:

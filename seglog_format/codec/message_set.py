@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.codec.checksum import crc32
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
-from seglog_format.codec.decode import refuse_large
+from seglog_format.codec.entry_size import refuse_large
 from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.model import (
     ENTRY_PREFIX_SIZE,

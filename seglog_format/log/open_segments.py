@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from seglog_format.log.segment import LogSegment
+from typing import Final, Protocol
 
 MAX_OPEN_SEGMENTS: Final = 16
 """So many segments of a partition keep their files open; a directory may hold ten thousand."""
@@ -15,17 +12,39 @@ MAX_MAPPED_SIZE: Final = 1_900_000_000
 """Bytes of logs that are mapped at once, unless a single one is larger: address space may be limited, too."""
 
 
+class OpenSegment(Protocol):
+    """A segment, as far as closing its files goes."""
+
+    @property
+    def base_offset(self) -> int:
+        """The offset in the file names."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the log."""
+
+    @property
+    def copy(self) -> bool:
+        """Whether files are read through windows instead of being mapped."""
+
+    def release(self) -> None:
+        """Let go of the files; they open again when needed."""
+
+    def close(self) -> None:
+        """Close the files."""
+
+
 class OpenSegments:
     """The segments of a partition whose files are open, the one used last at the end."""
 
     def __init__(self, limit: int = MAX_OPEN_SEGMENTS) -> None:
         self._limit = limit
-        self._open: OrderedDict[int, LogSegment] = OrderedDict()
+        self._open: OrderedDict[int, OpenSegment] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def use(self, segment: LogSegment) -> None:
+    def use(self, segment: OpenSegment) -> None:
         """Note that a segment is in use; let go of those that were not for longest, if they are too many or large."""
         is_known = self._open.get(segment.base_offset) is segment
         self._open[segment.base_offset] = segment

@@ -11,7 +11,7 @@ than all the rest of a lookup: so that is done only where the first search has l
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.errors import FormatError
@@ -21,11 +21,41 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.log.offset_index import OffsetIndex
-    from seglog_format.log.segment import LogSegment
-    from seglog_format.model import OffsetPosition, TimestampOffset
+    from seglog_format.log.time_index import TimeIndex
+    from seglog_format.model import OffsetPosition, Tail, TimestampOffset
 
 
-def trusted_position(segment: LogSegment, offset: int) -> int | None:
+class IndexedSegment(Protocol):
+    """A log with its indexes, as far as a lookup reads them."""
+
+    @property
+    def base_offset(self) -> int:
+        """The offset in the file names."""
+
+    @property
+    def offset_index(self) -> OffsetIndex | None:
+        """The offset index; None where there is none that can be read."""
+
+    @property
+    def time_index(self) -> TimeIndex | None:
+        """The time index; None where there is none that can be read."""
+
+    def frame_at(self, position: int) -> Frame | Tail:
+        """Return the entry that starts at a position.
+
+        Raises:
+            FormatError: no entry can start there.
+        """
+
+    def ordered_frames(self, from_position: int = 0) -> Iterator[Frame]:
+        """Walk the entries undecoded while their offsets can be true.
+
+        Raises:
+            FormatError: while iterating: at an entry after which nothing can be found, or whose offset is wrong.
+        """
+
+
+def trusted_position(segment: IndexedSegment, offset: int) -> int | None:
     """Where the first entry starts whose last offset is not below an offset; None on any doubt.
 
     That the offset is missing in the log is a doubt, too.
@@ -53,7 +83,7 @@ def _positions(index: OffsetIndex | None, offset: int) -> Iterator[int]:
             yield proven
 
 
-def trusted_next_offset(segment: LogSegment) -> int | None:
+def trusted_next_offset(segment: IndexedSegment) -> int | None:
     """The first offset after the last whole entry of a segment; None on any doubt."""
     for position in _last_positions(segment.offset_index):
         try:
@@ -74,7 +104,7 @@ def _last_positions(index: OffsetIndex | None) -> Iterator[int]:
             yield index.entries[-1].position
 
 
-def offset_not_younger(segment: LogSegment, timestamp_ms: int) -> int:
+def offset_not_younger(segment: IndexedSegment, timestamp_ms: int) -> int:
     """The offset up to which no record of a segment is younger than a timestamp, as its time index says.
 
     The entry found is believed where the log has an entry with just that timestamp at its offset; else those that are
@@ -96,7 +126,7 @@ def offset_not_younger(segment: LogSegment, timestamp_ms: int) -> int:
     return entries[number - 1].offset if _stands(segment, entries[number - 1]) else index.lookup(timestamp_ms).offset
 
 
-def _stands(segment: LogSegment, noted: TimestampOffset) -> bool:
+def _stands(segment: IndexedSegment, noted: TimestampOffset) -> bool:
     position = trusted_position(segment, noted.offset)
     found = None if position is None else segment.frame_at(position)
     return isinstance(found, Frame) and found.header.max_timestamp_ms == noted.timestamp_ms
@@ -110,7 +140,7 @@ def _timestamp_ms(entry: TimestampOffset) -> int:
     return entry.timestamp_ms
 
 
-def _frames(segment: LogSegment, position: int, offset: int) -> Iterator[Frame]:
+def _frames(segment: IndexedSegment, position: int, offset: int) -> Iterator[Frame]:
     """The entries from a position on, if an intact one stands there that does not start above an offset."""
     found = segment.frame_at(position) if position > 0 else None
     if isinstance(found, Frame) and segment.base_offset <= starts_at(found) <= offset and checksum_is_valid(found):

@@ -120,7 +120,7 @@ class PreparedRecovery(Plan["PreparedRecovery"]):
         Raises:
             UnreadableError: the disk refuses a file.
         """
-        return Losses() if self.failure else losses_of(self)
+        return Losses() if self.failure else losses_of(self.path, self.plan)
 
 
 def prepare_recovery(

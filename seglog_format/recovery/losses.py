@@ -15,10 +15,10 @@ from seglog_format.names import FileKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from seglog_format.log.gaps import Gap
     from seglog_format.log.listing import PartitionListing
-    from seglog_format.recovery.apply import PreparedRecovery
     from seglog_format.recovery.plan import RecoveryPlan
 
 
@@ -65,18 +65,19 @@ class Losses:
         return any(each.reason is not LossReason.REPLACED or not self.is_compacted for each in self.lost)
 
 
-def losses_of(recovery: PreparedRecovery) -> Losses:
+def losses_of(path: Path, plan: RecoveryPlan) -> Losses:
     """Count the offsets that a recovery takes out of reach (SEG-RCV-031). Every log of the partition is walked.
 
     Args:
-        recovery: planned, and not done yet.
+        path: of the partition directory.
+        plan: of the recovery, which is not done yet.
 
     Raises:
         UnreadableError: the disk refuses a file.
     """
-    listing = list_partition(recovery.path)
+    listing = list_partition(path)
     watch = watch_over(listing, copy=True)
-    lost = (*_replaced(listing), *_cut_or_dropped(listing, recovery.plan))
+    lost = (*_replaced(listing), *_cut_or_dropped(listing, plan))
     gaps: list[Gap] = []
     watch.at_start(gaps.append)
     for base_offset, following in pairwise([*listing.base_offsets, None]):

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from uuid import UUID
 
-    from seglog_format.serve.catalog import Catalog, Topic
+    from seglog_format.serve.catalog import Catalog
+    from seglog_format.serve.topics import Topic
 
 GROUP_KEY: Final = 0
 """Kind of key of FindCoordinator that names a consumer group."""

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from seglog_format.model import AbortedTxn
-    from seglog_format.serve.catalog import Catalog, Topic
+    from seglog_format.serve.catalog import Catalog
     from seglog_format.serve.slices import Chunk
+    from seglog_format.serve.topics import Topic
     from seglog_format.serve.wire import Envelope
 
 MAX_FETCH_SIZE: Final = 55 << 20

@@ -7,7 +7,6 @@ and the code that reads them is loaded, when a request needs them.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -19,10 +18,11 @@ from seglog_format.log.path_kind import partitions_in_use
 from seglog_format.names import parse_partition_directory
 from seglog_format.serve.fetched import Source
 from seglog_format.serve.served_partition import ServedPartition
+from seglog_format.serve.topics import PartitionPaths, Topic
 from seglog_format.storage.directory_entries import stays_inside
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from pathlib import Path
     from uuid import UUID
 
@@ -33,49 +33,6 @@ if TYPE_CHECKING:
 
 MAX_RESTING: Final = 64
 """Partitions that keep their files open; beyond that, the least recently used ones close theirs."""
-
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-
-
-class PartitionPaths(Mapping[int, "Path"]):
-    """Directories of partitions by number, as paths made at first use.
-
-    Args:
-        known: for each number, a directory and the name of a subdirectory; an empty name for the directory itself.
-    """
-
-    def __init__(self, known: Mapping[int, tuple[Path, str]]) -> None:
-        self._known = known
-
-    def __getitem__(self, number: int) -> Path:
-        directory, name = self._known[number]
-        return directory / name
-
-    def __contains__(self, number: object) -> bool:
-        return number in self._known
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._known)
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-
-class Topic(NamedTuple):
-    """A topic and the directories of its partitions.
-
-    Attributes:
-        name: of the topic.
-        partitions: directories by number.
-    """
-
-    name: str
-    partitions: Mapping[int, Path]
-
-    @property
-    def is_internal(self) -> bool:
-        """Whether brokers created the topic for themselves."""
-        return self.name in INTERNAL_TOPICS
 
 
 class CatalogOptions(NamedTuple):

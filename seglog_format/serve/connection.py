@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from seglog_format.serve.limits import OPEN_FILE_SIZE
 from seglog_format.serve.schemas import UnreadableRequestError
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seglog_format.serve.calls import Address
-    from seglog_format.serve.processor import Processor, Waiting
 
 RECEIVE_SIZE: Final = 1 << 16
 
@@ -28,6 +27,48 @@ NEW_SECONDS: Final = 0.1
 
 MORE_COMES: Final = getattr(socket, "MSG_MORE", 0)
 """Flag of `send`: more data follows at once, so that the system sends both in one packet."""
+
+
+class AnswerTaker(Protocol):
+    """The part of a processor that its connections use: it sends answers, and accounts for memory."""
+
+    def hand_over(self, connection: Connection, chunks: list[Chunk] | None) -> None:
+        """Take an answer, from any thread; None closes the connection."""
+
+    def account(self, connection: Connection) -> None:
+        """Count what a connection holds, from any thread."""
+
+
+class Waiting:
+    """A request in the queue, with its connection and processor.
+
+    Attributes:
+        processor: that sends its answer.
+        connection: the connection that it came from.
+        frame: its bytes.
+        is_long: it belongs to the queue of long requests.
+    """
+
+    __slots__ = ("connection", "frame", "is_long", "processor")
+
+    def __init__(self, processor: AnswerTaker, connection: Connection, frame: bytes) -> None:
+        self.processor = processor
+        self.connection = connection
+        self.frame = frame
+        self.is_long = False
+
+    def answer(self, chunks: list[Chunk] | None) -> None:
+        """Hand an answer back, from any thread; None closes the connection."""
+        self.processor.hand_over(self.connection, chunks)
+
+    def is_gone(self) -> bool:
+        """Return whether the connection is closed, so that no answer is needed."""
+        return self.connection.is_closed
+
+    def take(self, size: int) -> None:
+        """Count so many bytes for the connection until it is answered; callable from any thread."""
+        self.connection.extra_size = size
+        self.processor.account(self.connection)
 
 
 class Connection:
@@ -62,7 +103,7 @@ class Connection:
         self.awaited = 0
         self.active_at = time.monotonic()
         self.has_asked = False
-        self.processor: Processor | None = None
+        self.processor: AnswerTaker | None = None
         self.gone_at: float | None = None
         self.waiting: Waiting | None = None
         self.extra_size = 0

@@ -14,7 +14,7 @@ from seglog_format.serve.request_queue import RequestQueue
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seglog_format.serve.processor import Waiting
+    from seglog_format.serve.connection import Waiting
     from seglog_format.serve.request_queue import Job
 
 PRODUCE: Final = 0

@@ -9,6 +9,7 @@ from collections import deque
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.serve.connection import Waiting
 from seglog_format.serve.hangups import hung_up
 from seglog_format.serve.limits import UNCOUNTED_SIZE
 from seglog_format.serve.schemas import UnreadableRequestError
@@ -30,38 +31,6 @@ HELD_SECONDS: Final = 0.01
 
 AT_ONCE: Final = 16
 """How many answers are sent before other connections are read."""
-
-
-class Waiting:
-    """A request in the queue, with its connection and processor.
-
-    Attributes:
-        processor: of its connection.
-        connection: the connection that it came from.
-        frame: its bytes.
-        is_long: it belongs to the queue of long requests.
-    """
-
-    __slots__ = ("connection", "frame", "is_long", "processor")
-
-    def __init__(self, processor: Processor, connection: Connection, frame: bytes) -> None:
-        self.processor = processor
-        self.connection = connection
-        self.frame = frame
-        self.is_long = False
-
-    def answer(self, chunks: list[Chunk] | None) -> None:
-        """Hand an answer back, from any thread; None closes the connection."""
-        self.processor.hand_over(self.connection, chunks)
-
-    def is_gone(self) -> bool:
-        """Return whether the connection is closed, so that no answer is needed."""
-        return self.connection.is_closed
-
-    def take(self, size: int) -> None:
-        """Count so many bytes for the connection until it is answered; callable from any thread."""
-        self.connection.extra_size = size
-        self.processor.account(self.connection)
 
 
 class Processor:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seglog_format.serve.processor import Waiting
+    from seglog_format.serve.connection import Waiting
 
     Job: TypeAlias = "Waiting | Callable[[], None]"
 

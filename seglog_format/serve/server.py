@@ -14,11 +14,12 @@ from seglog_format.serve.apis import API_VERSIONS, APIS, versions
 from seglog_format.serve.arrivals import Arrivals
 from seglog_format.serve.budget import Budget
 from seglog_format.serve.calls import Call, Services
+from seglog_format.serve.connection import Waiting
 from seglog_format.serve.delays import Delays
 from seglog_format.serve.lanes import Lanes, TooMuchError
 from seglog_format.serve.limits import ITEM_SIZE, LIGHT_ITEMS
 from seglog_format.serve.metrics import Load, Metrics
-from seglog_format.serve.processor import HELD_SECONDS, Processor, Waiting
+from seglog_format.serve.processor import HELD_SECONDS, Processor
 from seglog_format.serve.schemas import UnreadableRequestError
 from seglog_format.serve.wire import Request, decode_request, encode_response, peek
 

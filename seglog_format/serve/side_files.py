@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from seglog_format.serve.catalog import Topic
+    from seglog_format.serve.topics import Topic
     from seglog_format.small_model import EpochStart
 
 NAMESPACE: Final = uuid.UUID("5f5b1a0e-8b1f-4f0e-9d8e-5e6c0d7a4b21")

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import (
 
 from seglog_format.spark.following import Follower
 from seglog_format.spark.offsets import offsets_as_json
-from seglog_format.spark.streaming import PlainStreamReader
+from seglog_format.spark.plain_stream import PlainStreamReader
 
 
 class AdmittingStreamReader(PlainStreamReader, SupportsTriggerAvailableNow):

@@ -2,65 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceStreamReader
-
-from seglog_format.spark.filters import EVERYTHING
-from seglog_format.spark.following import Follower
-from seglog_format.spark.offsets import offsets_as_json, offsets_from_json
-from seglog_format.spark.source_parts import Part, rows_of
+from seglog_format.spark.plain_stream import PlainStreamReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pyarrow as pa
-    from pyspark.sql.datasource import InputPartition
+    from pyspark.sql.datasource import DataSourceStreamReader
     from pyspark.sql.types import StructType
 
     from seglog_format.spark.options import ReadOptions
-
-
-class PlainStreamReader(DataSourceStreamReader):
-    """Reads what was appended to the logs since the last step.
-
-    Attributes:
-        options: of the query.
-        schema: the schema that Spark wants.
-    """
-
-    def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        self.options = options
-        self.schema = schema
-        self._target: dict[tuple[str, int], int] | None = None
-
-    def initialOffset(self) -> dict[str, dict[str, int]]:  # noqa: N802 - Spark's names, from here on
-        """Return where a new stream starts."""
-        return offsets_as_json(Follower(self.options).initial())
-
-    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: ANN401, N802
-        """Return where the next step ends. Spark before 4.2 passes neither a start nor a limit."""
-        follower = Follower(self.options)
-        latest = follower.latest() if self._target is None else self._target
-        if start is None:
-            return offsets_as_json(latest)
-        rows, size = getattr(limit, "max_rows", None), getattr(limit, "max_bytes", None)
-        return offsets_as_json(follower.next(offsets_from_json(start), latest, rows=rows, size=size))
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Return the tasks between two offsets."""
-        tasks = Follower(self.options).tasks(offsets_from_json(start), offsets_from_json(end))
-        return [Part(task, EVERYTHING) for task in tasks]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a task."""
-        return rows_of(partition, self.schema, self.options) if isinstance(partition, Part) else iter(())
-
-    def commit(self, end: dict[str, Any]) -> None:
-        """Do nothing: no state is kept."""
-
-    def stop(self) -> None:
-        """Do nothing: no file is open."""
 
 
 def stream_reader(options: ReadOptions, schema: StructType) -> DataSourceStreamReader:

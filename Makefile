@@ -94,7 +94,7 @@ conform: $(VENV)/.dev ## judge the reference, and the Python libraries that pip 
 	  --jsonl build/conform/results.jsonl --junit build/conform/results.xml $(ARGS)
 	@echo 'The matrix is in build/conform/matrix.html'
 
-bench: $(VENV)/.bench $(if $(filter spark,$(NAME)),$(VENV)/.dev $(VENV)/.spark-peers) ## how quick everything is, beside every peer (long; ARGS='--scale 0.1'; NAME=append, serve or spark)
+bench: $(VENV)/.bench $(if $(filter spark writers,$(NAME)),$(VENV)/.dev) $(if $(filter spark,$(NAME)),$(VENV)/.spark-peers) ## how quick everything is, beside every peer (long; ARGS='--scale 0.1'; NAME=append, serve, spark or writers)
 	@$(BIN)/python benchmarks/$(or $(NAME),bench).py $(ARGS) \
 	  --report reports/$(if $(filter spark,$(NAME)),spark-bench,$(or $(NAME),bench)).json
 

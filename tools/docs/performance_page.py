@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tools.docs import writers_section
 from tools.docs.pictures import ACCENT, EDGE, INK, PAPER, SOFT, box, text
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def pages(notice: str) -> dict[str, str]:
         notice: that they are generated.
     """
     if not REPORT.exists():
-        return {PAGE: notice + WITHOUT_A_RUN}
+        return {PAGE: "\n".join([notice + WITHOUT_A_RUN.rstrip(), *writers_section.lines(), ""])}
     report = json.loads(REPORT.read_text(encoding="utf-8"))
     return {PAGE: page(report, notice), PICTURE: picture(report["results"])}
 
@@ -108,6 +109,7 @@ def page(report: dict[str, Any], notice: str) -> str:
     lines = [notice + INTRODUCTION.format(**report).rstrip()]
     for section in sections:
         lines += section(report)
+    lines += writers_section.lines()
     return "\n".join(lines) + "\n"
 
 

@@ -1,0 +1,208 @@
+"""How quick a scan is, by who wrote the log: writer x codec x magic, the same records in every log.
+
+Real producers of many libraries write logs once, which are kept below `build/bench/writers`. Then each log is opened,
+scanned to its end and closed, by what a user calls: `open_partition(directory).scan()`. The logs of a codec take turns,
+so that a busy machine is busy for all of them. What counts is the ratio to the best writer of the same codec.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import statistics
+import time
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from harness import machine
+
+from proofs.writers.cells import CODECS, WRITERS, Kind
+from proofs.writers.making import make_logs
+from proofs.writers.rows import BATCH_RECORDS, rows_of
+from seglog_format import open_partition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from proofs.writers.cells import Cell
+    from proofs.writers.making import Made
+    from proofs.writers.rows import Row
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+HOME: Final = ROOT / "build" / "bench" / "writers"
+CALL: Final = "open_partition(directory).scan()"
+LEAST_RATIO: Final = 0.4
+"""No log should be slower than this part of the speed of the best one under its codec."""
+LZ4_RATIO: Final = 0.6
+"""What aiokafka's lz4 should reach of librdkafka's."""
+
+
+@dataclass(slots=True)
+class Measured:
+    """A log and how long reading it took.
+
+    Attributes:
+        made: the log.
+        seconds: of each pass.
+    """
+
+    made: Made
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def best(self) -> float:
+        """Seconds of the shortest pass."""
+        return min(self.seconds)
+
+
+def say(text: str) -> None:
+    """Print at once."""
+    print(text, flush=True)
+
+
+def scan(path: Path) -> int:
+    """Open a partition, read it to its end and close it; return the number of records."""
+    with open_partition(path) as partition:
+        return sum(batch.num_rows for batch in partition.scan())
+
+
+def complaint(made: Made, batches: Sequence[Sequence[Row]]) -> str:
+    """Return what of a log is not what was to be written; empty where it is."""
+    with open_partition(made.path) as partition:
+        read = partition.scan(("timestamp", "key", "value")).read_all()
+    columns = dict(zip(read.column_names, read.columns, strict=True))
+    rows = [row for batch in batches for row in batch]
+    wanted = {"key": [row.key for row in rows], "value": [row.value for row in rows]}
+    if made.cell.kind is not Kind.LOG_APPEND_TIME and made.cell.magic > 0:
+        wanted["timestamp"] = [row.timestamp_ms for row in rows]
+    columns["timestamp"] = columns["timestamp"].cast("int64")
+    wrong = [name for name, column in wanted.items() if columns[name].to_pylist() != column]
+    return f"other than what was written: {', '.join(wrong)}" if wrong else ""
+
+
+def measure(logs: Sequence[Measured], rounds: int) -> None:
+    """Let the logs of one codec take turns."""
+    for each in logs:
+        scan(each.made.path)
+    for _ in range(rounds):
+        for each in logs:
+            gc.collect()
+            started = time.perf_counter()
+            scan(each.made.path)
+            each.seconds.append(time.perf_counter() - started)
+
+
+def cell_fields(cell: Cell) -> dict[str, Any]:
+    """Return what a report says of a cell, whether it was measured or not."""
+    return {"writer": cell.writer.title, "kind": cell.kind.value, "codec": cell.codec, "magic": cell.magic}
+
+
+def rows_of_report(logs: Sequence[Measured], record_count: int) -> list[dict[str, Any]]:
+    """Return a row for each log of a codec, with its ratio to the best of them."""
+    best = min(each.best for each in logs)
+    return [
+        {
+            **cell_fields(each.made.cell),
+            "version": each.made.version,
+            "language": each.made.language,
+            "through": each.made.cell.writer.way.value,
+            "served": each.made.cell.is_served,
+            "bytes": sum(path.stat().st_size for path in each.made.path.glob("*.log")),
+            "recordsPerSecond": round(record_count / each.best),
+            "medianRecordsPerSecond": round(record_count / statistics.median(each.seconds)),
+            "ratio": round(best / each.best, 3),
+        }
+        for each in logs
+    ]
+
+
+def ratio_of_lz4(rows: Iterable[dict[str, Any]]) -> float | None:
+    """Return how quick aiokafka's lz4 is beside librdkafka's; None where one of them is missing."""
+    speeds = {
+        row["writer"]: row["recordsPerSecond"]
+        for row in rows
+        if row["codec"] == "lz4" and row["kind"] == Kind.PLAIN.value and row["through"] == "client"
+    }
+    if not {"aiokafka", "librdkafka"} <= speeds.keys():
+        return None
+    return float(round(speeds["aiokafka"] / speeds["librdkafka"], 3))
+
+
+def logs_of(options: argparse.Namespace) -> tuple[list[Made], list[dict[str, Any]]]:
+    """Make the logs; return those that hold what they should, and why the others are missing."""
+    batches = rows_of(options.seed, options.batches)
+    root = HOME / f"seed-{options.seed}-batches-{options.batches}"
+    writers = [each for each in WRITERS if not options.writers or each.title in options.writers]
+    sound, missing = [], []
+    for made in make_logs(root, batches, say, writers):
+        reason = made.reason or complaint(made, batches)
+        if reason:
+            say(f"  {made.cell.topic}: {reason}")
+            missing.append({**cell_fields(made.cell), "reason": reason})
+        else:
+            sound.append(made)
+    return sound, missing
+
+
+def command(options: argparse.Namespace) -> str:
+    """Return what repeats the run."""
+    words = [f"--seed {options.seed} --batches {options.batches} --rounds {options.rounds}"]
+    words += ["--writers", *options.writers] if options.writers else []
+    return f"make bench NAME=writers ARGS='{' '.join(words)}'"
+
+
+def main() -> int:
+    """Make the logs, measure, and report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=1, help="of the records")
+    parser.add_argument("--batches", type=int, default=200, help=f"of {BATCH_RECORDS} records in each log")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--writers", nargs="+", metavar="NAME", help="some of all writers")
+    parser.add_argument("--report", type=Path)
+    options = parser.parse_args()
+    sound, missing = logs_of(options)
+    load = machine()["loadAverage"]
+    cells: list[dict[str, Any]] = []
+    for codec in CODECS:
+        logs = [Measured(made) for made in sound if made.cell.codec == codec]
+        if logs:
+            measure(logs, options.rounds)
+            cells += rows_of_report(logs, options.batches * BATCH_RECORDS)
+    report = {
+        "command": command(options),
+        "seed": options.seed,
+        "records": options.batches * BATCH_RECORDS,
+        "recordsOfBatch": BATCH_RECORDS,
+        "rounds": options.rounds,
+        "call": CALL,
+        "seglog_format": version("seglog-format"),
+        "machine": {**machine(), "loadAverage": load},
+        "loadAverageAtEnd": round(os.getloadavg()[0], 1),
+        "leastRatio": LEAST_RATIO,
+        "below": [row for row in cells if row["ratio"] < LEAST_RATIO],
+        "aiokafkaLz4": {"ratio": ratio_of_lz4(cells), "against": "librdkafka", "atLeast": LZ4_RATIO},
+        "cells": cells,
+        "missing": missing,
+    }
+    tell(report)
+    if options.report is not None:
+        options.report.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def tell(report: dict[str, Any]) -> None:
+    """Print a table for whoever waits."""
+    for row in report["cells"]:
+        name = f"{row['writer']}, {row['kind']}, magic {row['magic']}"
+        say(f"{row['codec']:7} {name:45} {row['recordsPerSecond']:>12,}/s {row['ratio']:6.2f}")
+    say(
+        f"below {LEAST_RATIO}: {len(report['below'])}; aiokafka's lz4: {report['aiokafkaLz4']['ratio']} of librdkafka's"
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""Logs that producers of many libraries and languages wrote, all with the same records."""

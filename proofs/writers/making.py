@@ -1,0 +1,223 @@
+"""Make the logs of the matrix, each in a partition directory of its own, kept until what they hold changes.
+
+Batches of magic 2 that a producer may send go through ``seglog serve --writable``. Transactions, the time of the append
+and older messages stand in the file as Kafka's own classes, or those of another library, have encoded them; a log that
+is compacted goes through Kafka's own cleaner.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_conformance.registry import AdapterError
+
+from proofs.kafka.oracle import REPOSITORY, Oracle, OracleError
+from proofs.serve.client import PRODUCE, Client
+from proofs.writers.cells import WRITERS, Cell, Kind, Way, cells_of
+from proofs.writers.programs import NotWrittenError, Program
+from proofs.writers.requests import batch_of, batches_to_encode, is_relative
+from seglog_format import CompressionCodec, build_batch, encode_batch, new_record
+from seglog_format.cli.version import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from proofs.writers.cells import Writer
+    from proofs.writers.rows import Row
+
+HOST: Final = "127.0.0.1"
+INIT_PRODUCER_ID: Final = 22
+NO_PRODUCER: Final = {
+    "transactional_id": None,
+    "transaction_timeout": 1000,
+    "producer_id": -1,
+    "producer_epoch": -1,
+}
+"""What a producer says that has no id yet."""
+RELEASE: Final = "4.1"
+"""Of the cleaner."""
+LATER_MS: Final = 1 << 42
+"""When the cleaner runs: after everything."""
+NOTE: Final = "made.json"
+STOP_SECONDS: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A log that was made, or why it was not.
+
+    Attributes:
+        cell: which one.
+        path: of its partition directory.
+        version: of the library.
+        language: of the library.
+        reason: why there is no log; empty where there is one.
+    """
+
+    cell: Cell
+    path: Path
+    version: str = ""
+    language: str = ""
+    reason: str = ""
+
+
+def make_logs(
+    root: Path, batches: Sequence[Sequence[Row]], say: Callable[[str], None], writers: Sequence[Writer] = WRITERS
+) -> Iterator[Made]:
+    """Make the logs that are not there yet, writer by writer.
+
+    Args:
+        root: of all logs with these rows.
+        batches: rows of each batch.
+        say: told what is going on.
+        writers: who takes part.
+    """
+    for writer in writers:
+        found = [_kept(root, cell) for cell in cells_of(writer)]
+        yield from (made for made in found if isinstance(made, Made))
+        missing = [cell for cell in found if isinstance(cell, Cell)]
+        if missing:
+            say(f"{writer.title} ({writer.adapter or 'ours'}): writing {len(missing)} logs")
+            yield from _made_by(writer, missing, root, batches)
+
+
+def _kept(root: Path, cell: Cell) -> Made | Cell:
+    """Return a log that was made before; its cell where there is none."""
+    path = _home(root, cell)
+    try:
+        told = json.loads((path.parent / NOTE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return cell
+    return Made(cell, path, **told)
+
+
+def _home(root: Path, cell: Cell) -> Path:
+    """Name the partition directory of a cell; each stands in a log directory of its own."""
+    return root / cell.topic / f"{cell.topic}-0"
+
+
+def _made_by(writer: Writer, cells: Sequence[Cell], root: Path, batches: Sequence[Sequence[Row]]) -> Iterator[Made]:
+    try:
+        with ExitStack() as stack:
+            program = stack.enter_context(Program(writer)) if writer.adapter else Ourselves()
+            for cell in cells:
+                yield _made(program, cell, root, batches)
+    except (AdapterError, NotWrittenError) as error:
+        yield from (Made(cell, _home(root, cell), reason=str(error)) for cell in cells)
+
+
+def _made(program: Program | Ourselves, cell: Cell, root: Path, batches: Sequence[Sequence[Row]]) -> Made:
+    path = _home(root, cell)
+    shutil.rmtree(path.parent, ignore_errors=True)
+    path.mkdir(parents=True)
+    try:
+        if cell.is_served:
+            _send(program, cell, path, batches)
+        else:
+            _write(program, cell, path, batches)
+    except (NotWrittenError, OracleError, OSError) as error:
+        shutil.rmtree(path.parent, ignore_errors=True)
+        return Made(cell, path, program.version, program.language, str(error) or type(error).__name__)
+    told = {"version": program.version, "language": program.language}
+    (path.parent / NOTE).write_text(json.dumps(told), encoding="utf-8")
+    return Made(cell, path, **told)
+
+
+class Ourselves:
+    """This package as an encoder."""
+
+    version = VERSION
+    language = "Python"
+
+    def encode(self, batch: dict[str, Any], **_: object) -> bytes:
+        """Encode a batch."""
+        records = [
+            new_record(
+                key=bytes.fromhex(each["key"]),
+                value=bytes.fromhex(each["value"]),
+                timestamp_ms=int(each["timestamp"]),
+            )
+            for each in batch["records"]
+        ]
+        return encode_batch(build_batch(records, codec=CompressionCodec[batch["codec"].upper()]))
+
+
+def _send(program: Program | Ourselves, cell: Cell, path: Path, batches: Sequence[Sequence[Row]]) -> None:
+    """Have a log written through a server."""
+    with _server(path) as port:
+        if cell.writer.way is Way.CLIENT:
+            place = {"bootstrap": f"{HOST}:{port}", "topic": cell.topic}
+            for rows in batches:
+                program.encode(batch_of(rows, 0, cell.codec), place=place)
+            return
+        with Client(port, timeout=60) as client:
+            producer_id = _producer_id(client) if cell.kind is Kind.IDEMPOTENT else -1
+            for batch in batches_to_encode(cell, batches, producer_id):
+                _append(client, cell.topic, program.encode(batch))
+
+
+@contextmanager
+def _server(path: Path) -> Iterator[int]:
+    """Run ``seglog serve --writable`` on a partition directory: its port."""
+    options = ["--writable", "--acknowledge", "written", "--state", "none", "--host", HOST, "--port", "0"]
+    command = [sys.executable, "-m", "seglog_format.cli", "serve", *options, str(path)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=REPOSITORY)
+    assert process.stderr is not None
+    try:
+        lines: list[str] = []
+        for line in process.stderr:
+            lines.append(line)
+            if "listening on" in line:
+                break
+        else:
+            raise NotWrittenError("".join(lines)[-300:])
+        yield int(lines[-1].rsplit(":", 1)[1])
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=STOP_SECONDS)
+
+
+def _producer_id(client: Client) -> int:
+    answer = client.ask(
+        INIT_PRODUCER_ID, 4, transactional_id=None, transaction_timeout=1000, producer_id=-1, producer_epoch=-1
+    )
+    return int(answer.producer_id)
+
+
+def _append(client: Client, topic: str, data: bytes) -> None:
+    topics = [{"name": topic, "partition_data": [{"index": 0, "records": data}]}]
+    answer = client.ask(PRODUCE, 9, transactional_id=None, acks=-1, timeout=0, topic_data=topics)
+    found = answer.responses[0].partition_responses[0]
+    if found.error_code:
+        msg = f"{found.error_code.name}: {found.error_message}"
+        raise NotWrittenError(msg)
+
+
+def _write(program: Program | Ourselves, cell: Cell, path: Path, batches: Sequence[Sequence[Row]]) -> None:
+    """Put a log together from what an encoder makes, and compact it where that is wanted."""
+    end = 0
+    with (path / f"{0:020}.log").open("wb") as log:
+        for batch in batches_to_encode(cell, batches):
+            end += batch["recordsCount"]
+            data = program.encode(batch)
+            log.write((end - 1).to_bytes(8, "big") + data[8:] if is_relative(cell) else data)
+    if cell.kind is Kind.COMPACTED:
+        _compact(path, end)
+
+
+def _compact(path: Path, end: int) -> None:
+    """Have Kafka's cleaner go over a log; what is active is not cleaned, and so is empty."""
+    (path / f"{end:020}.log").touch()
+    config = {"cleanup.policy": "compact"}
+    with Oracle(RELEASE) as oracle:
+        oracle.must("clean", directory=str(path), config=config, nowMs=LATER_MS, highWatermark=end, mapSlots=2 * end)
+    for deleted in path.glob("*.deleted"):
+        deleted.unlink()

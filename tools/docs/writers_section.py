@@ -1,0 +1,83 @@
+"""The part of the performance page on who wrote a log, from ``reports/writers.json``."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REPORT: Final = Path(__file__).resolve().parents[2] / "reports" / "writers.json"
+
+TEXT: Final = """
+## Who wrote the log
+
+The same {records:,} records, {recordsOfBatch} to a batch, written by real producers: whole clients through
+`seglog serve --writable`, encoders of libraries through a small client to the same server. Transactions (of ten
+batches, committed), the time of the append and messages of magic 0 and 1 stand in the file as the named library has
+encoded them; the compacted logs went through Kafka's own cleaner, which removed a sixth of their records.
+
+`{command}`, on {machine[cores]} cores, {machine[system]}; the load was {machine[loadAverage]} at the start and
+{loadAverageAtEnd} at the end. Each log is opened, read to its end and closed, by `{call}`; before that, every record
+was compared with what was to be written. The logs of a codec take turns; of {rounds} passes the best counts. Each cell
+has thousands of records a second and the ratio to the best writer of the same codec.
+"""
+
+
+def lines() -> Iterator[str]:
+    """Yield the section; nothing where there is no report."""
+    if not REPORT.exists():
+        return
+    report = json.loads(REPORT.read_text(encoding="utf-8"))
+    yield TEXT.format(**report).rstrip()
+    yield from _table(report["cells"])
+    yield from _verdict(report)
+    yield from _missing(report["missing"])
+
+
+def _table(cells: list[dict[str, Any]]) -> Iterator[str]:
+    codecs = list(dict.fromkeys(row["codec"] for row in cells))
+    found = {(_writer(row), row["codec"]): row for row in cells}
+    yield ""
+    yield f"| writer | log | {' | '.join(codecs)} |"
+    yield f"|---|---|{'---:|' * len(codecs)}"
+    for writer in dict.fromkeys(map(_writer, cells)):
+        speeds = [_speed(found.get((writer, codec))) for codec in codecs]
+        yield f"| {' | '.join([*writer, *speeds])} |"
+
+
+def _writer(row: dict[str, Any]) -> tuple[str, str]:
+    """Return the name with the version, and what is special about the log."""
+    kind = row["kind"] if row["magic"] > 1 else f"magic {row['magic']}"
+    return f"{row['writer']} {row['version']}", kind
+
+
+def _speed(row: dict[str, Any] | None) -> str:
+    return "-" if row is None else f"{row['recordsPerSecond'] / 1000:,.0f} ({row['ratio']:.2f})"
+
+
+def _verdict(report: dict[str, Any]) -> Iterator[str]:
+    yield ""
+    below = [f"{' '.join(_writer(row))} {row['codec']} ({row['ratio']:.2f})" for row in report["below"]]
+    yield f"Below {report['leastRatio']} of the best: {', '.join(below) or 'none'}."
+    lz4 = report["aiokafkaLz4"]
+    if lz4["ratio"] is not None:
+        yield f"aiokafka's lz4 reaches {lz4['ratio']:.2f} of {lz4['against']}'s; wanted is {lz4['atLeast']}."
+
+
+def _missing(missing: list[dict[str, Any]]) -> Iterator[str]:
+    if not missing:
+        return
+    yield ""
+    yield "Not there:"
+    yield ""
+    for (writer, reason), rows in groupby(missing, key=lambda row: (row["writer"], row["reason"])):
+        kinds = dict.fromkeys(f"{_kind(row)}, {row['codec']}" for row in rows)
+        yield f"- {writer} ({'; '.join(kinds)}): {reason}"
+
+
+def _kind(row: dict[str, Any]) -> str:
+    return row["kind"] if row["magic"] > 1 else f"magic {row['magic']}"

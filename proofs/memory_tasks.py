@@ -41,8 +41,8 @@ print(*last)
 REFERENCE: Final = """
 import sys
 sys.modules["numba"] = None
-from seglog_format.log import volume
-volume._is_installed = lambda: False
+from seglog_format.engine import choice
+choice.is_installed = lambda: False
 """
 SPARK: Final = """
 import sys

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from seglog_format.codec.decode import decode_batch
     from seglog_format.codec.encode import encode_batch
     from seglog_format.codec.framing import walk
+    from seglog_format.engine.choice import Engine
     from seglog_format.log.directory import open_log_directory
     from seglog_format.log.partition import open_partition
     from seglog_format.log.timestamps import OffsetSpec
@@ -38,6 +39,7 @@ __all__ = [
     "BrokerGeneration",
     "CompressionCodec",
     "ControlRecordType",
+    "Engine",
     "Environment",
     "LogConfig",
     "LogWriter",
@@ -76,6 +78,7 @@ _LAZY: Final = LazyNames(
         "codec.decode": ("decode_batch",),
         "codec.encode": ("encode_batch",),
         "codec.framing": ("walk",),
+        "engine.choice": ("Engine",),
         "log.directory": ("open_log_directory",),
         "log.partition": ("open_partition",),
         "log.timestamps": ("OffsetSpec",),

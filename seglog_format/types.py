@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Final
 from seglog_format.lazy_names import LazyNames
 
 if TYPE_CHECKING:
+    from seglog_format.checks.extent import Extent
     from seglog_format.checks.finding import Finding
     from seglog_format.cleaning.compaction import CompactedSegment, CompactionAction, CompactionPlan, SegmentCompaction
     from seglog_format.cleaning.compaction_apply import Compacted, PreparedCompaction
     from seglog_format.cleaning.compaction_rules import BatchAction, BatchFate, RecordFate, RecordReason
     from seglog_format.cleaning.deletion import PreparedRetention
     from seglog_format.cleaning.retention import RetainedSegment, RetentionPlan, RetentionReason, SegmentFate
+    from seglog_format.engine.choice import Choice
     from seglog_format.log.directory import LogDirectories, LogDirectory
     from seglog_format.log.gaps import Gap, GapKind
     from seglog_format.log.partition import Partition
@@ -50,6 +52,7 @@ __all__ = [
     "Appended",
     "BatchAction",
     "BatchFate",
+    "Choice",
     "Circumstances",
     "Compacted",
     "CompactedSegment",
@@ -57,6 +60,7 @@ __all__ = [
     "CompactionPlan",
     "Cut",
     "DamagedRange",
+    "Extent",
     "FallbackCause",
     "Fetch",
     "FileStep",
@@ -108,12 +112,14 @@ __all__ = [
 _LAZY: Final = LazyNames(
     __name__,
     {
+        "checks.extent": ("Extent",),
         "checks.finding": ("Finding",),
         "cleaning.compaction": ("CompactedSegment", "CompactionAction", "CompactionPlan", "SegmentCompaction"),
         "cleaning.compaction_apply": ("Compacted", "PreparedCompaction"),
         "cleaning.compaction_rules": ("BatchAction", "BatchFate", "RecordFate", "RecordReason"),
         "cleaning.deletion": ("PreparedRetention",),
         "cleaning.retention": ("RetainedSegment", "RetentionPlan", "RetentionReason", "SegmentFate"),
+        "engine.choice": ("Choice",),
         "log.directory": ("LogDirectories", "LogDirectory"),
         "log.gaps": ("Gap", "GapKind"),
         "log.partition": ("Partition",),

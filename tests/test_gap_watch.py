@@ -50,12 +50,12 @@ def read(request: pytest.FixtureRequest) -> Reading:
 
 
 @pytest.fixture
-def at_volume(monkeypatch: pytest.MonkeyPatch) -> None:
+def with_columnar_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Records come from the engine, however few they are."""
-    from seglog_format.log import volume
+    from seglog_format.engine import choice
 
-    monkeypatch.setattr(volume, "VOLUME", 0)
-    monkeypatch.setattr(volume, "SMALL_VOLUME", 0)
+    monkeypatch.setattr(choice, "START_SIZE", 0)
+    monkeypatch.setattr(choice, "LOADED_SIZE", 0)
 
 
 def told(partition: Partition, read: Reading, **options: object) -> list[tuple[int, int, str]]:
@@ -104,7 +104,7 @@ def test_between_segments(read: Reading, tmp_path: Path) -> None:
 
 
 @pytest.mark.req("SEG-LKP-019")
-@pytest.mark.usefixtures("at_volume")
+@pytest.mark.usefixtures("with_columnar_engine")
 def test_records_from_the_engine(tmp_path: Path) -> None:
     with open_partition(make(tmp_path, DENSE)) as partition:
         assert told(partition, by_records) == [(15, 20, "between segments")]

@@ -57,6 +57,7 @@ FUNCTIONS = [
 ]
 WRITERS_AND_SETTINGS = ["Environment", "LogConfig", "LogWriter", "PartitionWriter", "RecoveryOptions"]
 ENUMS = [
+    "Engine",
     "BrokerGeneration",
     "CompressionCodec",
     "ControlRecordType",

@@ -11,7 +11,8 @@ from helpers.support import authentic, vector
 from seglog_format import decode_batch, open_partition
 from seglog_format.codec.build import build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
-from seglog_format.log import reading, volume
+from seglog_format.engine import choice
+from seglog_format.log import reading
 from seglog_format.model import INT64_MAX, CompressionCodec, TimestampType
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
     if request.param == "kernels":
         pytest.importorskip("numba")
     monkeypatch.setattr(reading, "QUICK_SIZE", INT64_MAX if request.param == "reference" else 0)
-    for name in ("VOLUME", "SMALL_VOLUME"):
-        monkeypatch.setattr(volume, name, 0 if request.param == "kernels" else INT64_MAX)
+    for name in ("START_SIZE", "LOADED_SIZE"):
+        monkeypatch.setattr(choice, name, 0 if request.param == "kernels" else INT64_MAX)
 
 
 def types_in(path: Path) -> set[TimestampType]:

@@ -1,7 +1,7 @@
 """The columnar engine as a testee: what it hands out as Arrow columns, told as records.
 
 The engine leaves odd entries to the reference; how many is counted, so that a test can see that it is the engine which
-is judged. It reads logs, in which no offset is delivered twice: bytes whose offsets go back are scanned piece by piece.
+reads. It reads logs, in which no offset is delivered twice: bytes whose offsets go back are scanned piece by piece.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from seglog_conformance.reference.wire import rejection
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import decode_frame, decompressed_bytes
 from seglog_format.codec.framing import frame_at, walk
+from seglog_format.engine import columnar
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.log.reading import delivered
-from seglog_format.log.scanning import INT64_MIN, engine
-from seglog_format.log.segment_source import JudgedEntry
+from seglog_format.log.scanning import INT64_MIN
+from seglog_format.log.segment_source import FallbackEntry
 from seglog_format.model import INT64_MAX, Frame, Tail
+from seglog_format.scan_statistics import ScanStatistics
 from seglog_format.storage.byte_source import MemoryBytes
 
 if TYPE_CHECKING:
@@ -49,14 +51,14 @@ class Stream(MemoryBytes):
 
     Attributes:
         limit: bytes that an entry may decompress to.
-        judged: entries that were left to the reference.
+        fallback_count: entries that were left to the reference.
         file: the empty name of bytes that came from no file.
     """
 
     def __init__(self, data: memoryview, limit: int) -> None:
         super().__init__(data)
         self.limit = limit
-        self.judged = 0
+        self.fallback_count = 0
         self.file = ""
 
     @property
@@ -64,8 +66,8 @@ class Stream(MemoryBytes):
         """Lowest and highest offset."""
         return 0, INT64_MAX
 
-    def judge(self, position: int, previous: int, floor: int) -> JudgedEntry | None:  # noqa: ARG002 - the order is free
-        """What the reference says of an entry; None where the bytes end.
+    def fallback(self, position: int, previous: int, floor: int) -> FallbackEntry | None:  # noqa: ARG002 - the order is free
+        """Decode an entry by the reference; None where the bytes end.
 
         Raises:
             FormatError: it is damaged or refused.
@@ -73,10 +75,10 @@ class Stream(MemoryBytes):
         frame = frame_at(self, position, self.size)
         if isinstance(frame, Tail):
             return None
-        self.judged += 1
+        self.fallback_count += 1
         batch = decode_frame(frame, at=Location("", position), limit=self.limit)
         records = tuple(delivered(batch, INT64_MIN, INT64_MAX, None))
-        return JudgedEntry(frame.header, records, frame.end, batch.last_offset)
+        return FallbackEntry(frame.header, records, frame.end, batch.last_offset)
 
     def decompressed(self, position: int, limit: int) -> bytes | None:
         """Return what an entry decompresses to; None if it is damaged or exceeds the limit."""
@@ -92,11 +94,11 @@ class Columnar:
     """Answers ``decode`` through `seglog_format.columnar`.
 
     Attributes:
-        judged: entries that were left to the reference, of all requests.
+        fallback_count: entries that were left to the reference, of all requests.
     """
 
     def __init__(self) -> None:
-        self.judged = 0
+        self.fallback_count = 0
 
     def hello(self) -> Json:
         """What the engine says of itself."""
@@ -121,7 +123,7 @@ class Columnar:
             for piece in _ascending(memoryview(bytes.fromhex(request["data"]))):
                 stream = Stream(piece, options.get("limit", DEFAULT_OUTPUT_LIMIT))
                 records.extend(_records(stream))
-                self.judged += stream.judged
+                self.fallback_count += stream.fallback_count
         except (FormatError, UsageError) as error:
             return {**rejection(error), "batches": [{"records": records}]}
         return {"ok": True, "batches": [{"records": records}]}
@@ -142,19 +144,19 @@ def _ascending(data: memoryview) -> Iterator[memoryview]:
 
 
 def _records(stream: Stream) -> Iterator[Json]:
-    told = engine("request")
-    request = told.Request(
-        shape=engine("schema").Shape(COLUMNS, "binary"),
-        from_offset=INT64_MIN,
-        to_offset=INT64_MAX,
-        from_timestamp_ms=INT64_MIN,
-        to_timestamp_ms=INT64_MAX,
+    request = columnar.scan_request(
+        COLUMNS,
+        "binary",
+        offsets=(INT64_MIN, INT64_MAX),
+        timestamps_ms=(INT64_MIN, INT64_MAX),
         batch_rows=BATCH_ROWS,
         limit=stream.limit,
-        aborted=engine("transactions").aborted_numbers(()),
+        aborted=(),
         on_corrupt=None,
+        borders=None,
+        statistics=ScanStatistics(),
     )
-    for batch in engine("scan").scan([(stream, told.Start(0, -1, INT64_MIN))], request):
+    for batch in columnar.scan([(stream, columnar.scan_start(0, -1, INT64_MIN))], request, 1, None):
         columns = (_plain(batch.column(name)) for name in COLUMNS)
         for row in zip(*columns, strict=True):
             yield _record(*row)

@@ -42,7 +42,7 @@ TESTS: Final = (
     "hostile_scan",
     "objects",
     "clear",
-    "volume",
+    "recovery_kernels",
     "scan",
 )
 """Tests that a full run also runs with checks."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 
-from seglog_format.log import reading, volume
+from seglog_format.engine import choice
+from seglog_format.log import reading
 from seglog_format.model import INT64_MAX
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
 @contextmanager
 def engine_from(size: int) -> Iterator[None]:
     """Record objects come from the engine where a log has so many bytes: 0 for always."""
-    places = ((reading, "QUICK_SIZE"), (volume, "VOLUME"), (volume, "SMALL_VOLUME"))
+    places = ((reading, "QUICK_SIZE"), (choice, "START_SIZE"), (choice, "LOADED_SIZE"))
     before = [getattr(module, name) for module, name in places]
     try:
         for module, name in places:

@@ -33,17 +33,17 @@ from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.encode import encode_batch
 from seglog_format.codec.framing import walk
 from seglog_format.columnar.batch_table import batch_table, sound_size
-from seglog_format.columnar.clear import Clearing
 from seglog_format.columnar.encode import BatchFields, encode
-from seglog_format.columnar.index_volume import ColumnarVolume
 from seglog_format.columnar.ranges import next_range, position_of
+from seglog_format.columnar.recovery_kernels import ColumnarRecovery
+from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError
 from seglog_format.log.partition import open_partition
 from seglog_format.log.transactions import Transactions
 from seglog_format.model import INT64_MAX, CompressionCodec
 from seglog_format.record_model import Record
-from seglog_format.recovery.broker_scan_at_volume import broker_scan_with
 from seglog_format.recovery.index_settings import IndexSettings
+from seglog_format.recovery.indexed_broker_scan import broker_scan_with
 from seglog_format.recovery.segment_files import side_files_of
 from seglog_format.recovery.segment_scan import scan_segment
 from seglog_format.state.index_build import IndexedOffset
@@ -52,12 +52,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from seglog_format.engine.protocols import RecoveryKernels
     from seglog_format.log.partition import Partition
-    from seglog_format.recovery.volume import Volume
 
 SEALED: Final = 0x08
 ENTRY_COLUMNS: Final = ("position", "codec", "timestamp_type", "sequence", "is_transactional", "batch_offset")
-ENGINE: Final = ColumnarVolume()
+ENGINE: Final = ColumnarRecovery()
 
 
 # Checksums
@@ -176,8 +176,8 @@ def bounds_of(partition: Partition, option: int) -> dict[str, Any] | str:
 def verify(data: bytes, option: int) -> str:
     """Findings. Options: a small limit; a base offset of 1."""
     log, limit, base_offset = LOG.holding(data), SMALL_LIMIT if option & 1 else LIMIT, option >> 1 & 1
-    wanted = outcome(lambda: verify_log(log, base_offset=base_offset, limit=limit))
-    found = outcome(lambda: verify_log(log, base_offset=base_offset, limit=limit, clearer=Clearing))
+    wanted = outcome(lambda: verify_log(log, base_offset=base_offset, limit=limit, engine=Engine.REFERENCE))
+    found = outcome(lambda: verify_log(log, base_offset=base_offset, limit=limit, engine=Engine.COLUMNAR))
     return hold("findings", found, wanted)
 
 
@@ -188,13 +188,13 @@ def recover(data: bytes, option: int) -> str:
         0 if option & 1 else 200, IndexedOffset.FIRST if option & 2 else IndexSettings().indexed_offset
     )
 
-    def answers(engine: Volume | None) -> Iterator[object]:
-        yield scan_segment(log, base_offset, "p", volume=engine)
+    def answers(engine: RecoveryKernels | None) -> Iterator[object]:
+        yield scan_segment(log, base_offset, "p", kernels=engine)
         transactions = Transactions(open_offsets={7: 0})
         if option & 4:
             yield broker_scan_with(engine, log, base_offset, "p", settings=settings, transactions=transactions)
         else:
-            yield side_files_of(log, base_offset, settings, transactions=transactions, path="p", volume=engine)
+            yield side_files_of(log, base_offset, settings, transactions=transactions, path="p", kernels=engine)
         yield transactions.aborted, transactions.open_offsets
 
     return hold("recovery", outcome(lambda: answers(ENGINE)), outcome(lambda: answers(None)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from seglog_format.engine.choice import Engine
     from seglog_format.scan_statistics import FallbackCause
 
 
@@ -17,11 +18,13 @@ class Extent:
     Attributes:
         files: whose names mean something; of leftovers only the name is looked at.
         batches: intact batches and messages, in logs and metadata snapshots.
-        prefiltered: those of them that compiled code skipped, since no check can report a finding on them.
-        fallbacks: entries that it left to the checks, by cause; empty where there is no compiled code at work.
+        engine: what reads the logs; None before it is chosen.
+        prefiltered: batches that the columnar engine skipped, since no check can report a finding on them.
+        fallbacks: entries that it left to the checks, by cause; empty where the reference reads.
     """
 
     files: int = 0
     batches: int = 0
+    engine: Engine | None = None
     prefiltered: int = 0
     fallbacks: Counter[FallbackCause] = field(default_factory=Counter)

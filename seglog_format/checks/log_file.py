@@ -27,7 +27,7 @@ from seglog_format.recovery.salvage_scan import next_entry
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from seglog_format.checks.clearing import ClearedEntries, ClearedLog, Clearer
+    from seglog_format.engine.protocols import FilteredEntries, FilteredLog, MakePrefilter
     from seglog_format.scan_statistics import FallbackCause
     from seglog_format.storage.byte_source import ByteSource
 
@@ -44,8 +44,8 @@ class LogSummary:
         is_end_known: no entry that is not intact follows the last intact one.
         has_tail: bytes that are no whole entry follow the last one.
         epochs: leader epochs of the intact batches that have one, in file order.
-        cleared: answers for indexes, where every entry was passed over and nothing follows the last.
-        fallbacks: entries that were not passed over, by cause; empty where each was to be looked at.
+        filtered: what indexes are compared with, where every entry passed the prefilter and nothing follows the last.
+        fallbacks: entries that did not pass the prefilter, by cause; empty without one.
     """
 
     aborts: dict[int, int] = field(default_factory=dict)
@@ -55,9 +55,9 @@ class LogSummary:
     is_end_known: bool = True
     has_tail: bool = False
     epochs: list[EpochRun] = field(default_factory=list)
-    cleared: ClearedLog | None = None
+    filtered: FilteredLog | None = None
     fallbacks: Counter[FallbackCause] = field(default_factory=Counter)
-    _intact: list[LogRow | ClearedEntries] = field(default_factory=list)
+    _intact: list[LogRow | FilteredEntries] = field(default_factory=list)
 
     @property
     def is_whole(self) -> bool:
@@ -71,7 +71,7 @@ class LogSummary:
 
     @property
     def prefiltered_count(self) -> int:
-        """Entries that were passed over."""
+        """Return the number of entries that passed the prefilter."""
         return sum(0 if isinstance(each, LogRow) else each.entry_count for each in self._intact)
 
     def add(self, row: LogRow) -> None:
@@ -79,8 +79,8 @@ class LogSummary:
         self._intact.append(row)
         self.last_offset, self.is_end_known = row.last_offset, True
 
-    def add_cleared(self, part: ClearedEntries) -> None:
-        """Note intact entries that were passed over."""
+    def add_filtered(self, part: FilteredEntries) -> None:
+        """Note intact entries that passed the prefilter."""
         self._intact.append(part)
         self.aborts.update(part.aborts)
         self.last_offset, self.is_end_known = part.last_offset, True
@@ -92,8 +92,8 @@ class LogSummary:
         elif run.epoch >= 0:
             self.epochs.append(run)
 
-    def cleared_parts(self) -> list[ClearedEntries] | None:
-        """All entries, where every one was passed over; None where one was not, or there is none."""
+    def filtered_parts(self) -> list[FilteredEntries] | None:
+        """Return all entries, where every one passed the prefilter; None where one did not, or there is none."""
         parts = [each for each in self._intact if not isinstance(each, LogRow)]
         return parts if parts and len(parts) == len(self._intact) and self.is_whole else None
 
@@ -130,7 +130,7 @@ class LogVerification:
         base_offset: int,
         limit: int,
         advance: Callable[[int], None] | None = None,
-        clearer: Clearer | None = None,
+        prefilter: MakePrefilter | None = None,
     ) -> None:
         self.source = source
         self.path = path
@@ -140,7 +140,7 @@ class LogVerification:
         self.summary = LogSummary()
         self._position = 0
         self._refused_until = 0
-        self._clearing = None if clearer is None else clearer(source, base_offset, limit, self._expanded)
+        self._prefilter = None if prefilter is None else prefilter(source, base_offset, limit, self._decompressed)
 
     def __iter__(self) -> Iterator[Finding]:
         try:
@@ -153,9 +153,9 @@ class LogVerification:
         self.summary.has_tail = tail.kind is not TailKind.NONE
         if tail.kind is TailKind.PARTIAL:
             self.summary.partial_at = tail.position
-        parts = self.summary.cleared_parts() if tail.kind is TailKind.NONE else None
-        if self._clearing is not None and parts is not None:
-            self.summary.cleared = self._clearing.log_of(parts)
+        parts = self.summary.filtered_parts() if tail.kind is TailKind.NONE else None
+        if self._prefilter is not None and parts is not None:
+            self.summary.filtered = self._prefilter.log_of(parts)
         yield from findings_of(EpochsOfLog(self.summary.epochs))
         yield from findings_of(LogTail(self.path, tail))
         yield from findings_of(LogSize(self.path, self.source.size))
@@ -167,7 +167,7 @@ class LogVerification:
             FormatError: nothing behind the position can be found.
         """
         while True:
-            yield from self._cleared()
+            yield from self._filtered()
             try:
                 found = frame_at(self.source, self._position, self.source.size, self.path)
             except UnreadableError as error:
@@ -181,8 +181,8 @@ class LogVerification:
             self._go_on(found.end)
 
     def _count_fallback(self) -> None:
-        if self._clearing is not None:
-            self.summary.fallbacks[self._clearing.cause] += 1
+        if self._prefilter is not None:
+            self.summary.fallbacks[self._prefilter.cause] += 1
 
     def _refused(self, error: UnreadableError) -> Iterator[Finding]:
         """Tell what the disk refuses, once for a range; the checks go on behind it (SEG-PDR-022)."""
@@ -201,15 +201,15 @@ class LogVerification:
             self.advance(position - self._position)
         self._position = position
 
-    def _cleared(self) -> Iterator[Finding]:
-        """Pass over the entries that nothing can be said about; of some only the header has to be looked at."""
-        if self._clearing is None:
+    def _filtered(self) -> Iterator[Finding]:
+        """Skip the entries for which no check can report a finding; of some only the header has to be looked at."""
+        if self._prefilter is None:
             return
-        for part in self._clearing.parts(self._position, self.summary.last_offset):
+        for part in self._prefilter.parts(self._position, self.summary.last_offset):
             before = self.summary.last_offset
             for number, position in part.odd_headers:
                 yield from self._header(position, part.last_offset_before(number) if number else before)
-            self.summary.add_cleared(part)
+            self.summary.add_filtered(part)
             for epoch, first, last, position in part.leader_epochs:
                 self.summary.add_epoch(EpochRun(epoch, first, last, Location(self.path, position)))
             self._go_on(part.end)
@@ -223,8 +223,8 @@ class LogVerification:
         yield from findings_of(Entry(at, subject.to_record_batch(), self.base_offset, previous))
         yield from findings_of(subject)
 
-    def _expanded(self, start: int, end: int, codec_id: int, magic: int) -> bytes | None:
-        """What an entry decompresses to; None where there is more to say of it."""
+    def _decompressed(self, start: int, end: int, codec_id: int, magic: int) -> bytes | None:
+        """Return what an entry decompresses to; None where the checks have to see it."""
         at = Location(self.path, start)
         with suppress(FormatError):
             return decompress_all(codec_id, self.source.view(start, end), magic=magic, at=at, limit=self.limit)
@@ -252,7 +252,7 @@ class LogVerification:
         self._remember(entry, subject)
 
     def _unchecked(self, subject: Batch) -> Iterator[Finding]:
-        """Tell of a batch whose records are too many to look at each; compiled code does, where it clears them."""
+        """Report a batch whose records are too many to check each here; compiled code does, in the prefilter."""
         if subject.is_partly_checked:
             at, count = field_of_batch(subject.at, "records_count"), subject.header.records_count
             expected = f"at most {KEPT_RECORDS} records in a batch whose records are all looked at"

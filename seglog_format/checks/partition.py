@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
     from pathlib import Path
 
-    from seglog_format.checks.clearing import Clearer
+    from seglog_format.engine.protocols import MakePrefilter
     from seglog_format.log.listing import PartitionListing, SegmentFiles
 
 
@@ -44,14 +44,14 @@ class Options:
     Attributes:
         limit: bytes that decompressing one entry may produce at most.
         advance: called with the bytes of entries that were looked at.
-        clearer: passes over entries at volume; without one each is looked at.
+        prefilter: skips entries for which no check can report a finding; None: each is looked at.
         is_compacted: gaps between segments are known to come from compaction.
         extent: counts what was looked at.
     """
 
     limit: int
     advance: Callable[[int], None] | None = None
-    clearer: Clearer | None = None
+    prefilter: MakePrefilter | None = None
     is_compacted: bool = False
     extent: Extent = field(default_factory=Extent)
 
@@ -155,7 +155,7 @@ def log_findings(path: Path, base_offset: int, options: Options) -> Generator[Fi
         return LogSummary(damaged=0, is_end_known=False)
     with source:
         verification = LogVerification(
-            source, source.path, base_offset, options.limit, options.advance, options.clearer
+            source, source.path, base_offset, options.limit, options.advance, options.prefilter
         )
         yield from verification
         summary = verification.summary
@@ -169,8 +169,8 @@ def offset_index_findings(path: Path, base_offset: int, summary: LogSummary) -> 
     """Check an offset index against its log."""
     try:
         with OffsetIndex.open(path, base_offset, copy=True) as index:
-            cleared = summary.cleared if index.file_size <= MAX_WHOLE_SIZE else None
-            if cleared is not None and cleared.has_offset_index(index.data):
+            filtered = summary.filtered if index.file_size <= MAX_WHOLE_SIZE else None
+            if filtered is not None and filtered.has_offset_index(index.data):
                 return
             yield from findings_of(OffsetIndexSubject(index, index.raw_entries(), summary.outline()))
     except (RefusedError, UnreadableError) as error:
@@ -181,8 +181,8 @@ def time_index_findings(path: Path, base_offset: int, summary: LogSummary, *, is
     """Check a time index against its log."""
     try:
         with TimeIndex.open(path, base_offset, copy=True) as index:
-            cleared = summary.cleared if index.file_size <= MAX_WHOLE_SIZE else None
-            if cleared is not None and cleared.has_time_index(index.data, is_active=is_active):
+            filtered = summary.filtered if index.file_size <= MAX_WHOLE_SIZE else None
+            if filtered is not None and filtered.has_time_index(index.data, is_active=is_active):
                 return
             yield from findings_of(TimeIndexSubject(index, index.raw_entries(), summary.outline(), is_active))
     except (RefusedError, UnreadableError) as error:

@@ -13,6 +13,9 @@ from seglog_format.checks.log_file import LogVerification
 from seglog_format.checks.partition import Options
 from seglog_format.checks.single_file import single_file_findings
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
+from seglog_format.engine.choice import Engine, engine_for
+from seglog_format.engine.chosen import prefilter_for
+from seglog_format.log.log_sizes import size_of_logs
 from seglog_format.log.path_kind import PathKind, path_kind
 from seglog_format.requirements import Severity
 from seglog_format.storage.byte_source import source_of
@@ -21,7 +24,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator
 
-    from seglog_format.checks.clearing import Clearer
     from seglog_format.checks.finding import Finding
     from seglog_format.storage.byte_source import Buffer
 
@@ -31,7 +33,7 @@ def verify(
     *,
     limit: int = DEFAULT_OUTPUT_LIMIT,
     advance: Callable[[int], None] | None = None,
-    clearer: Clearer | None = None,
+    engine: Engine = Engine.AUTO,
     compacted: bool = False,
     extent: Extent | None = None,
 ) -> Iterator[Finding]:
@@ -41,8 +43,7 @@ def verify(
         path: a file, a partition directory, or a log directory.
         limit: bytes that decompressing one entry may produce at most; what is refused at it is a warning.
         advance: called with the bytes of log entries that were looked at, for those who show progress.
-        clearer: passes over entries at volume that no check has anything to say about, as
-            `seglog_format.columnar.clear.Clearing` does; findings are the same with it and without.
+        engine: what reads the logs; findings do not depend on it. `Extent.engine` tells what was chosen.
         compacted: every log is compacted, so that gaps between its segments are no warning; without it only a log is
             taken for compacted that shows it (SEG-PDR-023).
         extent: counts what is looked at, while it goes on.
@@ -51,7 +52,8 @@ def verify(
         Findings, file by file; locations name files below the path given. A note is told once for a file.
 
     Raises:
-        UsageError: there is nothing at the path, or nothing of Kafka's; see `path_kind`.
+        UsageError: there is nothing at the path, or nothing of Kafka's (see `path_kind`); or an engine that is not
+            installed.
 
     Examples:
         >>> from seglog_format import Severity, verify
@@ -61,7 +63,11 @@ def verify(
         crash-flip-0/00000000000000000270.log:14722: crc: expected 0x0051bb4c, found 0xdf10a37f [SEG-BAT-003]
     """
     root = Path(path)
-    options = Options(limit, advance=advance, clearer=clearer, is_compacted=compacted, extent=extent or Extent())
+    counted = extent or Extent()
+    choice = engine_for(engine, size_of_logs(root) if engine is Engine.AUTO else 0)
+    counted.engine = choice.engine
+    prefilter = prefilter_for(choice.engine, 0)
+    options = Options(limit, advance=advance, prefilter=prefilter, is_compacted=compacted, extent=counted)
     for finding in notes_once(_findings(root, options)):
         yield _below(root, finding)
 
@@ -72,7 +78,7 @@ def verify_log(
     path: str = "",
     base_offset: int = 0,
     limit: int = DEFAULT_OUTPUT_LIMIT,
-    clearer: Clearer | None = None,
+    engine: Engine = Engine.AUTO,
 ) -> Iterator[Finding]:
     """Check the bytes of a log on their own.
 
@@ -81,9 +87,11 @@ def verify_log(
         path: how locations call them.
         base_offset: of the segment.
         limit: bytes that decompressing one entry may produce at most.
-        clearer: passes over entries at volume; see `verify`.
+        engine: what reads them; findings do not depend on it.
     """
-    return notes_once(LogVerification(source_of(data, path), path, base_offset, limit, clearer=clearer))
+    source = source_of(data, path)
+    prefilter = prefilter_for(engine, source.size)
+    return notes_once(LogVerification(source, path, base_offset, limit, prefilter=prefilter))
 
 
 def _findings(root: Path, options: Options) -> Iterator[Finding]:

@@ -1,94 +1,28 @@
-"""Which engine reads: the reference, or the columnar one, which is imported here and only when it is taken."""
+"""``--engine``: settle which engine reads everything that a command is given."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
-
-from seglog_format.cli.collecting import without_collecting
-from seglog_format.cli.options import ENGINES
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
-    from seglog_format.checks.clearing import Clearer
-    from seglog_format.cli.summaries import TableParts
-    from seglog_format.recovery.volume import Volume
-
-VOLUME: Final = 32 * 2**20
-"""Bytes of logs from which on loading compiled code is worth while."""
-NEEDED: Final = ("numpy", "numba")
+    from seglog_format.engine.choice import Engine
 
 
-def is_columnar(choice: str, size: int) -> bool:
-    """Whether to take the columnar engine.
+def settled(wanted: str, paths: Iterable[Path]) -> Engine:
+    """Choose one engine for all that a command reads, by the size of it all instead of partition by partition.
 
     Args:
-        choice: what the user said.
-        size: bytes of the logs to be read.
-    """
-    automatic, _, columnar = ENGINES
-    if choice == automatic:
-        return size > VOLUME and all(find_spec(name) is not None for name in NEEDED)
-    return choice == columnar
-
-
-def _module(name: str, choice: str, size: int) -> Any:  # noqa: ANN401 - whichever it is, imported only here
-    """A module of the columnar engine; None where the reference is to read.
-
-    Args:
-        name: of the module.
-        choice: what the user said.
-        size: bytes of the logs to be read.
+        wanted: value of the option.
+        paths: that the command is given.
 
     Raises:
-        UsageError: the columnar engine was asked for, and is not installed.
+        UsageError: the columnar engine is asked for, and not installed; or a path is nothing of Kafka's.
     """
-    if not is_columnar(choice, size):
-        return None
-    from seglog_format.log.scanning import engine
+    from seglog_format.engine.choice import Engine, engine_for
+    from seglog_format.log.log_sizes import size_of_logs
 
-    with without_collecting():
-        return engine(name)
-
-
-def clearer_for(choice: str, size: int) -> Clearer | None:
-    """What passes over entries that no check has anything to say about; None for the reference.
-
-    Arguments and errors are those of `_module`.
-    """
-    module = _module("clear", choice, size)
-    return None if module is None else module.Clearing
-
-
-def volume_for(choice: str, size: int) -> Volume | None:
-    """What recovers and indexes what is regular; None for the reference.
-
-    Arguments and errors are those of `_module`.
-    """
-    module = _module("index_volume", choice, size)
-    return None if module is None else module.ColumnarVolume()
-
-
-def tables_for(choice: str, size: int) -> TableParts | None:
-    """What walks over the headers of regular entries; None for the reference.
-
-    Arguments and errors are those of `_module`.
-    """
-    module = _module("batch_table", choice, size)
-    return None if module is None else module.table_parts
-
-
-def size_of_logs(path: Path) -> int:
-    """Bytes of the log files that a path names.
-
-    Raises:
-        UsageError: it is nothing of Kafka's; see `path_kind`.
-    """
-    from seglog_format.lines import sources_of
-    from seglog_format.lines.sources import SourceKind
-    from seglog_format.log.path_kind import path_kind
-
-    path_kind(path)
-
-    return sum(source.size for source in sources_of(path) if source.kind is SourceKind.LOG)
+    engine = Engine(wanted)
+    return engine_for(engine, sum(map(size_of_logs, paths)) if engine is Engine.AUTO else 0).engine

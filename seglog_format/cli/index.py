@@ -68,15 +68,15 @@ def command(  # noqa: PLR0913 - one for each option
     if output is not None:
         _require_apart(path, output)
     from seglog_format import rebuild_indexes
-    from seglog_format.cli.engine import size_of_logs, volume_for
+    from seglog_format.cli.engine import settled
     from seglog_format.storage.new_directory import all_or_nothing
 
-    volume = volume_for(engine, size_of_logs(path))
+    chosen = settled(engine, [path])
     report, passing = _Report(as_json=as_json), PassingOver("partitions")
     with nullcontext() if output is None else all_or_nothing(output) as staging:
         for directory, place in _partitions(path):
             with passing.errors_of(place):
-                plan = rebuild_indexes(place, interval_bytes=index_interval_bytes, generation=generation, volume=volume)
+                plan = rebuild_indexes(place, interval_bytes=index_interval_bytes, generation=generation, engine=chosen)
                 if write:
                     plan.apply(report.tell)
                     continue

@@ -11,7 +11,7 @@ from seglog_format.cli.output import diagnose, is_busy, progress, write_json, wr
 from seglog_format.cli.passing_over import PassingOver
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from seglog_format.cli.summaries import PartitionSummary, SegmentSummary
@@ -45,17 +45,19 @@ def command(path: Path, *, is_long: bool, as_json: bool, engine: str) -> int:
 
 
 def _list_segments(path: Path, engine: str, *, is_long: bool, as_json: bool) -> int:
-    from seglog_format.cli.engine import tables_for
     from seglog_format.cli.places import segment_files_at
     from seglog_format.cli.render_ls import segment_table
     from seglog_format.cli.summaries import segment_summary
+    from seglog_format.engine.choice import Engine
+    from seglog_format.engine.chosen import tables_for
     from seglog_format.log.listing import list_partition
+    from seglog_format.log.log_sizes import size_of_segments
 
     listing = list_partition(path) if path.is_dir() else None
     segments = (segment_files_at(path),) if listing is None else listing.segments
     for error in () if listing is None else listing.blocked:
         diagnose(str(error))
-    copy, tables = is_busy(path), tables_for(engine, _size(segments))
+    copy, tables = is_busy(path), tables_for(Engine(engine), size_of_segments(segments))
 
     def summary(files: SegmentFiles) -> SegmentSummary:
         return segment_summary(files, copy=copy, tables=tables)
@@ -65,22 +67,20 @@ def _list_segments(path: Path, engine: str, *, is_long: bool, as_json: bool) -> 
     return status
 
 
-def _size(segments: Iterable[SegmentFiles]) -> int:
-    """Bytes of the logs of some segments; what is gone meanwhile is told later."""
-    return sum(files.log.stat().st_size for files in segments if files.log.is_file())
-
-
 def _list_partitions(directory: LogDirectory, engine: str, *, is_long: bool, as_json: bool) -> int:
-    from seglog_format.cli.engine import tables_for
     from seglog_format.cli.render_ls import partition_table
     from seglog_format.cli.summaries import partition_summary
+    from seglog_format.engine.choice import Engine
+    from seglog_format.engine.chosen import tables_for
     from seglog_format.log.listing import PartitionEntry, list_partition
+    from seglog_format.log.log_sizes import size_of_segments
 
     def summary(entry: PartitionEntry) -> PartitionSummary:
         listing = list_partition(entry.path)
         for error in listing.blocked:
             diagnose(str(error))
-        tables = tables_for(engine, _size(listing.segments if is_long else listing.segments[-1:]))
+        walked = listing.segments if is_long else listing.segments[-1:]
+        tables = tables_for(Engine(engine), size_of_segments(walked))
         return partition_summary(entry, listing, directory, walk_all=is_long, tables=tables)
 
     for error in directory.listing.misnamed:

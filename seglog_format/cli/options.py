@@ -77,6 +77,6 @@ engine_option: Final = click.option(
     type=click.Choice(ENGINES),
     default="auto",
     show_default=True,
-    help="What reads the logs: the reference, or compiled code that leaves to it whatever is irregular. Both say the"
-    " same. auto takes the second above 32 MB, where it is installed.",
+    help="What reads the logs: the reference, or compiled code that asks it about each entry it does not cover. Results"
+    " are the same. auto takes compiled code above 32 MB, where it is installed.",
 )

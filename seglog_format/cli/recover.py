@@ -66,9 +66,9 @@ def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: A
     that cannot be read is not planned, and not touched.
     """
     status = 0
-    from seglog_format.cli.engine import size_of_logs, volume_for
+    from seglog_format.cli.engine import settled
 
-    chosen = replace(_options(**options), volume=volume_for(engine, size_of_logs(path)))
+    chosen = replace(_options(**options), engine=settled(engine, [path]))
     passing = PassingOver("partitions")
     for recovery, full_scan, losses in _recoveries(path, chosen, passing, write=write):
         if recovery.plan.changes_log or full_scan.changes_log or recovery.failure or losses.is_loss:
@@ -146,7 +146,7 @@ def _recovery(
         done = recovery.apply()
         return done, done.plan, losses
     full_scan = (
-        recovery.plan if options.is_full_scan else plan_for_partition(path, directory, volume=options.volume).full_scan
+        recovery.plan if options.is_full_scan else plan_for_partition(path, directory, engine=options.engine).full_scan
     )
     return recovery, full_scan, losses
 
@@ -155,6 +155,7 @@ def _file_recovery(
     path: Path, options: RecoveryOptions, *, write: bool
 ) -> tuple[PreparedRecovery, RecoveryPlan, Losses]:
     from seglog_format.cli.places import segment_files_at
+    from seglog_format.engine.chosen import kernels_for
     from seglog_format.log.segment import LogSegment
     from seglog_format.recovery.apply import PreparedRecovery
     from seglog_format.recovery.index_settings import infer_settings
@@ -165,7 +166,7 @@ def _file_recovery(
         msg = f"{path}: only directories are recovered, not a file on its own"
         raise UsageError(msg)
     with LogSegment(segment_files_at(path)) as segment:
-        plan = plan_recovery([segment], is_full_scan=True, volume=options.volume)
+        plan = plan_recovery([segment], is_full_scan=True, kernels=kernels_for(options.engine, 0))
         settings = infer_settings([segment], interval_bytes=options.interval_bytes)
     return PreparedRecovery(path, Circumstances(), plan, settings, ()), plan, Losses()
 

@@ -11,15 +11,13 @@ from seglog_format.log.segment import LogSegment
 from seglog_format.model import CODEC_MASK, DELETE_HORIZON_BIT, NO_TIMESTAMP, TailKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
-    from seglog_format.columnar.batch_table import BatchTable
+    from seglog_format.engine.columnar import BatchTable, BatchTables
     from seglog_format.log.directory import LogDirectory
     from seglog_format.log.listing import PartitionEntry, PartitionListing, SegmentFiles
     from seglog_format.model import BatchHeader
-
-    TableParts = Callable[..., Iterator[BatchTable]]
 
 RECORD_BATCH_MAGIC = 2
 
@@ -160,7 +158,7 @@ class SegmentSummary:
 TAILS = {TailKind.NONE: "ok", TailKind.TRAILING: "trailing bytes", TailKind.PARTIAL: "cut short"}
 
 
-def segment_summary(files: SegmentFiles, *, copy: bool, tables: TableParts | None = None) -> SegmentSummary:
+def segment_summary(files: SegmentFiles, *, copy: bool, tables: BatchTables | None = None) -> SegmentSummary:
     """Walk the headers of one segment.
 
     Args:
@@ -272,7 +270,7 @@ def partition_summary(
     directory: LogDirectory,
     *,
     walk_all: bool,
-    tables: TableParts | None = None,
+    tables: BatchTables | None = None,
 ) -> PartitionSummary:
     """Sum one partition up.
 

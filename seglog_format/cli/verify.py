@@ -67,7 +67,8 @@ def command(  # noqa: PLR0913 - an option each
     """
     from seglog_format.checks import verify
     from seglog_format.checks.extent import Extent
-    from seglog_format.cli.engine import clearer_for, size_of_logs
+    from seglog_format.cli.engine import settled
+    from seglog_format.log.log_sizes import size_of_logs
     from seglog_format.log.path_kind import path_kind
 
     counts: Counter[str] = Counter()
@@ -76,7 +77,7 @@ def command(  # noqa: PLR0913 - an option each
         path_kind(path)
     shown = SEVERITIES[: SEVERITIES.index(severity) + 1]
     size = sum(map(size_of_logs, paths))
-    check = partial(verify, limit=limit, clearer=clearer_for(engine, size), compacted=compacted)
+    check = partial(verify, limit=limit, engine=settled(engine, paths), compacted=compacted)
     with progress("Verifying", size) as advance:
         add = _total(advance)
         for path in paths:

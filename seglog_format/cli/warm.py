@@ -27,10 +27,10 @@ def command(*, as_json: bool) -> None:
     Whoever can write to that directory can run code as you. So one that every user can write to, or that belongs to
     another user, is refused.
     """
-    from seglog_format.log.scanning import engine
+    from seglog_format.engine.columnar import warm
 
     started = time.monotonic()
-    kernels = list(engine("warm").warm())
+    kernels = list(warm())
     seconds = round(time.monotonic() - started, 1)
     count = sum(is_new for _, is_new in kernels)
     if as_json:

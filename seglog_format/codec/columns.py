@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.compress import compress
-from seglog_format.errors import UsageError
+from seglog_format.engine.columnar import encode_table
 from seglog_format.model import (
     NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DEFAULT_BATCH_SIZE: Final = 16_384
-NEEDED: Final = "columns need numpy, numba and pyarrow: pip install 'seglog-format[fast]'"
 
 
 def encode_columns(  # noqa: PLR0913 - each is a field of the header, or cuts rows into batches
@@ -69,21 +68,19 @@ def encode_columns(  # noqa: PLR0913 - each is a field of the header, or cuts ro
         >>> len(log)
         78
     """
-    try:
-        import numpy as np  # noqa: PLC0415 - an extra
-
-        from seglog_format.columnar.encode import BatchFields, encode  # noqa: PLC0415 - loads compiled code
-    except ImportError as error:
-        raise UsageError(NEEDED) from error
-    fields = BatchFields(
-        codec, partition_leader_epoch, producer_id, producer_epoch, base_sequence, is_transactional=is_transactional
-    )
-    batches = encode(
+    fields = {
+        "codec": codec,
+        "leader_epoch": partition_leader_epoch,
+        "producer_id": producer_id,
+        "producer_epoch": producer_epoch,
+        "base_sequence": base_sequence,
+        "is_transactional": is_transactional,
+    }
+    return encode_table(
         table,
         fields,
         base_offset=base_offset,
         batch_size=batch_size,
-        counts=None if counts is None else np.asarray(counts, np.int64),
+        counts=counts,
         compress=None if codec is CompressionCodec.NONE else partial(compress, codec, magic=2),
     )
-    yield from (bytes(some) for some in batches)

@@ -48,7 +48,7 @@ MAX_ARENA: Final = 2**30
 NO_ENTRY: Final = -1
 
 
-class Expanding(Protocol):
+class Decompressing(Protocol):
     """Decompresses what the kernels do not."""
 
     def __call__(self, start: int, end: int, codec_id: int, magic: int) -> bytes | None:
@@ -124,12 +124,12 @@ class Clearing:
         source: bytes of the log.
         base_offset: of the segment.
         limit: bytes that one entry may decompress to.
-        expand: decompresses what the kernels do not.
+        decompress: decompresses what the kernels do not.
     """
 
-    def __init__(self, source: Readable, base_offset: int, limit: int, expand: Expanding) -> None:
+    def __init__(self, source: Readable, base_offset: int, limit: int, decompress: Decompressing) -> None:
         self._windows = Windows(source)
-        self._expand = expand
+        self._decompress = decompress
         self._plan = np.zeros(names.PLAN_SIZE, np.int64)
         self._plan[names.LIMIT], self._plan[names.MAX_ROWS] = min(limit, MAX_ARENA), names.MAX_SECTIONS * 2**31
         self._plan[names.FIRST_ALLOWED], self._plan[names.CHECKSUM_PATH] = base_offset, checksum_path()
@@ -185,7 +185,7 @@ class Clearing:
         start, end, codec, magic = (
             int(self._stored[name]) for name in (STORED_START, STORED_END, STORED_CODEC, STORED_MAGIC)
         )
-        content = self._expand(start + self._windows.origin, end + self._windows.origin, codec, magic)
+        content = self._decompress(start + self._windows.origin, end + self._windows.origin, codec, magic)
         if content is None or len(content) > MAX_ARENA:
             return False
         if len(content) > len(self._arena) - SLACK:

@@ -12,27 +12,15 @@ import numpy as np
 
 from seglog_format.columnar.compiled import helper, inlined, kernel
 from seglog_format.columnar.entries import UNKNOWN_OFFSET, entry_size
-from seglog_format.columnar.index_producers import (
-    DATA,
-    EMPTY,
-    EVENT,
-    EVENT_COLUMNS,
-    TRANSACTIONAL_DATA,
-    known_producers,
-)
 from seglog_format.columnar.index_sound import LARGEST_SPAN, ODD_MARKER, marker_in, ordered_offsets
 from seglog_format.columnar.layout import (
-    BASE_SEQUENCE,
-    BASE_TIMESTAMP,
     BATCH_ATTRIBUTES,
     BATCH_MAGIC,
     CONTROL,
     LEADER_EPOCH,
-    LOG_APPEND_TIME,
     MAGIC,
     MAX_TIMESTAMP,
     OFFSET,
-    PRODUCER_EPOCH,
     PRODUCER_ID,
     TRANSACTIONAL,
 )
@@ -43,7 +31,6 @@ from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region, Table
-    from seglog_format.columnar.index_producers import KnownProducer
     from seglog_format.storage.byte_source import Readable
 
 OFFSET_SLOT: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
@@ -66,7 +53,12 @@ LAST_OFFSET, WRAPPERS = range(13, 15)
 """Of the last entry, and how many wrappers there were."""
 STATE_SIZE: Final = 15
 
+EVENT_COLUMNS: Final = ("producer_id", "kind", "base_offset", "last_offset")
+"""Of a batch with a producer."""
+EVENT: Final = {name: number for number, name in enumerate(EVENT_COLUMNS)}
 EVENT_SIZE: Final = 8 * len(EVENT_COLUMNS)
+EMPTY, DATA, TRANSACTIONAL_DATA = -1, 2, 3
+"""Kinds of events, besides the types of end markers: a control batch without a record, and data."""
 
 FULL: Final = 0
 STOPPED: Final = 1
@@ -148,14 +140,11 @@ def _note_epoch(state: Numbers, epoch: int, first: int, epochs: Region) -> None:
 @helper
 def _store_event(data: Region, position: int, size: int, last: int, events: Region, state: Numbers) -> bool:
     """What a batch says of its producer; whether that can be told here."""
-    attributes, newest_ms = load_be16(data, position + BATCH_ATTRIBUTES), load_be64(data, position + MAX_TIMESTAMP)
-    kind, coordinator_epoch, timestamp_ms = DATA, -1, newest_ms
+    attributes, kind = load_be16(data, position + BATCH_ATTRIBUTES), DATA
     if attributes & CONTROL:
-        kind, coordinator_epoch, delta = marker_in(data, position, size)
+        kind = marker_in(data, position, size)[0]
         if kind == ODD_MARKER[0]:
             return False
-        base_ms = load_be64(data, position + BASE_TIMESTAMP)
-        timestamp_ms = newest_ms if attributes & LOG_APPEND_TIME else base_ms + delta
     elif attributes & TRANSACTIONAL:
         kind = TRANSACTIONAL_DATA
     at = EVENT_SIZE * state[EVENTS]
@@ -163,10 +152,6 @@ def _store_event(data: Region, position: int, size: int, last: int, events: Regi
     store_64(events, at + 8 * 1, kind)
     store_64(events, at + 8 * 2, load_be64(data, position + OFFSET))
     store_64(events, at + 8 * 3, last)
-    store_64(events, at + 8 * 4, load_be16(data, position + PRODUCER_EPOCH))
-    store_64(events, at + 8 * 5, load_be32(data, position + BASE_SEQUENCE))
-    store_64(events, at + 8 * 6, timestamp_ms)
-    store_64(events, at + 8 * 7, coordinator_epoch)
     state[EVENTS] += 1
     return True
 
@@ -204,10 +189,6 @@ class IndexedLog:
         wanted = self.events[(kinds != DATA) & (kinds != EMPTY)]
         columns = (EVENT[name] for name in ("producer_id", "kind", "base_offset", "last_offset"))
         return list(zip(*(wanted[:, column].tolist() for column in columns), strict=True))
-
-    def producers(self) -> list[KnownProducer] | None:
-        """What is known of producers at the end, where nothing was at the start; None: the reference has to say."""
-        return known_producers(self.events)
 
 
 def index_log(log: Readable, base_offset: int, interval_bytes: int, *, stores_first_offset: bool) -> IndexedLog | None:

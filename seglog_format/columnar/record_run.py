@@ -54,7 +54,7 @@ class RecordRun(Run):
             self._tracked = min(1 + 2 * len(made[-1].headers), AT_A_TIME)
             yield made
 
-    def _of_judged(
+    def _of_fallback(
         self,
         rows: Sequence[Record | Message],
         header: BatchHeader,  # noqa: ARG002 - objects do not tell of their entry

@@ -1,4 +1,4 @@
-"""What a run of entries is told: what is wanted, where to start, and whom to ask about what is odd."""
+"""Scan requests: columns, bounds, where to start, and the fallback decoder."""
 
 from __future__ import annotations
 
@@ -18,25 +18,28 @@ if TYPE_CHECKING:
     from seglog_format.record_model import Message, Record
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """What the reference says of an entry.
+class FallbackEntry(Protocol):
+    """An entry as the fallback decoder read it. `log` provides it."""
 
-    Attributes:
-        header: of it.
-        records: what a reader gets of it.
-        end: position after it.
-        last_offset: of it.
-    """
+    @property
+    def header(self) -> BatchHeader:
+        """The header of the entry."""
 
-    header: BatchHeader
-    records: Sequence[Record | Message]
-    end: int
-    last_offset: int
+    @property
+    def records(self) -> Sequence[Record | Message]:
+        """The records that a reader gets of it."""
+
+    @property
+    def end(self) -> int:
+        """The position after it."""
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset of it."""
 
 
 class Source(ByteSource, Protocol):
-    """The bytes of one segment's log, and the reference's word about any entry of it. `log` provides it."""
+    """The bytes of one segment's log, and the fallback decoder for its entries. `log` provides it."""
 
     @property
     def file(self) -> str:
@@ -46,8 +49,8 @@ class Source(ByteSource, Protocol):
     def allowed_offsets(self) -> tuple[int, int]:
         """Lowest and highest offset that the segment can hold."""
 
-    def judge(self, position: int, previous: int, floor: int) -> Judged | None:
-        """What stands at a position behind an entry that ended at some offset; None where the log ends.
+    def fallback(self, position: int, previous: int, floor: int) -> FallbackEntry | None:
+        """Decode the entry at a position; None where the log ends.
 
         Raises:
             FormatError: an entry that is damaged or refused.

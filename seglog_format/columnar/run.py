@@ -141,7 +141,7 @@ class Run:
             else:
                 yield from self._filled()
                 self.is_finished = answer == names.RANGE_END
-                if answer == names.JUDGE and (yield from self._judge()):
+                if answer == names.JUDGE and (yield from self._fall_back()):
                     return
 
     def _read(self) -> int:
@@ -194,7 +194,7 @@ class Run:
             self._block, self._state, self._window, self._arena, shape, self._source.file, self._pool
         ).batch()
 
-    def _of_judged(self, rows: Sequence[Record | Message], header: BatchHeader, position: int) -> Any:
+    def _of_fallback(self, rows: Sequence[Record | Message], header: BatchHeader, position: int) -> Any:
         """What is delivered of an entry that the reference has decoded."""
         return self._request.shape.of_records(rows, header, position, self._source.file)
 
@@ -225,7 +225,7 @@ class Run:
         elif not (yield from self._decompress()):
             yield from self._filled()
             self._state[names.CAUSE] = names.CAUSE_COMPRESSION
-            return (yield from self._judge())
+            return (yield from self._fall_back())
         return False
 
     def _has_room(self, size: int) -> bool:
@@ -250,7 +250,7 @@ class Run:
         self._request.statistics.library_decompressed += 1
         return True
 
-    def _judge(self) -> Iterator[pa.RecordBatch] | Any:
+    def _fall_back(self) -> Iterator[pa.RecordBatch] | Any:
         """Ask the reference what stands at the position; returns whether that is the end."""
         if self._window.has_more(self._state):
             self._forget_sections()
@@ -259,19 +259,19 @@ class Run:
         if self._end is not None and position >= self._end:
             return True
         try:
-            judged = self._source.judge(position, previous, floor)
+            entry = self._source.fallback(position, previous, floor)
         except FormatError as error:
             self._count_fallback()
             return self._passed_over(position, error)
-        if judged is None:
+        if entry is None:
             return True
         self._count_fallback()
-        if rows := [record for record in judged.records if self._is_timely(record.timestamp_ms)]:
-            yield self._of_judged(rows, judged.header, position)
-        self._go_to(judged.end)
-        self._state[names.PREVIOUS] = judged.last_offset
-        self._state[names.FLOOR] = max(floor, judged.last_offset + 1)
-        self.is_finished = judged.last_offset + 1 >= self._request.to_offset <= GREATEST_OFFSET
+        if rows := [record for record in entry.records if self._is_timely(record.timestamp_ms)]:
+            yield self._of_fallback(rows, entry.header, position)
+        self._go_to(entry.end)
+        self._state[names.PREVIOUS] = entry.last_offset
+        self._state[names.FLOOR] = max(floor, entry.last_offset + 1)
+        self.is_finished = entry.last_offset + 1 >= self._request.to_offset <= GREATEST_OFFSET
         return self.is_finished
 
     def _count_fallback(self) -> None:

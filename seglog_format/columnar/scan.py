@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Executor
 
-    from seglog_format.columnar.request import Judged, Request, Source
+    from seglog_format.columnar.request import FallbackEntry, Request, Source
     from seglog_format.columnar.run import Run
     from seglog_format.record_model import Message, Record
     from seglog_format.storage.byte_source import Window
@@ -136,9 +136,9 @@ class _Guarded:
     def allowed_offsets(self) -> tuple[int, int]:
         return self.source.allowed_offsets
 
-    def judge(self, position: int, previous: int, floor: int) -> Judged | None:
+    def fallback(self, position: int, previous: int, floor: int) -> FallbackEntry | None:
         with self.lock:
-            return self.source.judge(position, previous, floor)
+            return self.source.fallback(position, previous, floor)
 
     def decompressed(self, position: int, limit: int) -> bytes | None:
         with self.lock:

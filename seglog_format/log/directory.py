@@ -7,13 +7,14 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias, Unpack
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
+from seglog_format.engine import columnar
 from seglog_format.errors import UsageError
 from seglog_format.log.broker_lock import is_locked
 from seglog_format.log.listing import LogDirectoryListing, PartitionEntry, list_log_directory, list_partition
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
 from seglog_format.log.partition import Partition
 from seglog_format.log.path_kind import require_log_directory
-from seglog_format.log.scanning import DEFAULT_COLUMNS, engine
+from seglog_format.log.scanning import DEFAULT_COLUMNS
 from seglog_format.names import FileKind
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ PathOrPaths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[st
 
 
 class ScannedPartitions(Protocol):
-    """Partitions that can be read at volume, one after the other."""
+    """Partitions that can be scanned one after the other."""
 
     @property
     def partitions(self) -> Mapping[TopicPartition, PartitionEntry]:
@@ -67,7 +68,7 @@ class ScannedPartitions(Protocol):
             for key, entry in sorted(self.partitions.items())
             if topics is None or key[0] in topics
         )
-        return engine("partitions").scan_partitions(wanted, tuple(columns), layout)
+        return columnar.scan_partitions(wanted, tuple(columns), layout)
 
     def _scanned(
         self, entry: PartitionEntry, layout: str, options: ScanKeywords, columns: tuple[str, ...]

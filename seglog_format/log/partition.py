@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from copy import copy as copied
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,29 +17,27 @@ from seglog_format.log.offset_checkpoints import checkpointed_offset
 from seglog_format.log.open_segments import OpenSegments
 from seglog_format.log.path_kind import require_partition
 from seglog_format.log.reading import READ_UNCOMMITTED, Fetch, Isolation, LogReader, delivered, is_committed_only
+from seglog_format.log.record_lists import DeliversRecords
 from seglog_format.log.scanning import Scannable
 from seglog_format.log.segment import LogSegment
 from seglog_format.log.timestamps import OffsetSpec, first_not_older, first_of_largest
 from seglog_format.log.transactions import Transactions, scan_transactions
 from seglog_format.log.trusted_lookup import trusted_next_offset
-from seglog_format.log.volume import place_at_volume, record_lists
 from seglog_format.model import INT64_MAX, NO_TIMESTAMP, TimestampOffset
 from seglog_format.names import FileKind
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from seglog_format.log.gap_watch import AtBorder, OnGap
-    from seglog_format.log.scanning import Place
     from seglog_format.model import AbortedTxn
-    from seglog_format.record_model import Message, Record, RecordBatch
+    from seglog_format.record_model import RecordBatch
 
 DEFAULT_MAX_BYTES: Final = 1 << 20
 """What one read answers at most, unless asked for more: a consumer's default for one partition."""
 
 
-class Partition(Scannable, Watched, Closing):
+class Partition(DeliversRecords, Scannable, Watched, Closing):
     """A partition directory. A context manager; use `open_partition` to get one.
 
     The listing is taken when the partition is opened; files are opened when they are needed, and only a few segments
@@ -178,50 +175,6 @@ class Partition(Scannable, Watched, Closing):
             self._raise_undecided(offset, transactions)
         records = tuple(record for batch in batches for record in delivered(batch, offset, end, transactions))
         return Fetch(batches, records, batches[-1].next_offset if batches else offset)
-
-    def records(
-        self,
-        from_offset: int | None = None,
-        to_offset: int | None = None,
-        *,
-        isolation: Isolation = READ_UNCOMMITTED,
-        on_gap: OnGap | None = None,
-    ) -> Iterator[Record | Message]:
-        """Deliver records in offset order, without control records.
-
-        Args:
-            from_offset: first offset wanted; the log start offset by default.
-            to_offset: first offset not wanted any more; to the end by default. It may lie above the log end offset.
-            isolation: ``read_uncommitted``, or ``read_committed``: up to the last stable offset, and without the
-                records of aborted transactions (SEG-LKP-011, SEG-LKP-012).
-            on_gap: told of offsets that are missing before the first segment, between two, or below the high watermark
-                (SEG-LKP-019), when reading comes to them; by default a `MissingOffsetsWarning` tells of them. Reading
-                goes on. Nothing is told of compacted logs, where that can be known (SEG-PDR-023).
-
-        Raises:
-            OffsetOutOfRangeError: ``from_offset`` is below the log start or above the log end offset (SEG-LKP-004).
-            UsageError: an unknown isolation level.
-            FormatError: while iterating: at the first entry that is damaged or refused, after everything before it
-                was delivered (SEG-LKP-014).
-        """
-        transactions = self._transactions_for(isolation)
-        start = self.log_start_offset if from_offset is None else from_offset
-        place = None if self._is_known or start < self.log_start_offset else place_at_volume(self._reader, start)
-        if place is None:
-            self._check_range(start)
-        self._is_known = True
-        end = INT64_MAX if to_offset is None else to_offset
-        at_border = self._watched(on_gap, is_from_start=from_offset is None)
-        return chain.from_iterable(self._deliver((start, end), transactions, place, at_border))
-
-    def _deliver(
-        self, offsets: tuple[int, int], transactions: Transactions | None, place: Place | None, at_border: AtBorder
-    ) -> Iterator[Iterable[Record | Message]]:
-        start, end = offsets
-        decided = end if transactions is None else min(end, transactions.last_stable_offset)
-        yield from record_lists(self._reader, (start, decided), transactions, self._limit, place, at_border)
-        if transactions is not None:
-            self._raise_undecided(end - 1, transactions)
 
     def batches(self) -> Iterator[RecordBatch]:
         """Decode every entry as it is stored: control batches and what the log start offset hides included.

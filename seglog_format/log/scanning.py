@@ -1,15 +1,14 @@
-"""Reading at volume: what the columnar engine asks of a log, and how a scan is put together (chapter 60).
+"""Scans: put together what the columnar engine reads of a log (chapter 60).
 
-The engine is imported when a scan is asked for. It reads what is regular; everything else it asks here, and the
-reference answers.
+The engine decodes each entry that its kernels cover, and asks `SegmentSource` about every other.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypedDict
 
+from seglog_format.engine import columnar
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.log.reading import READ_UNCOMMITTED, Borders
 from seglog_format.log.segment_source import SegmentSource
@@ -21,18 +20,18 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from seglog_format.engine.columnar import Request, Start
     from seglog_format.log.gap_watch import AtBorder, OnGap
     from seglog_format.log.reading import Isolation, LogReader
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
 
-Place: TypeAlias = tuple[int, int]
+EntryPlace: TypeAlias = tuple[int, int]
 """Number of a segment, and a position in it."""
 
 INT64_MIN: Final = -(2**63)
 DEFAULT_BATCH_ROWS: Final = 2**16
 DEFAULT_COLUMNS: Final = ("offset", "timestamp", "key", "value")
-NEEDED: Final = "scanning needs numba, numpy and pyarrow: pip install 'seglog-format[fast]'"
 
 
 class ScanOptions(NamedTuple):
@@ -51,7 +50,7 @@ class ScanOptions(NamedTuple):
     layout: str = "view"
     threads: int = 1
     part: tuple[int, int, int] | None = None
-    place: Place | None = None
+    place: EntryPlace | None = None
     at_border: AtBorder | None = None
     statistics: ScanStatistics | None = None
 
@@ -67,18 +66,6 @@ class ScanKeywords(TypedDict, total=False):
     batch_rows: int
     threads: int
     statistics: ScanStatistics | None
-
-
-def engine(name: str) -> Any:  # noqa: ANN401 - a module
-    """A module of the columnar engine.
-
-    Raises:
-        UsageError: what it needs is not installed.
-    """
-    try:
-        return import_module(f"seglog_format.columnar.{name}")
-    except ImportError as error:
-        raise UsageError(NEEDED) from error
 
 
 def scan_log(
@@ -105,24 +92,25 @@ def scan_log(
     """
     request = request_of(offsets, transactions, options, limit)
     sources = sources_of(reader, offsets, transactions, options)
-    return engine("scan").scan(sources, request, threads=options.threads, at_end=at_end)
+    return columnar.scan(sources, request, options.threads, at_end)
 
 
-def request_of(offsets: tuple[int, int], transactions: Transactions | None, options: ScanOptions, limit: int) -> Any:  # noqa: ANN401
-    """What the engine is asked for; arguments and errors as those of `scan_log`."""
+def request_of(
+    offsets: tuple[int, int], transactions: Transactions | None, options: ScanOptions, limit: int
+) -> Request:
+    """Put together what the engine is to read; arguments and errors as those of `scan_log`."""
     if options.batch_rows < 1 or options.threads < 1:
         msg = f"batch_rows and threads are 1 or more, not {options.batch_rows} and {options.threads}"
         raise UsageError(msg)
     earliest, latest = options.from_timestamp_ms, options.to_timestamp_ms
-    return engine("request").Request(
-        shape=engine("schema").Shape(tuple(options.columns), options.layout),
-        from_offset=offsets[0],
-        to_offset=offsets[1],
-        from_timestamp_ms=INT64_MIN if earliest is None else earliest,
-        to_timestamp_ms=INT64_MAX if latest is None else latest - 1,
+    return columnar.scan_request(
+        options.columns,
+        options.layout,
+        offsets=offsets,
+        timestamps_ms=(INT64_MIN if earliest is None else earliest, INT64_MAX if latest is None else latest - 1),
         batch_rows=options.batch_rows,
         limit=limit,
-        aborted=engine("transactions").aborted_numbers(() if transactions is None else transactions.aborted),
+        aborted=() if transactions is None else transactions.aborted,
         on_corrupt=options.on_corrupt,
         borders=Borders(offsets[0], options.at_border),
         statistics=ScanStatistics() if options.statistics is None else options.statistics,
@@ -131,7 +119,7 @@ def request_of(offsets: tuple[int, int], transactions: Transactions | None, opti
 
 def sources_of(
     reader: LogReader, offsets: tuple[int, int], transactions: Transactions | None, options: ScanOptions
-) -> Iterable[tuple[SegmentSource, Any]]:
+) -> Iterable[tuple[SegmentSource, Start]]:
     """Each segment to read, as the engine sees it, and where to start in it."""
     if options.part is not None:
         return [_part(reader, options.part, offsets, transactions)]
@@ -144,31 +132,31 @@ def sources_of(
 
 def _part(
     reader: LogReader, part: tuple[int, int, int], offsets: tuple[int, int], transactions: Transactions | None
-) -> tuple[SegmentSource, Any]:
+) -> tuple[SegmentSource, Start]:
     base_offset, position, end = part
     number = reader.floor(base_offset)
     segment = None if number is None else reader.segments[number]
     if segment is None or segment.base_offset != base_offset or not 0 <= position <= end:
         msg = f"no segment has base offset {base_offset} and positions {position} to {end}"
         raise UsageError(msg)
-    start = engine("request").Start(position, base_offset - 1, offsets[0], end)
+    start = columnar.scan_start(position, base_offset - 1, offsets[0], end)
     return SegmentSource(segment, offsets[1], transactions), start
 
 
-def place_of(reader: LogReader, offset: int) -> Place | None:
-    """The entry that says that it holds an offset; None where only the reference can tell, and whether there is one.
+def place_of(reader: LogReader, offset: int) -> EntryPlace | None:
+    """Find the entry whose header says that it holds an offset; None where only the reference can tell.
 
-    Entries are passed over at memory speed: the reference would take seconds where each message is an entry.
+    The engine walks over headers at memory speed: the reference would take seconds where each message is an entry.
     """
     number = reader.floor(offset)
     if number is None or reader.trust_indexes:
         return None
     segment = reader.segments[number]
-    position = engine("ranges").position_of(segment.source, (segment.allowed.first, segment.allowed.last), offset)
+    position = columnar.position_of(segment.source, (segment.allowed.first, segment.allowed.last), offset)
     return None if position is None else (number, position)
 
 
-def _start(reader: LogReader, offsets: tuple[int, int], options: ScanOptions) -> Place | None:
+def _start(reader: LogReader, offsets: tuple[int, int], options: ScanOptions) -> EntryPlace | None:
     """The first entry to read, as `LogReader.records` finds it; None where there is none."""
     offset, end = offsets
     if offset >= end or not reader.segments:
@@ -187,10 +175,12 @@ def _start(reader: LogReader, offsets: tuple[int, int], options: ScanOptions) ->
 
 def _from(
     segments: Iterable[LogSegment], position: int, offsets: tuple[int, int], transactions: Transactions | None
-) -> Iterator[tuple[SegmentSource, Any]]:
-    start = engine("request").Start
+) -> Iterator[tuple[SegmentSource, Start]]:
     for segment in segments:
-        yield SegmentSource(segment, offsets[1], transactions), start(position, segment.base_offset - 1, offsets[0])
+        yield (
+            SegmentSource(segment, offsets[1], transactions),
+            columnar.scan_start(position, segment.base_offset - 1, offsets[0]),
+        )
         position = 0
 
 
@@ -214,7 +204,7 @@ class ScannedLog(Protocol):
 
 
 class Scannable:
-    """A partition, as far as it is read at volume."""
+    """The part of `Partition` that scans."""
 
     def scan(  # noqa: PLR0913 - what a scan may be asked for
         self: ScannedLog,
@@ -233,10 +223,10 @@ class Scannable:
         part: tuple[int, int, int] | None = None,
         statistics: ScanStatistics | None = None,
     ) -> pa.RecordBatchReader:
-        """Read the records that `records` delivers, as Arrow batches and at volume.
+        """Read the records that `records` delivers, as Arrow batches.
 
-        Needs the extra ``fast``. Entries that are regular are read by compiled code; any other is read as `records`
-        reads it, so that both deliver and refuse the same.
+        Needs the extra ``fast``: always uses the columnar engine, which leaves to the reference each entry that it does
+        not cover. So both deliver and refuse the same.
 
         Args:
             columns: of ``offset``, ``timestamp``, ``key``, ``value`` and ``headers``; what is not asked for is not

@@ -1,4 +1,4 @@
-"""A segment as the columnar engine sees it: its bytes, and the reference's word about any entry of it (chapter 60)."""
+"""A segment as the columnar engine sees it: its bytes, and the fallback decoder for its entries (chapter 60)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Window
 
 
-class JudgedEntry(NamedTuple):
+class FallbackEntry(NamedTuple):
     """An entry's header, what a reader gets of it, where it ends, and its last offset."""
 
     header: BatchHeader
@@ -70,8 +70,8 @@ class SegmentSource(NamedTuple):
         """Lowest and highest offset that the segment can hold."""
         return self.segment.allowed.first, self.segment.allowed.last
 
-    def judge(self, position: int, previous: int, floor: int) -> JudgedEntry | None:
-        """What the reference says of the entry at a position; None where the log ends.
+    def fallback(self, position: int, previous: int, floor: int) -> FallbackEntry | None:
+        """Decode the entry at a position by the reference; None where the log ends.
 
         Raises:
             FormatError: it is damaged or refused.
@@ -83,10 +83,10 @@ class SegmentSource(NamedTuple):
         (frame,) = in_order((found,), segment.path, segment.allowed, previous)
         first = frame.header.base_offset
         if first is not None and first >= self.to_offset:  # as in `LogReader.frames_from`: reading ends before it
-            return JudgedEntry(frame.header, (), frame.end, self.to_offset - 1)
+            return FallbackEntry(frame.header, (), frame.end, self.to_offset - 1)
         batch = segment.decode(frame)
         records = tuple(delivered(batch, floor, self.to_offset, self.transactions))
-        return JudgedEntry(frame.header, records, frame.end, batch.last_offset)
+        return FallbackEntry(frame.header, records, frame.end, batch.last_offset)
 
     def decompressed(self, position: int, limit: int) -> bytes | None:
         """Return what the entry at a position decompresses to; None if it is damaged or exceeds the limit."""

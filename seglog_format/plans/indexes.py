@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seglog_format.engine.choice import Engine
 from seglog_format.errors import UsageError, write_errors
 from seglog_format.log.directory import LogDirectory
 from seglog_format.log.listing import list_log_directory, list_partition
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from seglog_format.log.listing import PartitionListing
     from seglog_format.recovery.index_rebuild import RebuiltSegment
-    from seglog_format.recovery.volume import Volume
     from seglog_format.state.config import BrokerGeneration
     from seglog_format.storage.planned import FileState
 
@@ -38,7 +38,7 @@ class PreparedIndexes:
     _only: frozenset[str] | None = field(repr=False)
     _interval_bytes: int | None = field(repr=False)
     _generation: BrokerGeneration | None = field(repr=False)
-    _volume: Volume | None = field(repr=False)
+    _engine: Engine = field(repr=False)
     _states: tuple[FileState, ...] = field(repr=False)
 
     def segments(self) -> Iterator[RebuiltSegment]:
@@ -55,7 +55,7 @@ class PreparedIndexes:
             only=self._only,
             interval_bytes=self._interval_bytes,
             generation=self._generation,
-            volume=self._volume,
+            engine=self._engine,
         )
 
     def apply(self, on_segment: Callable[[RebuiltSegment], None] | None = None) -> tuple[Path, ...]:
@@ -92,7 +92,7 @@ def rebuild_indexes(
     *,
     interval_bytes: int | None = None,
     generation: BrokerGeneration | None = None,
-    volume: Volume | None = None,
+    engine: Engine = Engine.AUTO,
 ) -> PreparedIndexes:
     """Plan to replace the indexes of segments by what their logs say (SEG-RCV-025). `apply` of the plan does it.
 
@@ -100,7 +100,7 @@ def rebuild_indexes(
         path: of the partition directory, or of the log of one segment.
         interval_bytes: `index.interval.bytes`; None to infer it.
         generation: which brokers to write like; None to infer it.
-        volume: builds them where a log is regular; the result is the same with it and without.
+        engine: what reads the logs; the indexes do not depend on it.
 
     Raises:
         UsageError: the path is neither, or cannot be read.
@@ -123,4 +123,4 @@ def rebuild_indexes(
         msg = f"{directory / given.name}: not the log of a segment"
         raise UsageError(msg)
     only = frozenset({given.name}) if is_file else None
-    return PreparedIndexes(directory, only, interval_bytes, generation, volume, states_of(directory))
+    return PreparedIndexes(directory, only, interval_bytes, generation, engine, states_of(directory))

@@ -12,9 +12,12 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.engine.choice import Engine
+from seglog_format.engine.chosen import kernels_for
 from seglog_format.errors import UsageError, WriteError, write_errors
 from seglog_format.log.directory import LogDirectory
 from seglog_format.log.listing import list_log_directory, list_partition
+from seglog_format.log.log_sizes import size_of_segments
 from seglog_format.log.open_segments import OpenSegments
 from seglog_format.log.path_kind import require_partition
 from seglog_format.log.segment import LogSegment
@@ -43,7 +46,6 @@ if TYPE_CHECKING:
 
     from seglog_format.log.listing import PartitionListing
     from seglog_format.recovery.segment_scan import Remark
-    from seglog_format.recovery.volume import Volume
     from seglog_format.state.config import BrokerGeneration
     from seglog_format.storage.file_steps import FileStep
     from seglog_format.storage.files import Files
@@ -61,7 +63,7 @@ class RecoveryOptions:
         is_full_scan: scan every segment, whatever is believed to be on disk.
         interval_bytes: `index.interval.bytes`; None to infer it.
         generation: which brokers to write indexes like; None to infer it.
-        volume: does what is regular; results are the same with it and without.
+        engine: what reads the logs; the plan does not depend on it.
 
     Examples:
         >>> from seglog_format import RecoveryOptions, recover
@@ -74,7 +76,7 @@ class RecoveryOptions:
     is_full_scan: bool = False
     interval_bytes: int | None = None
     generation: BrokerGeneration | None = None
-    volume: Volume | None = None
+    engine: Engine = Engine.AUTO
 
 
 DEFAULT_OPTIONS: Final = RecoveryOptions()
@@ -175,7 +177,7 @@ def _prepare(
             segments,
             listing.snapshots,
             settings,
-            options.volume,
+            kernels_for(options.engine, size_of_segments(listing.segments)),
             is_like_broker=broker is not None,
             is_compared=is_compared,
         )

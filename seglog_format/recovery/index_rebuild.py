@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seglog_format.codec.framing import is_zero
+from seglog_format.engine.choice import Engine
+from seglog_format.engine.chosen import kernels_for
 from seglog_format.errors import FormatError
 from seglog_format.log.entry_table import in_order
+from seglog_format.log.log_sizes import size_of_segments
 from seglog_format.names import FileKind, segment_file_name
 from seglog_format.recovery.apply import opened_segments
 from seglog_format.recovery.entry_walk import recoverable_frames
@@ -22,11 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
     from pathlib import Path
 
+    from seglog_format.engine.protocols import RecoveryKernels
     from seglog_format.log.listing import PartitionListing, SegmentFiles
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.transactions import Transactions
     from seglog_format.recovery.index_settings import IndexSettings
-    from seglog_format.recovery.volume import Volume
     from seglog_format.state.config import BrokerGeneration
 
 
@@ -79,7 +82,7 @@ def rebuilt_indexes(
     only: Container[str] | None = None,
     interval_bytes: int | None = None,
     generation: BrokerGeneration | None = None,
-    volume: Volume | None = None,
+    engine: Engine = Engine.AUTO,
 ) -> Iterator[RebuiltSegment]:
     """Build the indexes of a partition's segments. Nothing is written.
 
@@ -88,12 +91,14 @@ def rebuilt_indexes(
         only: names of the `.log` files to look at; all by default.
         interval_bytes: `index.interval.bytes`; None to infer it.
         generation: which brokers to write like; None to infer it.
-        volume: builds them where a log is regular; the result is the same with it and without.
+        engine: what reads the logs; the indexes do not depend on it.
 
     Raises:
         UnreadableError: while iterating: the disk refuses something that the indexes depend on (SEG-PDR-022).
     """
     offset = None if generation is None else generation.indexed_offset
+    wanted = [files for files in listing.segments if only is None or files.log.name in only]
+    kernels = kernels_for(engine, size_of_segments(wanted))
     with opened_segments(listing) as segments:
         settings = infer_settings(segments, interval_bytes=interval_bytes, indexed_offset=offset)
         open_transactions = OpenTransactions(segments, listing.snapshots)
@@ -101,15 +106,15 @@ def rebuilt_indexes(
             if only is None or segment.paths.log.name in only:
                 with raised_refusals():
                     transactions = open_transactions.at(segment.base_offset)
-                    rebuilt = _rebuilt(segment, settings, transactions, volume)
+                    rebuilt = _rebuilt(segment, settings, transactions, kernels)
                     open_transactions.carry_on(segment.allowed.last + 1, transactions)
                 yield rebuilt
 
 
 def _rebuilt(
-    segment: LogSegment, settings: IndexSettings, transactions: Transactions, volume: Volume | None
+    segment: LogSegment, settings: IndexSettings, transactions: Transactions, kernels: RecoveryKernels | None
 ) -> RebuiltSegment:
-    end, files = indexable_end(segment, volume), segment.paths
+    end, files = indexable_end(segment, kernels), segment.paths
     found = side_files_of(
         segment.source,
         segment.base_offset,
@@ -117,7 +122,7 @@ def _rebuilt(
         transactions=transactions,
         end=end,
         path=segment.path,
-        volume=volume,
+        kernels=kernels,
     )
     indexes = [_index(files, FileKind.OFFSET_INDEX, files.offset_index, found.offset_index)]
     if settings.has_time_index:
@@ -128,11 +133,11 @@ def _rebuilt(
     return RebuiltSegment(files.log, segment.source.size, end, tuple(indexes), settings)
 
 
-def indexable_end(segment: LogSegment, volume: Volume | None = None) -> int:
+def indexable_end(segment: LogSegment, kernels: RecoveryKernels | None = None) -> int:
     """Where the entries of a segment end whose offsets can be true; damage that only a checksum shows is passed."""
     end, previous = 0, segment.base_offset - 1
-    if volume is not None:
-        end, previous = volume.ordered_end(segment.source, segment.allowed.first, segment.allowed.last)
+    if kernels is not None:
+        end, previous = kernels.ordered_end(segment.source, segment.allowed.first, segment.allowed.last)
     frames = recoverable_frames(segment.source, path=segment.path, start=end)
     try:
         for frame in in_order(frames, segment.path, segment.allowed, previous):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.model import INT32_MAX
 from seglog_format.recovery.broker_scan import BrokerScanner
-from seglog_format.recovery.broker_scan_at_volume import broker_scan_from, sound_index
 from seglog_format.recovery.entry_walk import walk_entries
+from seglog_format.recovery.indexed_broker_scan import broker_scan_from, sound_index
 from seglog_format.recovery.open_transactions import OpenTransactions
 from seglog_format.recovery.segment_files import SideFilesBuilder, side_files_from, side_files_of
 from seglog_format.recovery.segment_scan import SegmentScanner, scan_segment
@@ -21,6 +21,7 @@ from seglog_format.storage.byte_source import FirstBytes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from seglog_format.engine.protocols import IndexedLog, RecoveryKernels
     from seglog_format.errors import FormatError
     from seglog_format.log.listing import NamedFile
     from seglog_format.log.segment import LogSegment
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from seglog_format.recovery.index_settings import IndexSettings
     from seglog_format.recovery.segment_files import SegmentSideFiles
     from seglog_format.recovery.segment_scan import SegmentScan
-    from seglog_format.recovery.volume import IndexedLog, Volume
 
 MOST_REMEMBERED: Final = 64 * 2**20
 """Bytes of side files that are remembered: those of about 12 GB of logs. What does not fit is computed again."""
@@ -60,7 +60,7 @@ class LogScans:
         segments: of the partition, in order.
         snapshots: of the partition, ascending.
         settings: of the indexes.
-        volume: does what is regular; results are the same with it and without.
+        kernels: does what is regular; results are the same with it and without.
         is_like_broker: a broker decides what stays, and `scan` is not asked for.
         is_compared: what a broker would do is asked for besides `scan`.
     """
@@ -70,13 +70,13 @@ class LogScans:
         segments: Sequence[LogSegment],
         snapshots: Sequence[NamedFile],
         settings: IndexSettings,
-        volume: Volume | None = None,
+        kernels: RecoveryKernels | None = None,
         *,
         is_like_broker: bool = False,
         is_compared: bool = False,
     ) -> None:
         self._settings = settings
-        self._volume = volume
+        self._kernels = kernels
         self._is_like_broker = is_like_broker
         self._is_compared = is_compared
         self._open_transactions = OpenTransactions(segments, snapshots)
@@ -89,10 +89,12 @@ class LogScans:
         """What stays of a segment; as `scan_segment`."""
         base_offset = segment.base_offset
         if base_offset not in self._scans:
-            if self._volume is None:
+            if self._kernels is None:
                 self._walk(segment, segment.source.size, is_scanned=True, is_imitated=self._is_compared)
             else:
-                self._scans[base_offset] = scan_segment(segment.source, base_offset, segment.path, volume=self._volume)
+                self._scans[base_offset] = scan_segment(
+                    segment.source, base_offset, segment.path, kernels=self._kernels
+                )
         return self._scans[base_offset]
 
     def has_overflow(self, segment: LogSegment) -> bool:
@@ -102,7 +104,7 @@ class LogScans:
     def broker_scan(self, segment: LogSegment, size: int) -> BrokerScan:
         """What a broker makes of the first bytes of a segment, without the indexes; as `broker_scan`."""
         key = segment.base_offset, size
-        if key not in self._broker_scans and not self._imitate_at_volume(segment, size):
+        if key not in self._broker_scans and not self._imitate_by_kernels(segment, size):
             self._walk(segment, size, is_scanned=False, is_imitated=True)
         return self._broker_scans[key]
 
@@ -120,7 +122,7 @@ class LogScans:
             transactions=transactions,
             end=end,
             path=segment.path,
-            volume=self._volume,
+            kernels=self._kernels,
         )
         self._open_transactions.carry_on(segment.allowed.last + 1, transactions)
         return found
@@ -157,7 +159,7 @@ class LogScans:
             self._side_files[key] = found
             self._left -= size
 
-    def _imitate_at_volume(self, segment: LogSegment, size: int) -> bool:
+    def _imitate_by_kernels(self, segment: LogSegment, size: int) -> bool:
         """Scan as a broker by compiled code, for the side files, too; whether that can be done."""
         base_offset = segment.base_offset
         indexed = self._sound_index(segment) if size == segment.source.size else None
@@ -175,8 +177,8 @@ class LogScans:
     def _sound_index(self, segment: LogSegment) -> IndexedLog | None:
         """What compiled code finds out for the indexes of a segment; None unless it finds every entry sound."""
         scan = self._scans.get(segment.base_offset)
-        if self._volume is None or (scan is not None and scan.sound_size < segment.source.size):
+        if self._kernels is None or (scan is not None and scan.sound_size < segment.source.size):
             return None
         return sound_index(
-            self._volume, segment.source, segment.base_offset, self._settings, is_known_sound=scan is not None
+            self._kernels, segment.source, segment.base_offset, self._settings, is_known_sound=scan is not None
         )

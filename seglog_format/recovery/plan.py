@@ -12,9 +12,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.engine.choice import Engine
+from seglog_format.engine.chosen import kernels_for
 from seglog_format.errors import FormatError, Location
 from seglog_format.log.directory import LogDirectory
 from seglog_format.log.listing import list_log_directory, list_partition
+from seglog_format.log.log_sizes import size_of_segments
 from seglog_format.log.open_segments import OpenSegments
 from seglog_format.log.path_kind import require_log_directory, require_partition
 from seglog_format.log.segment import LogSegment
@@ -26,8 +29,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
 
+    from seglog_format.engine.protocols import RecoveryKernels
     from seglog_format.log.listing import PartitionListing
-    from seglog_format.recovery.volume import Volume
 
 DELETE_STATE: Final = "delete"
 """Directories in this state are removed without a look at what they hold."""
@@ -79,7 +82,7 @@ def plan_recovery(
     recovery_point: int = 0,
     log_start_offset: int = 0,
     is_full_scan: bool = False,
-    volume: Volume | None = None,
+    kernels: RecoveryKernels | None = None,
 ) -> RecoveryPlan:
     """Plan what recovery does to the segments of a partition.
 
@@ -89,15 +92,15 @@ def plan_recovery(
         recovery_point: everything below is believed to be on disk.
         log_start_offset: as checkpointed; 0 where it is not.
         is_full_scan: scan every segment, and drop those after the first cut, whatever is believed.
-        volume: passes over entries that stay; the plan is the same with it and without.
+        kernels: skips entries that stay; the plan is the same with it and without.
     """
     circumstances = Circumstances(has_clean_shutdown, recovery_point, log_start_offset)
-    scan = partial(_scan, volume=volume)
+    scan = partial(_scan, kernels=kernels)
     return plan_scans(segments, circumstances, scan, is_full_scan=is_full_scan)
 
 
-def _scan(segment: LogSegment, *, volume: Volume | None) -> SegmentScan:
-    return scan_segment(segment.source, segment.base_offset, segment.path, volume=volume)
+def _scan(segment: LogSegment, *, kernels: RecoveryKernels | None) -> SegmentScan:
+    return scan_segment(segment.source, segment.base_offset, segment.path, kernels=kernels)
 
 
 def plan_scans(
@@ -230,14 +233,14 @@ def plan_for_directory(log_directory: str | os.PathLike[str]) -> tuple[Partition
 
 
 def plan_for_partition(
-    path: str | os.PathLike[str], directory: LogDirectory | None = None, *, volume: Volume | None = None
+    path: str | os.PathLike[str], directory: LogDirectory | None = None, *, engine: Engine = Engine.AUTO
 ) -> PartitionRecovery:
     """Plan the recovery of one partition directory by what its log directory says.
 
     Args:
         path: of the partition directory.
         directory: the log directory; the directory above by default.
-        volume: passes over entries that stay.
+        engine: what reads the logs; the plans do not depend on it.
 
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`), or cannot be read.
@@ -250,7 +253,8 @@ def plan_for_partition(
         listing = list_partition(path)
         found = circumstances_of(listing, directory)
         segments = [closing.enter_context(LogSegment(files, copy=True, opened=opened)) for files in listing.segments]
-        scan = cache(partial(_scan, volume=volume))
+        kernels = kernels_for(engine, size_of_segments(listing.segments))
+        scan = cache(partial(_scan, kernels=kernels))
         plan = plan_scans(segments, found, scan, is_full_scan=False)
         full_scan = plan_scans(segments, replace(found, has_clean_shutdown=False), scan, is_full_scan=True)
     return PartitionRecovery(Path(path), found.has_clean_shutdown, plan, full_scan)

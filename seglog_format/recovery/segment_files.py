@@ -21,9 +21,9 @@ from seglog_format.storage.byte_source import FirstBytes, source_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from seglog_format.engine.protocols import IndexedLog, RecoveryKernels
     from seglog_format.log.transactions import Transactions
     from seglog_format.model import AbortedTxn, BatchHeader
-    from seglog_format.recovery.volume import IndexedLog, Volume
     from seglog_format.storage.byte_source import ByteSource, Readable
 
 
@@ -52,7 +52,7 @@ def side_files_of(  # noqa: PLR0913 - what recovery knows of a segment
     transactions: Transactions,
     end: int | None = None,
     path: str = "",
-    volume: Volume | None = None,
+    kernels: RecoveryKernels | None = None,
 ) -> SegmentSideFiles:
     """Compute the side files of a segment from its log (SEG-RCV-025).
 
@@ -63,11 +63,11 @@ def side_files_of(  # noqa: PLR0913 - what recovery knows of a segment
         transactions: open where the segment begins; they are carried on.
         end: where the log ends; at the end of the data by default, and anyway before the first bytes that are no entry.
         path: file name for locations.
-        volume: computes them where a log is regular; the result is the same with it and without.
+        kernels: computes them where a log is regular; the result is the same with it and without.
     """
     source = source_of(data, path)
-    if volume is not None:
-        found = indexed_by(volume, source if end is None else FirstBytes(source, end), base_offset, settings)
+    if kernels is not None:
+        found = indexed_by(kernels, source if end is None else FirstBytes(source, end), base_offset, settings)
         if found is not None and not any(recoverable_frames(source, end, path, start=found.end)):
             return side_files_from(found, transactions)
     builder = SideFilesBuilder(base_offset, settings, transactions)
@@ -115,10 +115,12 @@ class SideFilesBuilder:
         )
 
 
-def indexed_by(volume: Volume, source: ByteSource, base_offset: int, settings: IndexSettings) -> IndexedLog | None:
+def indexed_by(
+    kernels: RecoveryKernels, source: ByteSource, base_offset: int, settings: IndexSettings
+) -> IndexedLog | None:
     """What compiled code finds out for the side files of a log; None where it cannot."""
     stores_first = settings.indexed_offset is IndexedOffset.FIRST
-    return volume.indexed(source, base_offset, settings.interval_bytes, stores_first_offset=stores_first)
+    return kernels.indexed(source, base_offset, settings.interval_bytes, stores_first_offset=stores_first)
 
 
 def side_files_from(found: IndexedLog, transactions: Transactions) -> SegmentSideFiles:

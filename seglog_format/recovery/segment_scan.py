@@ -19,9 +19,9 @@ from seglog_format.recovery.entry_walk import walk_entries
 from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
+    from seglog_format.engine.protocols import RecoveryKernels, SoundEntries
     from seglog_format.model import Frame
     from seglog_format.recovery.entry_walk import WalkedEntry
-    from seglog_format.recovery.volume import SoundEntries, Volume
     from seglog_format.storage.byte_source import ByteSource, Readable
 
 RECOVERY_PREFIX: Final = "SEG-RCV-"
@@ -91,21 +91,23 @@ class SegmentScan:
     sound_size: int = field(default=0, compare=False)
 
 
-def scan_segment(data: Readable, base_offset: int, path: str = "", *, volume: Volume | None = None) -> SegmentScan:
+def scan_segment(
+    data: Readable, base_offset: int, path: str = "", *, kernels: RecoveryKernels | None = None
+) -> SegmentScan:
     """Scan a segment as recovery does: sizes, magic, checksums, order, end markers. Nothing else is decoded.
 
     Args:
         data: the bytes of the `.log` file.
         base_offset: of the segment.
         path: file name for locations.
-        volume: passes over entries that stay without a word; the result is the same with it and without.
+        kernels: passes over entries that stay without a word; the result is the same with it and without.
 
     Raises:
         UnreadableError: the disk refuses some of it, which is no reason to cut anything (SEG-PDR-022).
     """
     source = source_of(data, path)
     scanner = SegmentScanner(source, base_offset, path)
-    pass_over = None if volume is None else partial(scanner.pass_over, volume.sound_entries(source, base_offset))
+    pass_over = None if kernels is None else partial(scanner.pass_over, kernels.sound_entries(source, base_offset))
     walk_entries(source, path, [scanner], pass_over=pass_over)
     return scanner.result()
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seglog_format.columnar.request import Judged
 from seglog_format.errors import CorruptRecordError, Location
 from seglog_format.log.segment_source import SegmentSource
 
 if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
+    from seglog_format.log.segment_source import FallbackEntry
     from seglog_format.log.transactions import Transactions
     from seglog_format.spark.pieces import Piece
     from seglog_format.storage.byte_source import Window
@@ -30,7 +30,7 @@ class PieceSource:
         self.end_of_log: int | None = None
         self._piece = piece
         self._segment = segment
-        self._judge = SegmentSource(segment, to_offset, transactions)
+        self._fallback = SegmentSource(segment, to_offset, transactions)
 
     @property
     def path(self) -> str:
@@ -60,13 +60,13 @@ class PieceSource:
         """Lowest and highest offset that the piece can hold."""
         return self._piece.base_offset, self._piece.last_allowed
 
-    def judge(self, position: int, previous: int, floor: int) -> Judged | None:
+    def fallback(self, position: int, previous: int, floor: int) -> FallbackEntry | None:
         """Decode the entry at a position with the fallback decoder; return None where the log ends.
 
         Raises:
             FormatError: the entry is damaged or refused, or reaches into the next piece.
         """
-        entry = self._judge.judge(position, previous, floor)
+        entry = self._fallback.fallback(position, previous, floor)
         end = self._piece.end
         if entry is None:
             self.end_of_log = position
@@ -75,12 +75,12 @@ class PieceSource:
             at = Location(self._piece.log, position, "batch_length", 4)
             expected = f"an entry that ends at or before {end}, where the offset index has one start"
             raise CorruptRecordError(at, "SEG-IDX-009", expected=expected, found=f"its end at {entry.end}")
-        return Judged(entry.header, entry.records, entry.end, entry.last_offset)
+        return entry
 
     def decompressed(self, position: int, limit: int) -> bytes | None:
         """Return the decompressed content of the entry at a position; None if it is damaged or exceeds the limit."""
-        return self._judge.decompressed(position, limit)
+        return self._fallback.decompressed(position, limit)
 
     def end_of_damaged(self, position: int) -> int | None:
         """Return the position after a damaged entry; None if no entry follows."""
-        return self._judge.end_of_damaged(position)
+        return self._fallback.end_of_damaged(position)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seglog_format.columnar.batch_table import BatchTable
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.segment import LogSegment
-    from seglog_format.log.segment_source import JudgedEntry
+    from seglog_format.log.segment_source import FallbackEntry
     from seglog_format.spark.pieces import DirectoryTask, Piece, Task
 
 STORED: Final = {
@@ -83,7 +83,7 @@ def _entries(piece: Piece, segment: LogSegment, schema: pa.Schema) -> Iterator[p
             position, previous = table.end, int(table.column("last_offset")[-1])
         if position >= end:
             return
-        entry = source.judge(position, previous, 0)
+        entry = source.fallback(position, previous, 0)
         if entry is None:
             refuse_unexpected_end(piece, segment, position)
             return
@@ -111,7 +111,7 @@ def _of_table(table: BatchTable, piece: Piece, schema: pa.Schema) -> pa.RecordBa
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _of_entry(entry: JudgedEntry, position: int, piece: Piece, schema: pa.Schema) -> pa.RecordBatch:
+def _of_entry(entry: FallbackEntry, position: int, piece: Piece, schema: pa.Schema) -> pa.RecordBatch:
     header = entry.header
     codec = CODECS[header.codec_id].as_py()
     row: dict[str, Any] = {

@@ -24,7 +24,7 @@ from proofs.fuzz.random_logs import random_log
 from seglog_format.checks import verify, verify_log
 from seglog_format.checks.log_file import LogVerification
 from seglog_format.columnar import clear
-from seglog_format.columnar.clear import Clearing
+from seglog_format.engine.choice import Engine
 from seglog_format.recovery.entry_walk import indexed_rows
 from seglog_format.state.index_build import build_indexes, encode_offset_index, encode_time_index
 
@@ -79,8 +79,8 @@ ODD = {
 
 
 def assert_same_findings(data: bytes, base_offset: int = 0) -> list[Finding]:
-    expected = list(verify_log(data, base_offset=base_offset))
-    assert list(verify_log(data, base_offset=base_offset, clearer=Clearing)) == expected, data.hex()
+    expected = list(verify_log(data, base_offset=base_offset, engine=Engine.REFERENCE))
+    assert list(verify_log(data, base_offset=base_offset, engine=Engine.COLUMNAR)) == expected, data.hex()
     return expected
 
 
@@ -94,7 +94,7 @@ def looked_at(data: bytes, base_offset: int, monkeypatch: pytest.MonkeyPatch) ->
         return checked(self, frame)
 
     monkeypatch.setattr(LogVerification, "_frame", noted)
-    list(verify_log(data, base_offset=base_offset, clearer=Clearing))
+    list(verify_log(data, base_offset=base_offset, engine=Engine.COLUMNAR))
     return positions
 
 
@@ -165,8 +165,8 @@ def test_parts_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_decompression_has_the_same_limit() -> None:
     for name, data in INPUTS.items():
         for limit in (0, 1, 50, 100, 200):
-            expected = list(verify_log(data, limit=limit))
-            assert list(verify_log(data, limit=limit, clearer=Clearing)) == expected, name
+            expected = list(verify_log(data, limit=limit, engine=Engine.REFERENCE))
+            assert list(verify_log(data, limit=limit, engine=Engine.COLUMNAR)) == expected, name
 
 
 @settings(deadline=None, max_examples=150)
@@ -182,14 +182,14 @@ def test_logs_by_chance_have_the_same_findings(seed: int, flips: list[tuple[int,
 @pytest.mark.parametrize("name", authentic_names())
 def test_authentic_directories_have_the_same_findings(name: str) -> None:
     for state in states(authentic(name)):
-        assert list(verify(state, clearer=Clearing)) == list(verify(state))
+        assert list(verify(state, engine=Engine.COLUMNAR)) == list(verify(state, engine=Engine.REFERENCE))
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in damaged_cases()])
 def test_damaged_cases_have_the_same_findings(case: Case, tmp_path: Path) -> None:
     path = case.build(tmp_path)
     if case.content.get("reader") != "directory-name":
-        assert list(verify(path, clearer=Clearing)) == list(verify(path))
+        assert list(verify(path, engine=Engine.COLUMNAR)) == list(verify(path, engine=Engine.REFERENCE))
 
 
 # Indexes
@@ -218,7 +218,9 @@ def test_every_change_of_an_index_has_the_same_findings(kind: str, seed: int, tm
     right = index.read_bytes()
     for changed in islice(changed_indexes(right), None if FULL else 90):
         index.write_bytes(changed)
-        assert list(verify(directory, clearer=Clearing)) == list(verify(directory)), changed.hex()
+        assert list(verify(directory, engine=Engine.COLUMNAR)) == list(verify(directory, engine=Engine.REFERENCE)), (
+            changed.hex()
+        )
 
 
 def changed_indexes(right: bytes) -> Iterator[bytes]:
@@ -252,5 +254,5 @@ def test_indexes_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     stem.with_suffix(".log").write_bytes(data)
     stem.with_suffix(".index").write_bytes(encode_offset_index(built.offset_entries, 0))
     stem.with_suffix(".timeindex").write_bytes(encode_time_index(built.time_entries, 0))
-    assert list(verify(directory, clearer=Clearing)) == []
+    assert list(verify(directory, engine=Engine.COLUMNAR)) == []
     assert subjects == []

@@ -125,13 +125,13 @@ def rows(path: Path) -> list[tuple[Any, ...]]:
 def fallbacks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Positions of the entries that were left to the fallback decoder."""
     found: list[int] = []
-    judge = SegmentSource.judge
+    fallback = SegmentSource.fallback
 
     def counted(self: SegmentSource, position: int, previous: int, floor: int) -> Any:
         found.append(position)
-        return judge(self, position, previous, floor)
+        return fallback(self, position, previous, floor)
 
-    monkeypatch.setattr(SegmentSource, "judge", counted)
+    monkeypatch.setattr(SegmentSource, "fallback", counted)
     return found
 
 

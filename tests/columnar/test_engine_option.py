@@ -19,12 +19,11 @@ from helpers.support import authentic
 from proofs.fuzz.random_logs import random_log
 from seglog_format.checks import verify
 from seglog_format.checks.extent import Extent
-from seglog_format.cli import engine
 from seglog_format.cli.main import run
 from seglog_format.cli.places import segment_files_at
 from seglog_format.cli.summaries import segment_summary
 from seglog_format.columnar.batch_table import table_parts
-from seglog_format.columnar.clear import Clearing
+from seglog_format.engine.choice import Engine
 from seglog_format.types import FallbackCause
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ CAUSES = {
 def test_verify_counts_by_cause(name: str, tmp_path: Path) -> None:
     data, cause = CAUSES[name]
     extent = Extent()
-    list(verify(segment_directory(tmp_path / "t-0", data), clearer=Clearing, extent=extent))
+    list(verify(segment_directory(tmp_path / "t-0", data), engine=Engine.COLUMNAR, extent=extent))
     assert extent.fallbacks == {cause: 1}
 
 
@@ -108,14 +107,6 @@ def test_headers_of_any_log_are_summed_up_alike(tmp_path: Path) -> None:
         path.write_bytes(data)
         files = segment_files_at(path)
         assert segment_summary(files, copy=True, tables=table_parts) == segment_summary(files, copy=True)
-
-
-def test_auto_takes_the_engine_for_volume(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [engine.is_columnar("auto", size) for size in (0, engine.VOLUME, engine.VOLUME + 1)] == [False, False, True]
-    monkeypatch.setattr(engine, "find_spec", lambda _: None)
-    assert not engine.is_columnar("auto", engine.VOLUME + 1)
-    assert engine.is_columnar("columnar", 0)
-    assert not engine.is_columnar("reference", 2**40)
 
 
 @pytest.mark.parametrize("command", ["ls", "verify", "index", "recover"])

@@ -65,7 +65,7 @@ def seed_of(name: str) -> bytes:
         ("lz4", "by_reference"),
         ("snappy", "by_reference"),
         ("entries_or_rows", "checksum_is_valid"),
-        ("verify", "Clearing"),
+        ("verify", "verify_log"),
         ("recover", "scan_segment"),
     ],
 )
@@ -78,8 +78,8 @@ def test_a_difference_is_noticed(name: str, part: str, tmp_path: Path, monkeypat
         calls.append(part)
         if part == "scan_segment":
             return len(calls)
-        if part == "Clearing":
-            raise DifferenceError
+        if part == "verify_log":
+            return iter((len(calls),))
         result = right(*arguments, **options)
         return result[:-1] if isinstance(result, (bytes, tuple)) else not result
 

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from seglog_format import open_partition
 from seglog_format.checks import verify_log
-from seglog_format.columnar.clear import Clearing
-from seglog_format.columnar.index_volume import ColumnarVolume
+from seglog_format.columnar.recovery_kernels import ColumnarRecovery
+from seglog_format.engine import choice
+from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError
-from seglog_format.log import reading, volume
+from seglog_format.log import reading
 from seglog_format.recovery.segment_scan import scan_segment
 
 if TYPE_CHECKING:
@@ -75,16 +76,16 @@ def test_everyone_agrees_at_the_greatest_offset(
         rows, error = expected(partition)
         assert scanned(partition) == (rows, error)
         patch.setattr(reading, "QUICK_SIZE", 0)
-        for name in ("VOLUME", "SMALL_VOLUME"):
-            patch.setattr(volume, name, 0 if is_engine else LAST)
+        for name in ("START_SIZE", "LOADED_SIZE"):
+            patch.setattr(choice, name, 0 if is_engine else LAST)
         offsets = [row[0] for row in rows]
         assert records_of(partition) == (offsets, error)
         assert max(offsets, default=0) < LAST
         assert partition.log_end_offset <= LAST
-    plain = list(verify_log(data, base_offset=BASE))
-    assert list(verify_log(data, base_offset=BASE, clearer=Clearing)) == plain
+    plain = list(verify_log(data, base_offset=BASE, engine=Engine.REFERENCE))
+    assert list(verify_log(data, base_offset=BASE, engine=Engine.COLUMNAR)) == plain
     found = {finding.requirement for finding in plain}
     assert found & NO_OFFSET if "SEG-LOG-013" in error else error or "SEG-LOG-013" not in found
     scan = scan_segment(data, BASE)
-    assert scan_segment(data, BASE, volume=ColumnarVolume()) == scan
+    assert scan_segment(data, BASE, kernels=ColumnarRecovery()) == scan
     assert scan.next_offset <= LAST

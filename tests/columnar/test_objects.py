@@ -21,8 +21,9 @@ from proofs.fuzz.random_logs import random_log
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.columnar import object_layout, objects, record_run
+from seglog_format.engine import choice
 from seglog_format.errors import FormatError, UsageError
-from seglog_format.log import quick_lookup, reading, volume
+from seglog_format.log import quick_lookup, reading
 from seglog_format.log.listing import list_partition
 from seglog_format.log.partition import open_partition
 from seglog_format.log.quick_lookup import record_at
@@ -43,8 +44,8 @@ WAYS = ("kernels", "struct")
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Records come from kernels, or from the quick loop, whatever the size of a log; see `reference_only`."""
     monkeypatch.setattr(reading, "QUICK_SIZE", 0)
-    for name in ("VOLUME", "SMALL_VOLUME"):
-        monkeypatch.setattr(volume, name, 0 if request.param == "kernels" else INT64_MAX)
+    for name in ("START_SIZE", "LOADED_SIZE"):
+        monkeypatch.setattr(choice, name, 0 if request.param == "kernels" else INT64_MAX)
     return str(request.param)
 
 
@@ -283,8 +284,8 @@ def _numbers(record: Record | Message) -> list[object]:
 
 
 def test_what_memory_cannot_hold_or_has_changed_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("VOLUME", "SMALL_VOLUME"):
-        monkeypatch.setattr(volume, name, 0)
+    for name in ("START_SIZE", "LOADED_SIZE"):
+        monkeypatch.setattr(choice, name, 0)
     monkeypatch.setattr(objects, "make_objects", lambda *_: 1)
     with open_partition(large_log(tmp_path)) as partition, pytest.raises(UsageError, match="has changed"):
         list(partition.records())
@@ -292,8 +293,8 @@ def test_what_memory_cannot_hold_or_has_changed_is_told(monkeypatch: pytest.Monk
 
 def test_a_block_that_does_not_fit_the_log_makes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when somebody writes to the file between two kernels."""
-    for name in ("VOLUME", "SMALL_VOLUME"):
-        monkeypatch.setattr(volume, name, 0)
+    for name in ("START_SIZE", "LOADED_SIZE"):
+        monkeypatch.setattr(choice, name, 0)
     made: list[int] = []
     make = objects.make_objects
 

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("numba")
 
 import pyarrow as pa
-from helpers.scans import assert_equal_reading, count_judged, expected, scanned, segment_directory
+from helpers.scans import assert_equal_reading, count_fallbacks, expected, scanned, segment_directory
 from helpers.support import authentic, authentic_names
 
 from proofs.fuzz.delivered_rows import COLUMNS
@@ -40,10 +40,10 @@ def partitions(name: str) -> list[Path]:
 
 @pytest.mark.parametrize("name", authentic_names())
 def test_every_authentic_log_reads_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    judged = count_judged(monkeypatch)
+    fallbacks = count_fallbacks(monkeypatch)
     for path in partitions(name):
         assert_equal_reading(path)
-    assert not judged, "brokers write nothing that the engine would leave to the reference"
+    assert not fallbacks, "brokers write nothing that the engine would leave to the reference"
 
 
 @pytest.mark.parametrize("name", [name for name in authentic_names() if "txn" in name])
@@ -85,10 +85,10 @@ def batches_log(codec: CompressionCodec, batches: int = 5, count: int = 50) -> b
 def test_every_codec_and_layout_reads_the_same(
     codec: CompressionCodec, layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judged = count_judged(monkeypatch)
+    fallbacks = count_fallbacks(monkeypatch)
     directory = segment_directory(tmp_path / "codec-0", batches_log(codec))
     assert_equal_reading(directory, layout=layout, batch_rows=120)
-    assert not judged
+    assert not fallbacks
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -256,14 +256,14 @@ def test_the_limit_is_kept(tmp_path: Path) -> None:
 def test_messages_read_the_same(
     magic: int, codec: CompressionCodec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judged = count_judged(monkeypatch)
+    fallbacks = count_fallbacks(monkeypatch)
     made = [new_record(key=b"k%d" % number, value=b"v" * number, timestamp_ms=START_MS) for number in range(40)]
     data = b"".join(
         encode_batch(build_message_entry(made[: 40 if codec else 1], magic=magic, base_offset=at, codec=codec))
         for at in range(0, 400, 40)
     )
     assert_equal_reading(segment_directory(tmp_path / "messages-0", data), batch_rows=90)
-    assert not judged
+    assert not fallbacks
 
 
 def test_a_log_directory_is_scanned_partition_by_partition(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("numba")
 
-from helpers.scans import count_judged, expected, outcome, scanned, segment_directory
+from helpers.scans import count_fallbacks, expected, outcome, scanned, segment_directory
 from helpers.support import authentic, authentic_names
 
 from proofs.fuzz.delivered_rows import COLUMNS, row_of, rows_of
@@ -18,7 +18,7 @@ from seglog_format.columnar import windows
 from seglog_format.columnar.batch_table import batch_table
 from seglog_format.columnar.ranges import position_of
 from seglog_format.columnar.record_run import RecordRun
-from seglog_format.log import volume
+from seglog_format.engine import choice
 from seglog_format.log.partition import open_partition
 from seglog_format.model import INT64_MAX
 from seglog_format.storage import file_bytes
@@ -66,13 +66,13 @@ def assert_same_through_windows(path: Path, on: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", authentic_names()[::3])
 def test_authentic_logs_read_the_same_and_without_the_reference(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     windows_of(4096, monkeypatch)
-    judged = count_judged(monkeypatch)
+    fallbacks = count_fallbacks(monkeypatch)
     for path in sorted({path.parent for path in authentic(name).rglob("*.log")}):
         with open_partition(path, copy=True) as partition, open_partition(path, copy=False) as mapped:
             for way in ({}, {"layout": "large_binary", "threads": 2}):
                 wanted = outcome([row] for row in rows_of(mapped.scan(COLUMNS)))
                 assert outcome([row] for row in rows_of(partition.scan(COLUMNS, **way))) == wanted
-    assert not judged, "an entry across the end of a window is not for the reference"
+    assert not fallbacks, "an entry across the end of a window is not for the reference"
 
 
 @pytest.mark.parametrize("seed", range(16))
@@ -113,8 +113,8 @@ def test_objects_of_windows_are_the_same(seed: int, tmp_path: Path, monkeypatch:
     directory = segment_directory(tmp_path / "chance-0", log.data, log.base_offset)
     with open_partition(directory, copy=False) as mapped:
         wanted = expected(mapped)
-    monkeypatch.setattr(volume, "SMALL_VOLUME", 1)
-    monkeypatch.setattr(volume, "VOLUME", 1)
+    monkeypatch.setattr(choice, "LOADED_SIZE", 1)
+    monkeypatch.setattr(choice, "START_SIZE", 1)
     with open_partition(directory, copy=True) as partition:
         found = outcome([row] for row in map(row_of, partition.records()))
     assert runs, "the reference has read"

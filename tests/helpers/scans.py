@@ -67,17 +67,17 @@ def segment_directory(directory: Path, data: bytes, base_offset: int = 0) -> Pat
     return directory
 
 
-def count_judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def count_fallbacks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Positions of the entries that are left to the reference."""
     positions: list[int] = []
-    judge = run.Run._judge
+    fall_back = run.Run._fall_back
 
     def counted(self: run.Run) -> Any:
         statistics = self._request.statistics
         before = statistics.fallback_count
-        stops = yield from judge(self)
+        stops = yield from fall_back(self)
         positions.extend([int(self._state[0])] * (statistics.fallback_count - before))
         return stops
 
-    monkeypatch.setattr(run.Run, "_judge", counted)
+    monkeypatch.setattr(run.Run, "_fall_back", counted)
     return positions

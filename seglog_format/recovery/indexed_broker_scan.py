@@ -11,14 +11,14 @@ from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, TIME_INDEX_ENT
 from seglog_format.storage.byte_source import source_of
 
 if TYPE_CHECKING:
+    from seglog_format.engine.protocols import IndexedLog, RecoveryKernels
     from seglog_format.log.transactions import Transactions
     from seglog_format.recovery.index_settings import IndexSettings
-    from seglog_format.recovery.volume import IndexedLog, Volume
     from seglog_format.storage.byte_source import ByteSource, Readable
 
 
 def broker_scan_with(
-    volume: Volume | None,
+    kernels: RecoveryKernels | None,
     data: Readable,
     base_offset: int,
     path: str,
@@ -29,7 +29,7 @@ def broker_scan_with(
     """As `broker_scan`, which is left alone where every entry is sound.
 
     Args:
-        volume: compiled code; None for the reference.
+        kernels: compiled code; None for the reference.
         data: the bytes of the `.log` file.
         base_offset: of the segment.
         path: file name for locations.
@@ -37,7 +37,7 @@ def broker_scan_with(
         transactions: open where the segment begins; they are carried on.
     """
     source = source_of(data, path)
-    indexed = None if volume is None else sound_index(volume, source, base_offset, settings)
+    indexed = None if kernels is None else sound_index(kernels, source, base_offset, settings)
     found = None if indexed is None else broker_scan_from(indexed, source.size, base_offset, transactions)
     if found is None:
         return broker_scan(source, base_offset, path, settings=settings, transactions=transactions)
@@ -70,12 +70,17 @@ def broker_scan_from(indexed: IndexedLog, size: int, base_offset: int, transacti
 
 
 def sound_index(
-    volume: Volume, source: ByteSource, base_offset: int, settings: IndexSettings, *, is_known_sound: bool = False
+    kernels: RecoveryKernels,
+    source: ByteSource,
+    base_offset: int,
+    settings: IndexSettings,
+    *,
+    is_known_sound: bool = False,
 ) -> IndexedLog | None:
     """What compiled code finds out for the indexes of a log; None where it does not find every entry sound.
 
     Args:
-        volume: compiled code.
+        kernels: compiled code.
         source: bytes of the log.
         base_offset: of the segment.
         settings: of the indexes.
@@ -84,10 +89,10 @@ def sound_index(
     if not source.size:
         return None
     if not is_known_sound:
-        end, _ = volume.sound_entries(source, base_offset).after(0, base_offset - 1)
+        end, _ = kernels.sound_entries(source, base_offset).after(0, base_offset - 1)
         if end < source.size:
             return None
-    return indexed_by(volume, source, base_offset, settings)
+    return indexed_by(kernels, source, base_offset, settings)
 
 
 def _keeps_transactions_apart(indexed: IndexedLog, transactions: Transactions) -> bool:

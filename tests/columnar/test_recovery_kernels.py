@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("numba")
 
-from helpers.batches import batch, patched, record
+from helpers.batches import patched
 from helpers.support import authentic, authentic_names
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,52 +16,48 @@ from test_clear import SMALL
 from test_hostile_scan import FULL, changes, with_right_checksum
 
 from proofs.fuzz.random_logs import random_log
-from proofs.kafka.recovery import producers_in
-from seglog_format.codec.framing import walk
 from seglog_format.columnar import index_log
-from seglog_format.columnar.index_volume import ColumnarVolume
+from seglog_format.columnar.recovery_kernels import ColumnarRecovery
+from seglog_format.engine.choice import Engine
 from seglog_format.log.listing import list_partition
 from seglog_format.log.transactions import Transactions
-from seglog_format.model import RecordBatchHeader
-from seglog_format.recovery import broker_scan_at_volume
+from seglog_format.recovery import indexed_broker_scan
 from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery
-from seglog_format.recovery.broker_scan_at_volume import broker_scan_with
 from seglog_format.recovery.index_rebuild import rebuilt_indexes
 from seglog_format.recovery.index_settings import IndexSettings
+from seglog_format.recovery.indexed_broker_scan import broker_scan_with
 from seglog_format.recovery.plan import plan_for_partition
-from seglog_format.recovery.producers_at_volume import producers_of
 from seglog_format.recovery.segment_files import SegmentSideFiles, side_files_of
 from seglog_format.recovery.segment_scan import scan_segment
 from seglog_format.state.index_build import IndexedOffset
-from seglog_format.state.producer_state import Origin, ProducerStates
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.recovery.volume import Volume
+    from seglog_format.engine.protocols import RecoveryKernels
 
-VOLUME = ColumnarVolume()
+KERNELS = ColumnarRecovery()
 SETTINGS = [IndexSettings(0), IndexSettings(200), IndexSettings(100, IndexedOffset.FIRST)]
 BEFORE = patched(SMALL["two"], 0, "q", 0, seal=False)
 AFTER = patched(SMALL["abort"], 0, "q", 50, seal=False)
 
 
 def side_files(
-    data: bytes, base_offset: int, chosen: IndexSettings, volume: Volume | None, end: int | None = None
+    data: bytes, base_offset: int, chosen: IndexSettings, kernels: RecoveryKernels | None, end: int | None = None
 ) -> tuple[SegmentSideFiles, Transactions]:
     transactions = Transactions(open_offsets={7: 0, 9: 1})
     found = side_files_of(
-        memoryview(data), base_offset, chosen, transactions=transactions, end=end, path="p", volume=volume
+        memoryview(data), base_offset, chosen, transactions=transactions, end=end, path="p", kernels=kernels
     )
     return found, Transactions(transactions.aborted, transactions.open_offsets)
 
 
-def broker_scans(data: bytes, base_offset: int, chosen: IndexSettings, volume: Volume | None) -> list[object]:
+def broker_scans(data: bytes, base_offset: int, chosen: IndexSettings, kernels: RecoveryKernels | None) -> list[object]:
     found: list[object] = []
     for known in ({}, {7: 0}, {8: 1}):
         transactions = Transactions(open_offsets=dict(known))
         found.append(
-            broker_scan_with(volume, memoryview(data), base_offset, "p", settings=chosen, transactions=transactions)
+            broker_scan_with(kernels, memoryview(data), base_offset, "p", settings=chosen, transactions=transactions)
         )
         found.append((transactions.aborted, transactions.open_offsets))
     return found
@@ -69,14 +65,14 @@ def broker_scans(data: bytes, base_offset: int, chosen: IndexSettings, volume: V
 
 def assert_same(data: bytes, base_offset: int = 0) -> None:
     view = memoryview(data)
-    assert scan_segment(view, base_offset, "p", volume=VOLUME) == scan_segment(view, base_offset, "p"), data.hex()
+    assert scan_segment(view, base_offset, "p", kernels=KERNELS) == scan_segment(view, base_offset, "p"), data.hex()
     for chosen in SETTINGS:
-        assert broker_scans(data, base_offset, chosen, VOLUME) == broker_scans(data, base_offset, chosen, None), (
+        assert broker_scans(data, base_offset, chosen, KERNELS) == broker_scans(data, base_offset, chosen, None), (
             data.hex()
         )
         for end in (None, len(data) * 2 // 3):
             expected = side_files(data, base_offset, chosen, None, end)
-            assert side_files(data, base_offset, chosen, VOLUME, end) == expected, data.hex()
+            assert side_files(data, base_offset, chosen, KERNELS, end) == expected, data.hex()
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -114,17 +110,17 @@ def test_parts_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_broker_scan_without_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker_scan_at_volume, "broker_scan", None)
+    monkeypatch.setattr(indexed_broker_scan, "broker_scan", None)
     for seed in range(30):
         log = random_log(seed)
         if not log.has_messages:
-            broker_scans(log.data, log.base_offset, SETTINGS[0], VOLUME)
+            broker_scans(log.data, log.base_offset, SETTINGS[0], KERNELS)
 
 
 def test_regular_logs_are_indexed_without_the_reference() -> None:
     for seed in range(30):
         log = random_log(seed)
-        found = VOLUME.indexed(memoryview(log.data), log.base_offset, log.interval_bytes, stores_first_offset=False)
+        found = KERNELS.indexed(memoryview(log.data), log.base_offset, log.interval_bytes, stores_first_offset=False)
         assert found is not None
         assert found.end == len(log.data)
 
@@ -132,55 +128,18 @@ def test_regular_logs_are_indexed_without_the_reference() -> None:
 def test_sound_entries_are_passed_over() -> None:
     for seed in range(30):
         log = random_log(seed)
-        sound = VOLUME.sound_entries(memoryview(log.data), log.base_offset)
+        sound = KERNELS.sound_entries(memoryview(log.data), log.base_offset)
         position, last_offset = sound.after(0, log.base_offset - 1)
         assert position == len(log.data)
         assert last_offset + 1 == scan_segment(memoryview(log.data), log.base_offset).next_offset
 
 
-def test_producers_are_what_reading_batch_by_batch_finds() -> None:
-    told = 0
-    for seed in range(300):
-        log = random_log(seed)
-        found = VOLUME.indexed(memoryview(log.data), log.base_offset, 4096, stores_first_offset=False)
-        assert found is not None
-        producers = producers_of(found)
-        assert producers is not None
-        assert [each.to_entry() for each in producers] == producers_in(memoryview(log.data), log.base_offset)
-        told += len(producers)
-    assert told > 100
-
-
-def test_newest_batches_of_a_producer_are_remembered() -> None:
-    batches = [(0, 0), (0, 1), (1, 0), (1, 2**31 - 1), (1, 0), (1, 1), (1, 2), (1, 3), (1, 4)]
-    entries = [
-        batch(
-            record() + record(offset_delta=1),
-            2,
-            base_offset=2 * number,
-            producer_id=7,
-            producer_epoch=epoch,
-            base_sequence=sequence,
-        )
-        for number, (epoch, sequence) in enumerate(batches)
-    ]
-    for count in range(1, len(entries) + 1):
-        data = memoryview(b"".join(entries[:count]))
-        found = VOLUME.indexed(data, 0, 4096, stores_first_offset=False)
-        assert found is not None
-        states = ProducerStates()
-        for frame in walk(data):
-            header = frame.header
-            assert isinstance(header, RecordBatchHeader)
-            states.apply(states.changes([(header, None)], Origin.REPLICATION), header.next_offset)
-        assert producers_of(found) == states.producers
-
-
-def test_producers_inside_and_outside_of_transactions_are_left_to_the_reference() -> None:
+def test_producers_outside_of_transactions_are_named() -> None:
     data = SMALL["transactional"] + patched(SMALL["producer"], 0, "q", 1, seal=False)
-    found = VOLUME.indexed(memoryview(data), 0, 4096, stores_first_offset=False)
+    found = KERNELS.indexed(memoryview(data), 0, 4096, stores_first_offset=False)
     assert found is not None
-    assert producers_of(found) is None
+    events = [event[0] for event in found.transaction_events()]
+    assert found.producers_outside() & set(events)
 
 
 def partitions(root: Path) -> list[Path]:
@@ -192,10 +151,10 @@ def test_authentic_directories_recover_to_the_same(name: str) -> None:
     for path in partitions(authentic(name)):
         listing = list_partition(path)
         for interval in (None, 0):
-            expected = list(rebuilt_indexes(listing, interval_bytes=interval))
-            assert list(rebuilt_indexes(listing, interval_bytes=interval, volume=VOLUME)) == expected
+            expected = list(rebuilt_indexes(listing, interval_bytes=interval, engine=Engine.REFERENCE))
+            assert list(rebuilt_indexes(listing, interval_bytes=interval, engine=Engine.COLUMNAR)) == expected
         for is_full_scan in (False, True):
             options = {"is_full_scan": is_full_scan, "like_broker": not is_full_scan}
-            prepared = prepare_recovery(path, options=RecoveryOptions(**options))
-            assert prepare_recovery(path, options=RecoveryOptions(**options, volume=VOLUME)) == prepared
-        assert plan_for_partition(path, volume=VOLUME) == plan_for_partition(path)
+            prepared = prepare_recovery(path, options=RecoveryOptions(**options, engine=Engine.REFERENCE))
+            assert prepare_recovery(path, options=RecoveryOptions(**options, engine=Engine.COLUMNAR)) == prepared
+        assert plan_for_partition(path, engine=Engine.COLUMNAR) == plan_for_partition(path, engine=Engine.REFERENCE)

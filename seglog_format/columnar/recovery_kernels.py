@@ -1,4 +1,4 @@
-"""What recovery asks of the engine, in one object."""
+"""What recovery asks of the engine, in one object; see `engine.protocols.RecoveryKernels`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Readable
 
 
-class ColumnarVolume:
-    """Recovery at volume; see `seglog_format.recovery.volume`."""
+class ColumnarRecovery:
+    """Recovery and indexing by compiled code."""
 
     def sound_entries(self, source: Readable, base_offset: int) -> SoundEntries:
         """Prepare to pass over the entries of a log that recovery keeps without a word."""

@@ -1,0 +1,111 @@
+"""Choose the engine that reads a log: by the caller's word, else by how many bytes there are to read."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from functools import cache
+from importlib.util import find_spec
+from typing import Final, NamedTuple
+
+from seglog_format.errors import UsageError
+
+START_SIZE: Final = 2**25
+"""Bytes to read from which on the columnar engine is worth its start, which takes half a second."""
+LOADED_SIZE: Final = 2**20
+"""The same where this process has loaded the columnar engine before."""
+NEEDED: Final = ("numba", "numpy", "pyarrow", "zstandard")
+NOT_INSTALLED: Final = "the columnar engine needs numba, numpy and pyarrow: pip install 'seglog-format[fast]'"
+COMPILED: Final = "seglog_format.columnar.compiled"
+
+
+class Engine(StrEnum):
+    """What reads a log. Results do not depend on it.
+
+    Attributes:
+        AUTO: the columnar engine for large inputs, where it is installed; else the reference.
+        REFERENCE: readable Python, made from the declared layouts.
+        COLUMNAR: compiled code, which asks the reference about every entry that it does not cover; needs the extra
+            ``fast``.
+
+    Examples:
+        >>> from seglog_format import Engine, open_partition
+        >>> with open_partition("demo/kafka-4.3.0/segs-0") as log:
+        ...     record = next(log.records(100, engine=Engine.REFERENCE))
+        ...     log.engine_for().engine
+        <Engine.REFERENCE: 'reference'>
+    """
+
+    AUTO = "auto"
+    REFERENCE = "reference"
+    COLUMNAR = "columnar"
+
+
+class Choice(NamedTuple):
+    """Which engine reads, and why.
+
+    Attributes:
+        engine: `Engine.REFERENCE` or `Engine.COLUMNAR`.
+        reason: in words.
+    """
+
+    engine: Engine
+    reason: str
+
+    @property
+    def is_columnar(self) -> bool:
+        """Whether the columnar engine reads."""
+        return self.engine is Engine.COLUMNAR
+
+
+def choose(wanted: Engine, size: int, *, is_installed: bool, is_loaded: bool) -> Choice:
+    """Choose an engine; this is the whole rule.
+
+    Args:
+        wanted: what the caller asks for.
+        size: bytes to read, 0 or more; it only counts for `Engine.AUTO`.
+        is_installed: there is what the columnar engine needs.
+        is_loaded: this process has loaded it before.
+
+    Raises:
+        UsageError: the columnar engine is asked for, and not installed.
+    """
+    if wanted is not Engine.AUTO:
+        if wanted is Engine.COLUMNAR and not is_installed:
+            raise UsageError(NOT_INSTALLED)
+        return Choice(wanted, "the caller asks for it")
+    if not is_installed:
+        return Choice(Engine.REFERENCE, NOT_INSTALLED)
+    threshold = LOADED_SIZE if is_loaded else START_SIZE
+    if size > threshold:
+        return Choice(Engine.COLUMNAR, f"more than {threshold} bytes to read")
+    return Choice(Engine.REFERENCE, f"at most {threshold} bytes to read")
+
+
+def engine_for(wanted: Engine, size: int) -> Choice:
+    """Choose an engine, as `choose`, in this process.
+
+    Args:
+        wanted: what the caller asks for.
+        size: bytes to read; to count as far as `threshold` is enough.
+
+    Raises:
+        UsageError: the columnar engine is asked for, and not installed.
+    """
+    return choose(wanted, size, is_installed=is_installed(), is_loaded=is_loaded())
+
+
+def threshold() -> int:
+    """Return the bytes to read above which this process takes the columnar engine by itself, where it is installed."""
+    return LOADED_SIZE if is_loaded() else START_SIZE
+
+
+@cache
+def is_installed() -> bool:
+    """Tell whether there is what the columnar engine needs."""
+    return all(find_spec(name) is not None for name in NEEDED)
+
+
+def is_loaded() -> bool:
+    """Tell whether this process has loaded the columnar engine."""
+    return COMPILED in sys.modules

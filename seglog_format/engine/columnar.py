@@ -1,0 +1,206 @@
+"""Typed doors to the columnar engine, each of which loads what it needs when it is first called.
+
+Each raises `UsageError` where the engine is not installed.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from seglog_format.engine.choice import NOT_INSTALLED
+from seglog_format.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from seglog_format.columnar import batch_table, request
+    from seglog_format.columnar.schema import Layout
+    from seglog_format.engine.protocols import MakePrefilter, RecoveryKernels
+    from seglog_format.errors import FormatError
+    from seglog_format.model import AbortedTxn
+    from seglog_format.record_model import Message, Record
+    from seglog_format.scan_statistics import ScanStatistics
+    from seglog_format.storage.byte_source import ByteSource
+
+    BatchTable = batch_table.BatchTable
+    Request = request.Request
+    Start = request.Start
+    Located = tuple[request.Source, Start]
+    """The log of a segment, and where to start in it."""
+    BatchTables = Callable[..., Iterator[BatchTable]]
+
+
+@contextmanager
+def _loading() -> Iterator[None]:
+    """Load modules of the engine.
+
+    Raises:
+        UsageError: what they need is not installed.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise UsageError(NOT_INSTALLED) from error
+
+
+def prefilter() -> MakePrefilter:
+    """Return what passes over entries for which no check can report a finding."""
+    with _loading():
+        from seglog_format.columnar.clear import Clearing  # noqa: PLC0415 - loads compiled code
+    return Clearing
+
+
+def recovery_kernels() -> RecoveryKernels:
+    """Return what recovers and indexes entries that need no decision."""
+    with _loading():
+        from seglog_format.columnar.recovery_kernels import ColumnarRecovery  # noqa: PLC0415 - as above
+    return ColumnarRecovery()
+
+
+def batch_tables() -> BatchTables:
+    """Return what reads the headers of entries into tables; see `columnar.batch_table.table_parts`."""
+    with _loading():
+        from seglog_format.columnar.batch_table import table_parts  # noqa: PLC0415 - as above
+    return table_parts
+
+
+def position_of(log: ByteSource, allowed_offsets: tuple[int, int], offset: int) -> int | None:
+    """Find the entry that holds an offset, by walking over headers; None where that is not beyond doubt."""
+    with _loading():
+        from seglog_format.columnar.ranges import position_of  # noqa: PLC0415 - as above
+    return position_of(log, allowed_offsets, offset)
+
+
+def scan_request(  # noqa: PLR0913 - what a scan may be asked for
+    columns: Sequence[str],
+    layout: str,
+    *,
+    offsets: tuple[int, int],
+    timestamps_ms: tuple[int, int],
+    batch_rows: int,
+    limit: int,
+    aborted: Iterable[AbortedTxn],
+    on_corrupt: Callable[[FormatError], None] | None,
+    borders: request.Borders | None,
+    statistics: ScanStatistics,
+) -> Request:
+    """Put together what a scan wants.
+
+    Args:
+        columns: as `Partition.scan`.
+        layout: of bytes.
+        offsets: from the first inclusive to the second exclusive.
+        timestamps_ms: both inclusive.
+        batch_rows: rows of an Arrow batch at most.
+        limit: bytes that one entry may decompress to.
+        aborted: transactions to leave out.
+        on_corrupt: called with each damaged entry, which is left out then.
+        borders: told of borders between segments.
+        statistics: counts what leaves the fast path.
+
+    Raises:
+        UsageError: unknown columns or layout, or the engine is not installed.
+    """
+    with _loading():
+        from seglog_format.columnar.request import Request  # noqa: PLC0415 - as above
+        from seglog_format.columnar.schema import Shape  # noqa: PLC0415 - as above
+        from seglog_format.columnar.transactions import aborted_numbers  # noqa: PLC0415 - as above
+    return Request(
+        shape=Shape(tuple(columns), cast("Layout", layout)),
+        from_offset=offsets[0],
+        to_offset=offsets[1],
+        from_timestamp_ms=timestamps_ms[0],
+        to_timestamp_ms=timestamps_ms[1],
+        batch_rows=batch_rows,
+        limit=limit,
+        aborted=aborted_numbers(aborted),
+        on_corrupt=on_corrupt,
+        borders=borders,
+        statistics=statistics,
+    )
+
+
+def scan_start(position: int, previous: int, floor: int, end: int | None = None) -> Start:
+    """Say where reading a segment starts; see `columnar.request.Start`."""
+    with _loading():
+        from seglog_format.columnar.request import Start  # noqa: PLC0415 - as above
+    return Start(position, previous, floor, end)
+
+
+def scan(
+    sources: Iterable[Located], request: Request, threads: int, at_end: Callable[[], None] | None
+) -> pa.RecordBatchReader:
+    """Read segments in order, into Arrow batches; see `columnar.scan.scan`."""
+    with _loading():
+        from seglog_format.columnar.scan import scan  # noqa: PLC0415 - as above
+    return scan(sources, request, threads=threads, at_end=at_end)
+
+
+def scan_partitions(
+    partitions: Iterable[tuple[str, int, Callable[[tuple[str, ...]], Iterator[pa.RecordBatch]]]],
+    columns: tuple[str, ...],
+    layout: str,
+) -> pa.RecordBatchReader:
+    """Read partitions one after the other, into Arrow batches; see `columnar.partitions.scan_partitions`."""
+    with _loading():
+        from seglog_format.columnar.partitions import scan_partitions  # noqa: PLC0415 - as above
+    return scan_partitions(partitions, columns, cast("Layout", layout))
+
+
+def object_rows() -> int | None:
+    """Return how many records are made into objects at a time; None where this interpreter's objects are not known."""
+    with _loading():
+        from seglog_format.columnar.object_layout import can_make_objects  # noqa: PLC0415 - as above
+        from seglog_format.columnar.record_run import BLOCK_ROWS  # noqa: PLC0415 - as above
+    return BLOCK_ROWS if can_make_objects() else None
+
+
+def record_lists(sources: Iterable[Located], request: Request) -> Iterator[list[Record | Message]]:
+    """Read segments in order, into lists of record objects; see `columnar.scan.record_lists`."""
+    with _loading():
+        from seglog_format.columnar.scan import record_lists  # noqa: PLC0415 - as above
+    return record_lists(sources, request)
+
+
+def encode_table(
+    table: pa.Table,
+    fields: Mapping[str, Any],
+    *,
+    base_offset: int,
+    batch_size: int,
+    counts: Sequence[int] | None,
+    compress: Callable[[bytes], bytes] | None,
+) -> Iterator[bytes]:
+    """Encode the rows of a table as record batches; see `columnar.encode.encode`.
+
+    Args:
+        table: as `encode_columns`.
+        fields: of each batch, by the names of `columnar.encode.BatchFields`.
+        base_offset: of the first row, where there are no offsets.
+        batch_size: bytes of a batch of several records at most, before compression.
+        counts: records of each batch, instead.
+        compress: what compresses the records of a batch; needed with a codec.
+    """
+    with _loading():
+        import numpy as np  # noqa: PLC0415 - an extra
+
+        from seglog_format.columnar.encode import BatchFields, encode  # noqa: PLC0415 - as above
+    batches = encode(
+        table,
+        BatchFields(**fields),
+        base_offset=base_offset,
+        batch_size=batch_size,
+        counts=None if counts is None else np.asarray(counts, np.int64),
+        compress=compress,
+    )
+    yield from (bytes(some) for some in batches)
+
+
+def warm() -> Iterator[tuple[str, bool]]:
+    """Compile every kernel; see `columnar.warm.warm`."""
+    with _loading():
+        from seglog_format.columnar.warm import warm  # noqa: PLC0415 - as above
+    return warm()

@@ -1,0 +1,174 @@
+"""Records as objects, by the engine that is chosen for them (chapter 60)."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Protocol
+
+from seglog_format.engine import columnar
+from seglog_format.engine.choice import Engine, engine_for, threshold
+from seglog_format.log.log_sizes import size_from
+from seglog_format.log.reading import READ_UNCOMMITTED
+from seglog_format.log.scanning import ScannedLog, ScanOptions, place_of, request_of, sources_of
+from seglog_format.model import INT64_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from seglog_format.engine.choice import Choice
+    from seglog_format.log.gap_watch import AtBorder, OnGap
+    from seglog_format.log.reading import Isolation, LogReader
+    from seglog_format.log.scanning import EntryPlace
+    from seglog_format.log.transactions import Transactions
+    from seglog_format.record_model import Message, Record
+
+
+class DeliveredLog(ScannedLog, Protocol):
+    """What delivering records has to know of a partition."""
+
+    trust_indexes: bool
+    _is_known: bool
+
+    def engine_for(self, from_offset: int | None = None, *, engine: Engine = Engine.AUTO) -> Choice:
+        """Tell which engine `records` takes, and why."""
+
+    def _place_of(self, offset: int) -> EntryPlace | None: ...
+
+    def _deliver(
+        self,
+        offsets: tuple[int, int],
+        transactions: Transactions | None,
+        place: EntryPlace | None,
+        choice: Choice,
+        at_border: AtBorder,
+    ) -> Iterator[Iterable[Record | Message]]: ...
+
+
+class DeliversRecords:
+    """The part of `Partition` that delivers record objects."""
+
+    def records(
+        self: DeliveredLog,
+        from_offset: int | None = None,
+        to_offset: int | None = None,
+        *,
+        isolation: Isolation = READ_UNCOMMITTED,
+        on_gap: OnGap | None = None,
+        engine: Engine = Engine.AUTO,
+    ) -> Iterator[Record | Message]:
+        """Deliver records in offset order, without control records.
+
+        Args:
+            from_offset: first offset wanted; the log start offset by default.
+            to_offset: first offset not wanted any more; to the end by default. It may lie above the log end offset.
+            isolation: ``read_uncommitted``, or ``read_committed``: up to the last stable offset, and without the
+                records of aborted transactions (SEG-LKP-011, SEG-LKP-012).
+            on_gap: told of offsets that are missing before the first segment, between two, or below the high watermark
+                (SEG-LKP-019), when reading comes to them; by default a `MissingOffsetsWarning` tells of them. Reading
+                goes on. Nothing is told of compacted logs, where that can be known (SEG-PDR-023).
+            engine: what reads; what is delivered does not depend on it. See `engine_for`.
+
+        Raises:
+            OffsetOutOfRangeError: ``from_offset`` is below the log start or above the log end offset (SEG-LKP-004).
+            UsageError: an unknown isolation level, or an engine that is not installed.
+            FormatError: while iterating: at the first entry that is damaged or refused, after everything before it
+                was delivered (SEG-LKP-014).
+        """
+        transactions = self._transactions_for(isolation)
+        start = self.log_start_offset if from_offset is None else from_offset
+        choice = self.engine_for(start, engine=engine)
+        place = self._place_of(start) if choice.is_columnar else None
+        if place is None:
+            self._check_range(start)
+        self._is_known = True
+        end = INT64_MAX if to_offset is None else to_offset
+        at_border = self._watched(on_gap, is_from_start=from_offset is None)
+        return chain.from_iterable(self._deliver((start, end), transactions, place, choice, at_border))
+
+    def engine_for(self: DeliveredLog, from_offset: int | None = None, *, engine: Engine = Engine.AUTO) -> Choice:
+        """Tell which engine `records` takes, and why.
+
+        Args:
+            from_offset: first offset wanted; the log start offset by default. What the log holds before it does not
+                count, as far as the offset index of its segment tells.
+            engine: as the caller of `records` asks for.
+
+        Raises:
+            UsageError: an engine that is not installed.
+        """
+        start = self.log_start_offset if from_offset is None else from_offset
+        return engine_for(engine, size_from(self._reader, start, threshold()) if engine is Engine.AUTO else 0)
+
+    def _place_of(self: DeliveredLog, offset: int) -> EntryPlace | None:
+        """Where the engine finds the entry of an offset, if nothing is known of its segment and indexes are proven."""
+        if self._is_known or self.trust_indexes or offset < self.log_start_offset:
+            return None
+        return place_of(self._reader, offset)
+
+    def _deliver(
+        self: DeliveredLog,
+        offsets: tuple[int, int],
+        transactions: Transactions | None,
+        place: EntryPlace | None,
+        choice: Choice,
+        at_border: AtBorder,
+    ) -> Iterator[Iterable[Record | Message]]:
+        start, end = offsets
+        decided = end if transactions is None else min(end, transactions.last_stable_offset)
+        yield from record_lists(
+            self._reader, (start, decided), transactions, self._limit, place, choice=choice, at_border=at_border
+        )
+        if transactions is not None:
+            self._raise_undecided(end - 1, transactions)
+
+
+def record_lists(  # noqa: PLR0913 - what decides which records
+    reader: LogReader,
+    offsets: tuple[int, int],
+    transactions: Transactions | None,
+    limit: int,
+    place: EntryPlace | None,
+    *,
+    choice: Choice,
+    at_border: AtBorder | None = None,
+) -> Iterator[Iterable[Record | Message]]:
+    """Read a range of offsets. The first record comes alone where that is quick, as lookups want no more.
+
+    Args:
+        reader: of the log.
+        offsets: from the first inclusive to the second exclusive.
+        transactions: leave out what these say was aborted.
+        limit: bytes that decompressing one entry may produce at most.
+        place: of the first entry, where it is known.
+        choice: of the engine.
+        at_border: told of borders between segments; see `Borders`.
+
+    Raises:
+        FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
+    """
+    start, end = offsets
+    first = reader.known_record(start, place) if transactions is None else None
+    if first is not None and start < end:
+        yield (first,)
+        start += 1
+    lists = None
+    if choice.is_columnar:
+        lists = _columnar_lists(reader, (start, end), transactions, limit, place, at_border)
+    yield from (reader.records(start, end, transactions, at_border),) if lists is None else lists
+
+
+def _columnar_lists(
+    reader: LogReader,
+    offsets: tuple[int, int],
+    transactions: Transactions | None,
+    limit: int,
+    place: EntryPlace | None,
+    at_border: AtBorder | None,
+) -> Iterator[list[Record | Message]] | None:
+    """Read by the columnar engine; None where it cannot make objects of this interpreter."""
+    batch_rows = columnar.object_rows()
+    if batch_rows is None:
+        return None
+    options = ScanOptions(place=place, at_border=at_border, batch_rows=batch_rows)
+    request = request_of(offsets, transactions, options, limit)
+    return columnar.record_lists(sources_of(reader, offsets, transactions, options), request)

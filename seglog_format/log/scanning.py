@@ -167,7 +167,8 @@ def _start(reader: LogReader, offsets: tuple[int, int], options: ScanOptions) ->
         return options.place
     for segment, frame in reader.frames_from(offset, end, options.at_border):
         first = frame.header.base_offset
-        if first is None or first > offset:
+        is_anything_before = frame.position > 0 or segment is not reader.segments_from(offset)[0]
+        if is_anything_before and (first is None or first > offset):
             reader.first_batch(segment, frame, offset)  # was an entry missed before it?
         return reader.segments.index(segment), frame.position
     return None

@@ -271,7 +271,7 @@ def test_errors_that_no_command_expects(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("seglog_format.cli.places.path_kind", fail)
+    monkeypatch.setattr("seglog_format.cli.paths.path_kind", fail)
     assert run(["ls", str(tmp_path)]) == (NOT_WRITTEN if isinstance(error, WriteError) else UNREADABLE)
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)

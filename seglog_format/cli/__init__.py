@@ -1,4 +1,4 @@
-"""The command line: ``seglog``. One thin module per command; rendering stands apart in ``render*`` modules."""
+"""The command line ``seglog``: one thin module per command; rendering is apart in ``render*`` modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When Python looks for garbage: not while modules are loaded, of which next to nothing becomes any."""
+"""Garbage collection during start-up: off while modules are imported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def without_collecting() -> Iterator[None]:
-    """Look for no garbage where hardly any is made; it would take a tenth of a start. What is there then stays."""
+    """Turn garbage collection off during imports, which saves a tenth of the start-up time; then freeze all objects."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

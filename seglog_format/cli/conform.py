@@ -1,4 +1,4 @@
-"""``seglog conform``: the conformance suite. The work is done in `seglog_conformance`; here are its options."""
+"""``seglog conform``: the options of the conformance suite; the work is done in `seglog_conformance`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Examples:
 
 
 class CaseGroup(click.Group):
-    """What the suite complains about is a mistake of the caller."""
+    """Reports errors of the suite as wrong usage."""
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's value
         """Run a command of the group."""
@@ -53,10 +53,10 @@ class CaseGroup(click.Group):
 
 @click.group(cls=CaseGroup, epilog=EPILOG)
 def command() -> None:
-    """Judge implementations of the format, in any language, against the cases of the suite.
+    """Test implementations of the format, in any language, against the cases of the suite.
 
     An implementation is reached through an adapter, a small program that answers JSON lines. A testee is named by its
-    adapter, with @VERSION where another than the first one of its adapter.toml is meant, or is 'reference'.
+    adapter, with @VERSION for another version than the first one in its adapter.toml, or is 'reference'.
     """
 
 
@@ -74,13 +74,13 @@ def command() -> None:
 @click.option("--junit", type=PATH, help="Write JUnit XML to this file.")
 @click.option("--html", type=PATH, help="Write a matrix for a browser to this file.")
 @click.option("--badges", type=PATH, help="Write a badge for each testee to this directory.")
-@click.option("--update-known", is_flag=True, help="Write the lists of known failures anew from what was found.")
+@click.option("--update-known", is_flag=True, help="Write the lists of known failures again from the results.")
 @click.option("--undisclosed", is_flag=True, help="Put into --jsonl also what a list of known failures withholds.")
 def run(**options: Any) -> int:  # noqa: ANN401 - click's values
     """Run cases on testees and print a table of families.
 
-    The exit status is 1 when a testee does anything that its list of known failures does not say, when a line of that
-    list is of no use, or when an adapter is broken. Testees whose tool chain is missing are named and passed over.
+    The exit status is 1 when a testee fails in a way that is not on its list of known failures, when a line of that
+    list no longer applies, or when an adapter is broken. Testees whose tool chain is missing are named and skipped.
     """
     from seglog_conformance.registry import Builder
     from seglog_conformance.runner import Options
@@ -90,7 +90,7 @@ def run(**options: Any) -> int:  # noqa: ANN401 - click's values
     if options["resume"] and options["jsonl"] is None:
         msg = "--resume needs the file of an earlier run: --jsonl FILE"
         raise UsageError(msg)
-    cases, every = chosen(options["patterns"], options["families"], options["places"])
+    cases, every = chosen(options["patterns"], options["families"], options["case_paths"])
     testees = wanted(options["testees"], options["directories"], options["version"])
     names = ("jobs", "seed", "seconds", "smoke", "known")
     with progress("Asking", len(cases) * len(testees)) as advance:
@@ -125,7 +125,7 @@ def _printed(_outcome: Outcome, result: Result) -> None:
 
 
 def _counted(advance: Callable[[int], None]) -> Callable[[object, object], None]:
-    """Turn results into how many there are."""
+    """Return a callback for results that passes on their running count."""
     done = 0
 
     def add(_outcome: object, _result: object) -> None:
@@ -148,9 +148,9 @@ def _print(outcomes: Sequence[Outcome], cases: Sequence[Case]) -> None:
 
 @command.command()
 @testee_options
-@click.option("--cases", "places", multiple=True, type=PATH, help="Files of cases instead of the suite's.")
+@click.option("--cases", "case_paths", multiple=True, type=PATH, help="Files of cases instead of the suite's.")
 def smoke(**options: Any) -> int:  # noqa: ANN401 - click's values
-    """Ask a dozen valid cases, every line held against its schema, and tell a broken adapter from a wrong library."""
+    """Ask a dozen valid cases, check each line by its JSON Schema, and tell a broken adapter from a wrong library."""
     from seglog_conformance.judging import Examiner
     from seglog_conformance.known import read_known
     from seglog_conformance.registry import Builder
@@ -158,7 +158,7 @@ def smoke(**options: Any) -> int:  # noqa: ANN401 - click's values
     from seglog_conformance.smoke import smoke as smoke_test
     from seglog_conformance.testee import StartError
 
-    _, every = chosen((), (), options["places"])
+    _, every = chosen((), (), options["case_paths"])
     status = 0
     for listed in wanted(options["testees"], options["directories"], options["version"]):
         testee = Builder(options["build"], strict=True, rebuild=options["rebuild"]).testee(listed)
@@ -189,7 +189,7 @@ def smoke(**options: Any) -> int:  # noqa: ANN401 - click's values
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def list_cases(*, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - click's values
     """List cases: id, level, result, and why each exists."""
-    cases, _ = chosen(options["patterns"], options["families"], options["places"])
+    cases, _ = chosen(options["patterns"], options["families"], options["case_paths"])
     for case in cases:
         if as_json:
             write_json(
@@ -214,13 +214,13 @@ def list_cases(*, as_json: bool, **options: Any) -> None:  # noqa: ANN401 - clic
 @command.command()
 @click.argument("case_id", metavar="CASE")
 @testee_options
-@click.option("--cases", "places", multiple=True, type=PATH, help="Files of cases instead of the suite's.")
+@click.option("--cases", "case_paths", multiple=True, type=PATH, help="Files of cases instead of the suite's.")
 def repro(case_id: str, **options: Any) -> None:  # noqa: ANN401 - click's values
-    """Print the lines that ask one case, to be piped into an adapter; what to expect goes to standard error."""
+    """Print the lines that ask one case, for piping into an adapter; the expected answer goes to standard error."""
     from seglog_conformance.protocol import PROTOCOL_VERSION, request_line
     from seglog_conformance.registry import Builder
 
-    cases, _ = chosen((case_id,), (), options["places"])
+    cases, _ = chosen((case_id,), (), options["case_paths"])
     for request in (
         {"seq": 0, "op": "hello", "protocol": PROTOCOL_VERSION},
         *(case.request_with(number) for number, case in enumerate(cases, 1)),

@@ -1,4 +1,4 @@
-"""``seglog conform bugs``: defects that were fixed, an older release beside a newer one."""
+"""``seglog conform bugs``: fixed defects, an older release beside a newer one."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line instead of a table.")
 @click.option("--report", type=PATH, help="Write everything to this file as one JSON object.")
 def bugs(**options: Any) -> int:  # noqa: ANN401 - click's values
-    """Show defects that were fixed: an older release fails the cases that name the rule, a newer one passes them.
+    """Show fixed defects: an older release fails the cases that name the rule, a newer one passes them.
 
-    What is claimed, and where it was reported, stands in the bugs.toml of an adapter; both releases are built and
-    asked. The exit status is 1 when a claim does not hold. Claims about a library whose tool chain is missing are
-    named and passed over.
+    Claims and links to bug reports are in the bugs.toml of an adapter; both releases are built and
+    asked. The exit status is 1 when a claim is wrong. Claims about a library whose tool chain is missing are
+    named and skipped.
     """
     from seglog_conformance.bugs import bug_line, report, show
     from seglog_conformance.cases import load_cases

@@ -1,4 +1,4 @@
-"""``seglog conform new``: an adapter to begin with."""
+"""``seglog conform new``: a new adapter from a template."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LANGUAGES = ("go", "java", "javascript", "python", "rust")
 def new(language: str, directory: Path) -> None:
     """Copy the adapter template of LANGUAGE into DIRECTORY, a new one.
 
-    It speaks the protocol and answers nothing yet: its comments say what to change, and `seglog conform smoke
+    It implements the protocol but answers no case yet: its comments say what to change, and `seglog conform smoke
     --adapter DIRECTORY` whether it works.
     """
     from seglog_conformance.places import part

@@ -1,4 +1,4 @@
-"""Options that several commands of ``seglog conform`` have, and what they choose."""
+"""Options shared by several ``seglog conform`` commands, and the testees and cases that they select."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def testee_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Who is asked."""
+    """Add the options that select testees."""
     options = (
         click.option("--testee", "testees", multiple=True, metavar="NAME", help="A testee; may be repeated."),
         click.option(
@@ -35,11 +35,11 @@ def testee_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def case_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What is asked."""
+    """Add the options that select cases."""
     options = (
         click.option("--case", "patterns", multiple=True, metavar="ID", help="A case; * stands for anything."),
         click.option("--family", "families", multiple=True, metavar="FAMILY", help="Number or name of a family."),
-        click.option("--cases", "places", multiple=True, type=PATH, help="Files of cases instead of the suite's."),
+        click.option("--cases", "case_paths", multiple=True, type=PATH, help="Files of cases instead of the suite's."),
     )
     for option in reversed(options):
         function = option(function)
@@ -47,7 +47,7 @@ def case_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def wanted(testees: Sequence[str], directories: Sequence[Path], version: str) -> list[Listed]:
-    """The testees that options name: all, if none."""
+    """Return the selected testees: all, if none is named."""
     from seglog_conformance.registry import DIRECT, adapters, listed
 
     names = [*testees, *(str(directory) for directory in directories)]
@@ -56,11 +56,13 @@ def wanted(testees: Sequence[str], directories: Sequence[Path], version: str) ->
     return [listed(name if "@" in name or name in DIRECT else name + suffix) for name in names]
 
 
-def chosen(patterns: Sequence[str], families: Sequence[str], places: Sequence[Path]) -> tuple[list[Case], list[Case]]:
-    """The cases that options name, and all that there are."""
+def chosen(
+    patterns: Sequence[str], families: Sequence[str], case_paths: Sequence[Path]
+) -> tuple[list[Case], list[Case]]:
+    """Return the selected cases, and all cases."""
     from seglog_conformance.cases import case_files, load_cases, selected
 
-    files = [file for place in places for file in (case_files(place) if place.is_dir() else [place])]
+    files = [file for path in case_paths for file in (case_files(path) if path.is_dir() else [path])]
     every = load_cases(files or None)
     cases = selected(every, [*patterns, *families])
     if not cases:

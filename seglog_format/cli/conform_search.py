@@ -1,4 +1,4 @@
-"""``seglog conform generate``, ``differential`` and ``cross``: beyond fixed cases."""
+"""``seglog conform generate``, ``differential`` and ``cross``: tests beyond fixed cases."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """How much is made up."""
+    """Add the options that say how much to generate."""
     options = (
         click.option("--examples", type=click.IntRange(min=1), default=200, show_default=True, help="In each round."),
         click.option("--seed", type=int, default=0, show_default=True, help="Of the first round."),
@@ -40,10 +40,10 @@ def search_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @testee_options
 @search_options
 def generate(**options: Any) -> int:  # noqa: ANN401 - click's values
-    """Make up logs, ask testees for them, and shrink what goes wrong to the smallest bytes that show it.
+    """Generate logs, ask testees for them, and shrink each wrong answer to the smallest bytes that show it.
 
-    What was made up is what has to come out. With --mutate the bytes are changed in named ways, and the reference says
-    what has to come out. Each kind of finding is told once. The exit status is 1 when there are findings.
+    The expected answer is what was generated. With --mutate the bytes are changed in named ways, and the reference says
+    what is expected. Each kind of finding is reported once. The exit status is 1 when there are findings.
     """
     from seglog_conformance.generated import Search, wrong_verdict
 
@@ -70,10 +70,10 @@ def generate(**options: Any) -> int:  # noqa: ANN401 - click's values
 @search_options
 @click.option("--generated", is_flag=True, help="Make cases up instead of asking those of the suite.")
 def differential(**options: Any) -> int:  # noqa: ANN401 - click's values
-    """Send the same bytes to several testees and tell the groups that disagree, with no expectation at all.
+    """Send the same bytes to several testees and report the groups that disagree, without any expected answer.
 
-    What is compared is what all of them tell: records with offset, timestamp, key and value, and headers as far as
-    they go. Testees that lack what a case needs are left out of it. The exit status is 1 when some disagree.
+    The comparison covers what all of them return: records with offset, timestamp, key and value, and headers as far as
+    possible. Testees that lack what a case needs are left out of it. The exit status is 1 when some disagree.
     """
     from seglog_conformance.differential import Panel, disagreements
     from seglog_conformance.generated import Search
@@ -93,10 +93,10 @@ def differential(**options: Any) -> int:  # noqa: ANN401 - click's values
                 name="differential",
             )
             return _write_found(_tell_found(search.run()), options["output"])
-        cases, _ = chosen(options["patterns"], options["families"], options["places"])
+        cases, _ = chosen(options["patterns"], options["families"], options["case_paths"])
         found = disagreements(panel, cases)
-    for case, told, details in found:
-        write_text(printable(f"{case.id}: {told}"))
+    for case, difference, details in found:
+        write_text(printable(f"{case.id}: {difference}"))
         for detail in details:
             write_text(printable(f"      {detail}"))
     write_text(f"{len(cases)} cases, {len(found)} disagreements")
@@ -109,8 +109,8 @@ def differential(**options: Any) -> int:  # noqa: ANN401 - click's values
 def cross(*, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's values
     """Let each testee that encodes write the batches of the suite, and each that decodes read them.
 
-    A line is a producer, a column a consumer: how many logs it reads as they were meant, of those that were written
-    and that it can read. The exit status is 1 when one is not.
+    A line is a producer, a column a consumer: how many logs it reads correctly, of those that were written
+    and that it supports. The exit status is 1 when one is read wrongly.
     """
     from seglog_conformance.cases import load_cases
     from seglog_conformance.cross import cross as pairs_of
@@ -132,7 +132,7 @@ def cross(*, as_json: bool, **options: Any) -> int:  # noqa: ANN401 - click's va
 
 @contextmanager
 def _examiners(options: dict[str, Any]) -> Iterator[list[Examiner]]:
-    """The testees that options name, up; those that do not come up are named and left out."""
+    """Start the selected testees; those that do not start are named and left out."""
     from seglog_conformance.judging import Examiner
     from seglog_conformance.registry import AdapterError, Builder
     from seglog_conformance.testee import StartError

@@ -1,4 +1,4 @@
-"""``seglog convert``: files from JSON lines."""
+"""``seglog convert``: conversion of JSON lines to files."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ Examples:
 def command(lines: Path, *, output: Path, bytes_as: Any, as_json: bool) -> int:  # noqa: ANN401 - one of the choices
     """Make files from the lines in the file LINES, which dump --json printed; - is standard input.
 
-    Sizes and checksums are computed anew. Logs that come without index lines get an offset and a time index. Lines of
-    damaged batches are refused. Nothing is left in DIR when that or anything else fails.
+    Sizes and checksums are computed again. Logs without index lines get an offset and a time index. Lines of
+    damaged batches are refused. Nothing is left in DIR after any failure.
     """
     from seglog_format.lines.rebuild import rebuilt_files
     from seglog_format.storage.new_directory import all_or_nothing, write_new_file
@@ -58,7 +58,7 @@ def command(lines: Path, *, output: Path, bytes_as: Any, as_json: bool) -> int: 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """The lines of a file, or of standard input."""
+    """Open the file of lines, or standard input."""
     if str(path) == "-":
         yield sys.stdin.buffer
         return

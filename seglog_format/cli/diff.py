@@ -1,4 +1,4 @@
-"""``seglog diff``: whether two files or directories hold the same records."""
+"""``seglog diff``: comparison of the records of two files or directories."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ USUAL_COUNT: Final = 10
 def command(first: Path, second: Path, *, count: int, as_json: bool, limit: int) -> int:
     """Compare the records of FIRST and SECOND by offset: log files, partition directories or log directories.
 
-    Records are the same when timestamp, key, value, headers, sequence and control type are; how they are batched and
-    compressed does not count. What stands after a damaged batch is not compared. The exit status is 1 when anything
+    Records are equal if timestamp, key, value, headers, sequence and control type are equal; batching and
+    compression do not matter. Records after a damaged batch are not compared. The exit status is 1 when anything
     differs.
     """
     from seglog_format.cli.differences import compared
@@ -64,7 +64,7 @@ def _write(comparison: Comparison, count: int, *, as_json: bool) -> None:
 
 
 def summary_object(comparison: Comparison) -> dict[str, Any]:
-    """The end of a comparison for JSON."""
+    """Return the totals of a comparison for JSON."""
     return {
         "type": "comparison",
         "name": comparison.name,

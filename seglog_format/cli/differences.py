@@ -1,4 +1,4 @@
-"""The records of two places, compared by offset."""
+"""Comparison of the records of two logs by offset."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.cli.lookup_steps import opened
-from seglog_format.cli.places import log_directory_at
+from seglog_format.cli.paths import log_directory_at
 from seglog_format.errors import FormatError, UsageError
 from seglog_format.lines import LineOptions, source_of
 from seglog_format.lines.records import RecordLines
@@ -34,7 +34,7 @@ class Difference:
         offset: of the record.
         kind: ``only first``, ``only second`` or ``changed``.
         first, second: the records; None where there is none.
-        fields: those that differ, where both have a record.
+        fields: names of fields that differ, if both have a record.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Difference:
     fields: tuple[str, ...] = ()
 
     def as_object(self) -> Line:
-        """For JSON."""
+        """Return it for JSON."""
         return {
             "type": "difference",
             "name": self.name,
@@ -63,10 +63,10 @@ class Comparison:
 
     Attributes:
         name: of the partition.
-        first, second: where the logs are; None where there is none.
+        first, second: paths of the logs; None if there is none.
         limit: bytes that one batch may decompress to.
         equal: records that both have.
-        different: offsets that differ.
+        different: number of offsets that differ.
         problems: why a log could not be read to its end.
     """
 
@@ -119,7 +119,7 @@ class Comparison:
         return Difference(self.name, offset, kind, first, second, fields)
 
     def _records(self, path: Path) -> Iterator[Line]:
-        """The records of a log up to its first damage."""
+        """Yield the records of a log up to its first damage."""
         with opened(path) as partition:
             for segment in partition.segments:
                 segment.limit = self.limit
@@ -133,7 +133,7 @@ class Comparison:
 
 
 def compared(first: Path, second: Path, limit: int) -> Iterator[Comparison]:
-    """The comparisons that two paths ask for: one, or one for each partition of two log directories.
+    """Yield the comparisons of two paths: one, or one for each partition of two log directories.
 
     Raises:
         UsageError: one is a log directory and the other is not.

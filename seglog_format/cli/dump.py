@@ -1,4 +1,4 @@
-"""``seglog dump``: what stands in the files."""
+"""``seglog dump``: the content of files."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ Examples:
 @click.option("--digest-over", type=int, metavar="N", help="Print size and SHA-256 of bytes longer than N.")
 @limit_option
 def command(path: Path, *, as_json: bool, **choices: Any) -> int:  # noqa: ANN401 - click passes what the options gave
-    """Print what stands in the files at PATH: batches, records, index entries, snapshots, checkpoints.
+    """Print the content of the files at PATH: batches, records, index entries, snapshots, checkpoints.
 
-    With --from or --to, only batches and records are printed, those of files on their way out left aside. A damaged
-    batch is named and passed over; the exit status is 1 then. Offsets that are missing between two segments are told on
+    With --from or --to, only batches and records are printed, without those of files due for removal. A damaged
+    batch is named and skipped; the exit status is 1 then. Offsets missing between two segments are reported on
     standard error, unless the log is compacted.
 
     Text shows the first 4,096 bytes of a longer key, value or header, and the first 4,096 headers of a record; --json
@@ -90,7 +90,7 @@ def _lines(path: Path, options: LineOptions) -> Iterator[Line]:
 
 
 def _status(line: Line) -> int:
-    """What a line means for the exit status; a file that cannot be read is also told on standard error."""
+    """Return the exit status for a line; report a file that cannot be read on standard error."""
     if line["type"] == "file" and "error" in line:
         diagnose(f"{line['file']}: {line['error']}")
         return UNREADABLE

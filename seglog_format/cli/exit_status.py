@@ -1,4 +1,4 @@
-"""Exit statuses: one table for all commands, for the help page, the man page and the documentation."""
+"""Exit statuses: one table for all commands, the help page, the man page and the documentation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STATUSES: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
         PIPE_CLOSED: ("closed pipe", "The program that read standard output ended first."),
     }
 )
-"""A short name and the meaning of each exit status. Of several that apply, the command ends with the greatest."""
+"""A short name and the meaning of each exit status. If several apply, the command ends with the greatest."""
 
 SUMMARY: Final = ", ".join(f"{status} {name}" for status, (name, _) in STATUSES.items() if status <= NOT_WRITTEN)
-"""The statuses that a command decides on, in one line."""
+"""The statuses that commands return, in one line."""

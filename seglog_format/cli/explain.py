@@ -1,4 +1,4 @@
-"""``seglog explain``: what a requirement says."""
+"""``seglog explain``: the text of a requirement."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _found(identifier: str) -> list[Requirement]:
 
 
 def normalized(identifier: str) -> str:
-    """The id that somebody means by ``idx-4`` or ``seg-idx-004``; an area without a number stays one."""
+    """Return the id for an abbreviation such as ``idx-4`` or ``seg-idx-004``; an area without a number stays one."""
     match = LOOSE_ID.fullmatch(identifier.strip())
     if not match:
         return identifier.strip().upper()
@@ -68,7 +68,7 @@ def normalized(identifier: str) -> str:
 
 
 def _suggestion(wanted: str, table: Mapping[str, Requirement]) -> str:
-    """Ids that look alike, or those of the same area."""
+    """Return similar ids, or those of the same area."""
     from difflib import get_close_matches
 
     same_area = [one for one in table if one.startswith(wanted[:8])]
@@ -77,7 +77,7 @@ def _suggestion(wanted: str, table: Mapping[str, Requirement]) -> str:
 
 
 def as_object(requirement: Requirement) -> dict[str, Any]:
-    """One requirement for JSON."""
+    """Return one requirement for JSON."""
     return {
         "id": requirement.id,
         "level": requirement.level,

@@ -1,4 +1,4 @@
-"""What an error means for the user: one line, and an exit status."""
+"""The text and exit status of each error that a user can cause."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from seglog_format.cli.exit_status import NOT_WRITTEN, UNREADABLE, USAGE
 from seglog_format.errors import SeglogError, UsageError, WriteError, reason_of
 
 FAILURES: Final = (SeglogError, OSError, MemoryError, RecursionError)
-"""Errors that a user can cause, whatever command is run. All others are defects of this program."""
+"""Errors that a user can cause, with any command. All others are defects of this program."""
 
 WRITING: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
-"""Only an operation that writes fails with these."""
+"""Errors of operations that write."""
 
 MISSING: Final = (FileNotFoundError, NotADirectoryError)
 
 
 def status_of(error: BaseException) -> int:
-    """The exit status for one of the `FAILURES`."""
+    """Return the exit status for one of the `FAILURES`."""
     if isinstance(error, WriteError):
         return NOT_WRITTEN
     if isinstance(error, UsageError):
@@ -27,13 +27,13 @@ def status_of(error: BaseException) -> int:
 
 
 def _usage_status(error: UsageError) -> int:
-    """A path that exists and cannot be opened is unreadable; a path that does not exist is wrong usage."""
+    """Return the status: a path that exists and cannot be opened is unreadable, a missing path is wrong usage."""
     cause = error.__cause__
     return UNREADABLE if isinstance(cause, OSError) and not isinstance(cause, MISSING) else USAGE
 
 
 def text_of(error: BaseException) -> str:
-    """What one of the `FAILURES` says, on one line."""
+    """Return the message of one of the `FAILURES`, on one line."""
     if isinstance(error, MemoryError):
         return "not enough memory"
     if isinstance(error, RecursionError):

@@ -1,6 +1,6 @@
-"""What a program has to know of a field to read it, taken from its declaration: for JSON and for Kaitai Struct.
+"""How to read each field, taken from its declaration: for the JSON and Kaitai Struct exports.
 
-A layout row says what people look for. A reader also needs the byte order, the type of a length, what an array holds,
+A layout row is for people. A program also needs the byte order, the type of a length, what an array holds,
 which field counts it, and which values are refused.
 """
 
@@ -26,7 +26,7 @@ COUNT_NAME: Final = re.compile(r"this\.(\w+)|this\['(\w+)'\]")
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a field is read; None and False where a question does not arise.
+    """How a field is read; attributes that do not apply are None or False.
 
     Attributes:
         kind: ``number``, ``varint``, ``bytes``, ``nullable bytes``, ``array``, ``mark`` (no bytes) or ``other``.
@@ -36,10 +36,10 @@ class Shape:
         length: type of the length before nullable bytes.
         element: name of the structure that an array holds.
         count: name of the field that holds the number of elements.
-        minimum: smallest value of a number that is not refused.
+        minimum: smallest valid value of a number.
         is_never_null: nullable bytes that must not be null.
-        expected: what a value has to be, in words.
-        requirement: that a refusal names.
+        expected: the valid values, as text.
+        requirement: id of the requirement that an error names.
     """
 
     kind: str
@@ -55,7 +55,7 @@ class Shape:
     requirement: str = ""
 
     def as_object(self) -> dict[str, Any]:
-        """What JSON says beside the layout row; only what there is to say."""
+        """Return what JSON adds to the layout row; attributes that do not apply are left out."""
         found = {
             "endian": "little" if self.is_little_endian else "",
             "length": self.length,
@@ -70,7 +70,7 @@ class Shape:
 
 
 def shape(field: Construct) -> Shape:
-    """How a declared field is read."""
+    """Return how a declared field is read."""
     plain = field
     while isinstance(plain, Renamed):
         plain = plain.subcon
@@ -107,7 +107,7 @@ KINDS: Final[tuple[tuple[type, Callable[[Any], Shape]], ...]] = (
     (Bytes, _bytes),
     (Array, _array),
 )
-"""What to make of a declaration, by its class; the first that fits."""
+"""Converters of declarations by class; the first match is used."""
 
 
 @cache
@@ -116,7 +116,7 @@ def _names() -> dict[int, str]:
 
 
 def _with_condition(plain: Shape, field: Construct) -> Shape:
-    """The same shape with what a `Checked` field refuses, as far as that is a bound or null."""
+    """Add the condition of a `Checked` field, if it is a bound or excludes null."""
     checked = next(_checks(field), None)
     if checked is None:
         return plain

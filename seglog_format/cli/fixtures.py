@@ -1,4 +1,4 @@
-"""``seglog fixtures``: the bytes of the conformance suite, for use without it."""
+"""``seglog fixtures``: export of the conformance suite's test vectors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Examples:
 
 @click.group(epilog=EPILOG)
 def command() -> None:
-    """Hand out the test vectors of the conformance suite."""
+    """Export the test vectors of the conformance suite."""
 
 
 @command.command()
@@ -29,7 +29,7 @@ def command() -> None:
 def export(output: Path, families: tuple[str, ...]) -> None:
     """Write all cases to a zip archive of plain files: bytes, requests and expected answers.
 
-    No Python is needed to use it; README.txt in it says what is where. The same cases make the same archive.
+    No Python is needed to use it; its README.txt lists the content. The same cases make the same archive.
     """
     from seglog_conformance.cases import load_cases, selected
     from seglog_conformance.export import export as write
@@ -42,7 +42,7 @@ def export(output: Path, families: tuple[str, ...]) -> None:
 @click.option("--family", "families", multiple=True, metavar="FAMILY", help="Number or name of a family; else all.")
 @json_option
 def list_vectors(families: tuple[str, ...], *, as_json: bool) -> None:
-    """List the directories that an archive has, with what each is about."""
+    """List the directories of an archive, with the subject of each."""
     from seglog_conformance.cases import load_cases, selected
     from seglog_conformance.export import index
 

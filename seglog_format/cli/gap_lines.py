@@ -1,4 +1,4 @@
-"""Telling on standard error which offsets are missing between the files that a command reads one after the other."""
+"""Reports of missing offsets between files that a command reads in order, on standard error."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 class GapLines:
-    """Follows the logs of partition directories as they are read.
+    """Follows the logs of partition directories while they are read.
 
     Attributes:
         reached: the first offset after what was read of a log.
     """
 
     def __init__(self, options: LineOptions) -> None:
-        """Begin before the first file.
+        """Start before the first file.
 
         Args:
-            options: which offsets are wanted; others are not missed.
+            options: the wanted offsets; others are not reported.
         """
         self._options = options
         self._directory: Path | None = None
@@ -35,18 +35,18 @@ class GapLines:
         self.reached = 0
 
     def begin(self, source: Source) -> None:
-        """Begin to read a file; tell what is missing before the first segment of its directory."""
+        """Begin a file; report what is missing before the first segment of its directory."""
         self.reached = source.base_offset
         if _is_log(source) and source.path.parent != self._directory:
             self._directory = source.path.parent
             self._watch = None
-            with suppress(FormatError, UsageError):  # what cannot be read is told where it is read
+            with suppress(FormatError, UsageError):  # an unreadable file is reported when it is read
                 self._watch = self._watch_over(source.path.parent)
                 if self._options.from_offset is None:
                     self._watch.at_start(self._tell)
 
     def end(self, source: Source) -> None:
-        """Tell what is missing behind a file that was read."""
+        """Report what is missing after a file that was read."""
         following, until = source.next_base_offset, self._options.to_offset
         reached = max(self.reached, self._options.from_offset or 0)
         if self._watch is None or not _is_log(source) or source.base_offset not in self._watch.listing.base_offsets:

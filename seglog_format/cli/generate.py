@@ -29,10 +29,10 @@ Examples:
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Replace a value of the recipe.")
 @json_option
 def command(recipe: Path | None, *, output: Path, seed: int | None, overrides: tuple[str, ...], as_json: bool) -> int:
-    """Make a log directory as the recipe in the file RECIPE says.
+    """Generate a log directory from the recipe in the file RECIPE.
 
-    The same recipe and seed make the same bytes everywhere; what is compressed depends on the compressing library, too.
-    Without a RECIPE, one is made up from the seed.
+    The same recipe and seed make the same bytes everywhere; compressed bytes also depend on the compression library.
+    Without a RECIPE, a random one is made from the seed.
     """
     from seglog_format.errors import UsageError
     from seglog_format.generation.generate import generate
@@ -66,7 +66,7 @@ def _recipe(path: Path | None, seed: int | None, overrides: tuple[str, ...]) -> 
 
 
 def as_object(made: GeneratedLog) -> dict[str, Any]:
-    """What was made, for JSON."""
+    """Return the generated directory for JSON."""
     return {
         "type": "generated",
         "directory": str(made.path),

@@ -1,4 +1,4 @@
-"""``seglog index``: the indexes of segments, compared with what their logs say, and built anew."""
+"""``seglog index``: comparison of indexes with their logs, and rebuilding."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def command(  # noqa: PLR0913 - one for each option
     engine: str,
     as_json: bool,
 ) -> int:
-    """Compare the indexes at PATH with what a rebuild from the logs gives, and with --rebuild write that.
+    """Compare the indexes at PATH with a rebuild from the logs, and with --rebuild write that.
 
-    No log is changed. An index that differs need not be wrong: up to 4.0 brokers wrote fewer entries while they
-    appended than a rebuild does. The exit status is 1 when a log cannot be walked to its end, so that what follows the
-    damage is not indexed.
+    No log is changed. An index that differs need not be wrong: up to 4.0, brokers wrote fewer entries while they
+    appended than a rebuild does. The exit status is 1 when a log cannot be walked to its end, so that entries after the
+    damage are not indexed.
     """
     if rebuild != (write or output is not None) or (write and output is not None):
         msg = "--rebuild goes with either -o DIR or --write, and these with --rebuild"
@@ -74,9 +74,11 @@ def command(  # noqa: PLR0913 - one for each option
     chosen = settled(engine, [path])
     report, passing = _Report(as_json=as_json), PassingOver("partitions")
     with nullcontext() if output is None else all_or_nothing(output) as staging:
-        for directory, place in _partitions(path):
-            with passing.errors_of(place):
-                plan = rebuild_indexes(place, interval_bytes=index_interval_bytes, generation=generation, engine=chosen)
+        for directory, partition in _partitions(path):
+            with passing.errors_of(partition):
+                plan = rebuild_indexes(
+                    partition, interval_bytes=index_interval_bytes, generation=generation, engine=chosen
+                )
                 if write:
                     plan.apply(report.tell)
                     continue
@@ -97,8 +99,8 @@ def _require_apart(path: Path, output: Path) -> None:
 
 
 def _partitions(path: Path) -> Iterator[tuple[str, Path]]:
-    """Where output goes below its directory, and the partition directory or the only log wanted."""
-    from seglog_format.cli.places import log_directory_at
+    """Yield subdirectories of the output, and the partition directory or the one log for each."""
+    from seglog_format.cli.paths import log_directory_at
     from seglog_format.recovery.plan import DELETE_STATE
 
     directory = log_directory_at(path)
@@ -120,10 +122,10 @@ def _write_apart(output: Path, directory: str, segment: RebuiltSegment) -> None:
 
 
 class _Report:
-    """What is shown of segments.
+    """The output about segments.
 
     Attributes:
-        status: the exit status as far as they go.
+        status: the exit status so far.
     """
 
     def __init__(self, *, as_json: bool) -> None:
@@ -132,7 +134,7 @@ class _Report:
         self._settings: IndexSettings | None = None
 
     def tell(self, segment: RebuiltSegment) -> None:
-        """Show one segment; and how its indexes are built, where that was not shown before."""
+        """Print one segment, and, if that is new, how its indexes are built."""
         if segment.end < segment.size:
             self.status = FINDINGS
         if self._as_json:
@@ -147,7 +149,7 @@ class _Report:
 
 
 def as_object(segment: RebuiltSegment) -> dict[str, Any]:
-    """One segment for JSON."""
+    """Return one segment for JSON."""
     from seglog_format.cli.recover import index_object
 
     return {

@@ -46,7 +46,7 @@ def command(file: str, *, as_json: bool, whole: bool, html: Path | None, **start
     """Show the fields of a batch, message, index entry or snapshot beside their bytes.
 
     A dash reads standard input: a batch, a message set or a fetch response, as hex, hex dump, Base64 or bytes. The page
-    that --html writes needs nothing but a browser; it shows the whole file unless told otherwise.
+    that --html writes needs only a browser; it shows the whole file unless a part is selected.
     """
     from seglog_format.inspection import Selection
 

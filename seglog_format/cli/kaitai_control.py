@@ -1,6 +1,6 @@
-"""Control records as a Kaitai Struct declaration: messages of Kafka's protocol become types, one for each version.
+"""Control records as a Kaitai Struct declaration: a type for each version of each Kafka message.
 
-A compact length is stored as an unsigned number plus one. Its type here is that of a signed varint, of which the
+A compact length is stored as an unsigned number plus one. Its type in this file is a signed varint, of which the
 declaration takes the unsigned reading.
 """
 
@@ -100,14 +100,14 @@ TEXT: Final = """\
 """
 
 PLAIN: Final = {"string": "compact_string", "uuid": "uuid", "tagged fields": "tagged_fields"}
-"""Types of Kafka's protocol that need no more than a name."""
+"""Types of Kafka's protocol that need only a name."""
 
 
 def control_record(structures: Iterable[Structure]) -> str:
-    """The declaration of one record of a control batch.
+    """Return the declaration of one record of a control batch.
 
     Args:
-        structures: all that are declared.
+        structures: all declared structures.
     """
     known = {structure.name: structure for structure in structures}
     doc = (
@@ -132,7 +132,7 @@ def _name(definition: MessageDefinition) -> str:
 
 
 def _message(definition: MessageDefinition) -> str:
-    """A type that chooses by the version, where there are several, and a type for each."""
+    """Return a type that selects by version, if there are several, and a type for each."""
     name = _name(definition)
     if definition.latest == 0:
         return "".join(_structure(name, declaration(definition, 0)))
@@ -148,7 +148,7 @@ def _chosen(version: int, latest: int, name: str) -> str:
 
 
 def _structure(name: str, declared: Struct) -> Iterator[str]:
-    """The type, and those of the structures inside."""
+    """Yield the type, and those of nested structures."""
     lines, inner = [f"  {name}:", "    seq:"], []
     for field in declared.subcons:
         lines += _attribute(field, name)
@@ -159,7 +159,7 @@ def _structure(name: str, declared: Struct) -> Iterator[str]:
 
 
 def _plain(field: Construct) -> Construct:
-    """The declaration without names and conditions."""
+    """Return the declaration without names and conditions."""
     from construct import Renamed
 
     while isinstance(field, Renamed):
@@ -168,7 +168,7 @@ def _plain(field: Construct) -> Construct:
 
 
 def _parts(plain: Construct) -> list[Struct]:
-    """The structure that a field holds, alone or many times."""
+    """Return the structure in a field, single or repeated."""
     from construct import Array, Struct
 
     inside = _plain(plain.subcon) if isinstance(plain, Array) else plain

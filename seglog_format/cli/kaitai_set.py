@@ -1,4 +1,4 @@
-"""Kaitai Struct declarations of the files on disk: one for each kind, and shared types in files of their own."""
+"""Kaitai Struct declarations of the files on disk: one for each kind, with shared types in files of their own."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ MESSAGE_FIXED_SIZES: Final = {0: 6, 1: 14}
 
 
 def kaitai_set() -> dict[str, str]:
-    """Content of every file, by name."""
+    """Return the content of every file, by name."""
     named = {f"varint{bits}.ksy": _varint(bits) for bits in (32, 64)}
     named |= {"record_batch.ksy": _record_batch(), "control_record.ksy": control_record(structures())}
     named |= {"message.ksy": _message(), "message_set.ksy": _set()}

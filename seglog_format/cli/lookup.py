@@ -1,4 +1,4 @@
-"""``seglog lookup``: where an offset or a timestamp is, and how a reader gets there."""
+"""``seglog lookup``: the position of an offset or a timestamp, and how a reader finds it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Examples:
 
 
 def to_timestamp_ms(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
-    """Callback of ``--timestamp``: milliseconds, or an ISO date and time (UTC unless it says otherwise)."""
+    """Parse ``--timestamp``: milliseconds, or an ISO date and time (UTC unless it has a zone)."""
     if value is None:
         return None
     try:
@@ -59,7 +59,7 @@ def command(
 ) -> int:
     """Find an OFFSET or a timestamp in the partition directory at PATH, or in one log file.
 
-    With --explain, each step is told: file list, index entry, walk, batch, record, and the requirement behind it. The
+    With --explain, each step is printed: file list, index entry, walk, batch, record, and its requirement. The
     exit status is 1 when there is no such record.
     """
     from seglog_format.cli.lookup_steps import lookup_offset, lookup_timestamp

@@ -1,7 +1,7 @@
-"""A lookup, step by step: what a reader does, and what it sees at each step.
+"""A lookup step by step: what a reader does, and what it finds at each step.
 
-The steps are told from the segments and indexes themselves; the answer comes from `Partition`, as it would for any
-reader. Tests hold the one against the other.
+The steps are derived from the segments and indexes themselves; the answer comes from `Partition`, as for any
+reader. Tests compare both.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from seglog_format.cli.places import partition_directory_at, segment_files_at
+from seglog_format.cli.paths import partition_directory_at, segment_files_at
 from seglog_format.cli.render import count_text, time_text
 from seglog_format.errors import OffsetOutOfRangeError
 from seglog_format.lines import LineOptions, source_of
@@ -34,7 +34,7 @@ class Step:
 
     Attributes:
         name: a word: ``files``, ``index``, ``walk``, ``batch``, ``record``, ...
-        text: what was done, and what was seen.
+        text: what was done, and what was found.
         requirements: ids of the rules it follows.
     """
 
@@ -44,10 +44,10 @@ class Step:
 
 
 def opened(path: Path) -> Partition:
-    """The partition at a path; for a log file, a partition that has this one segment.
+    """Open the partition at a path; for a log file, a partition with this one segment.
 
     Raises:
-        UsageError: there is nothing there, or no single partition.
+        UsageError: the path does not exist, or is no single partition.
     """
     directory = partition_directory_at(path)
     if path.is_dir():
@@ -63,10 +63,10 @@ def lookup_offset(path: Path, offset: int, steps: list[Step]) -> Answer:
     Args:
         path: of a partition directory or a log file.
         offset: any number.
-        steps: where to tell the steps, also those before an error.
+        steps: list to which the steps are added, also those before an error.
 
     Returns:
-        An object with ``found``; the record and its batch where there is one, else the reason.
+        An object with ``found``; the record and its batch if there is one, else the reason.
 
     Raises:
         FormatError: damage was met on the way.
@@ -76,7 +76,7 @@ def lookup_offset(path: Path, offset: int, steps: list[Step]) -> Answer:
 
 
 def lookup_timestamp(path: Path, timestamp_ms: int, steps: list[Step]) -> Answer:
-    """Find the first record that is not older than a timestamp; arguments, answer and errors as `lookup_offset`."""
+    """Find the first record not older than a timestamp; arguments, answer and errors as `lookup_offset`."""
     with opened(path) as partition:
         return _Lookup(partition, steps).timestamp(timestamp_ms)
 
@@ -104,7 +104,7 @@ class _Lookup:
         return self._answer(segment, batch, offset)
 
     def _tell_segments(self, offset: int) -> LogSegment:
-        """Tell the way from the file list to the batch; answers the segment that has it."""
+        """Add the steps from the file list to the batch; return the segment that has it."""
         segments = self.partition.segments
         segment = self.partition.segment_for(offset)
         self.tell("files", _files_text(segments, segment, offset), "SEG-LKP-001")
@@ -125,7 +125,7 @@ class _Lookup:
         return position
 
     def _tell_index(self, segment: LogSegment, offset: int) -> int:
-        """Tell what the offset index says, and whether that is so; answers where the walk starts."""
+        """Add the step of the offset index, and whether the entry is true; return where the walk starts."""
         index = segment.offset_index
         if index is None:
             self.tell("index", "there is no offset index: start at position 0", "SEG-IDX-009")
@@ -139,8 +139,8 @@ class _Lookup:
             text = f"none of {count_text(len(entries), 'index entry')} is at or below {offset}: start at position 0"
             self.tell("index", text, "SEG-IDX-008")
             return 0
-        place = f"entry ({floor.offset}, {floor.position})"
-        text = f"{place} is the last of {count_text(len(entries), 'entry')} at or below {offset}"
+        entry = f"entry ({floor.offset}, {floor.position})"
+        text = f"{entry} is the last of {count_text(len(entries), 'entry')} at or below {offset}"
         self.tell("index", text, "SEG-IDX-008")
         reason = _reason_to_doubt(segment, floor.offset, floor.position)
         if reason:
@@ -163,18 +163,18 @@ class _Lookup:
             self.tell("drop", f"{count_text(below, 'record')} below {offset}", "SEG-LKP-003")
 
     def _answer(self, segment: LogSegment, batch: RecordBatch, offset: int) -> Answer:
-        """The record at an offset, or the first after it, which may stand in a later batch."""
+        """Return the record at an offset, or the first one after it, which may be in a later batch."""
         source = source_of(segment.paths.log, f"{self.partition.name}/{segment.paths.log.name}", segment.size)
-        place = {"file": source.name, "position": batch.position}
+        position = {"file": source.name, "position": batch.position}
         lines = [line for line in RecordLines(source, LineOptions()).of(batch) if line["offset"] >= offset]
         if not lines:
             reason = "compaction has removed the record, and all that followed in its batch"
-            return _nothing(offset, reason) | place
+            return _nothing(offset, reason) | position
         record = lines[0]
         if record["offset"] != offset:
             text = f"there is no record {offset} any more; the next one is {record['offset']}"
             self.tell("record", text, "SEG-LKP-002")
-        return {"type": "lookup", "offset": offset, "found": True, **place, "record": record}
+        return {"type": "lookup", "offset": offset, "found": True, **position, "record": record}
 
     def timestamp(self, timestamp_ms: int) -> Answer:
         found = self.partition.offset_for_timestamp(timestamp_ms)
@@ -196,7 +196,7 @@ class _Lookup:
         return self.offset(offset) | {"timestamp": timestamp_ms} if timestamp_ms == YOUNGEST else answer
 
     def _tell_time_segments(self, timestamp_ms: int) -> None:
-        """Tell which segments are passed over, and what the time index of the first other one says."""
+        """Add the steps of skipped segments, and of the time index of the first other one."""
         passed = 0
         for segment in self.partition.segments:
             if segment.largest_timestamp_ms >= timestamp_ms:
@@ -260,7 +260,7 @@ def _walk_text(start: int, position: int, passed: int, offset: int) -> str:
 
 
 def _reason_to_doubt(segment: LogSegment, offset: int, position: int) -> str:
-    """Why an index entry cannot be true; empty where it can."""
+    """Return why an index entry cannot be true; empty if it can."""
     table = segment.entries
     if position not in table.positions:
         return f"no entry starts at position {position}"

@@ -36,7 +36,7 @@ def command(path: Path, *, is_long: bool, as_json: bool, engine: str) -> int:
     Offsets, times, magics and codecs come from the headers of all batches; records are not read. Of a log directory,
     only the last segment of each partition is opened, unless --long asks for more.
     """
-    from seglog_format.cli.places import log_directory_at
+    from seglog_format.cli.paths import log_directory_at
 
     directory = log_directory_at(path)
     if directory is not None:
@@ -45,7 +45,7 @@ def command(path: Path, *, is_long: bool, as_json: bool, engine: str) -> int:
 
 
 def _list_segments(path: Path, engine: str, *, is_long: bool, as_json: bool) -> int:
-    from seglog_format.cli.places import segment_files_at
+    from seglog_format.cli.paths import segment_files_at
     from seglog_format.cli.render_ls import segment_table
     from seglog_format.cli.summaries import segment_summary
     from seglog_format.engine.choice import Engine
@@ -96,7 +96,7 @@ def _list_partitions(directory: LogDirectory, engine: str, *, is_long: bool, as_
 def _each(
     items: Sequence[Any], summary: Callable[[Any], Any], name: Callable[[Any], str], things: str
 ) -> tuple[list[Any], int]:
-    """A summary of each, and the exit status: what cannot be read is told and passed over."""
+    """Return a summary of each, and the exit status; report and skip what cannot be read."""
     summaries, passing = [], PassingOver(things)
     with progress("Reading", len(items)) as advance:
         for number, item in enumerate(items, 1):

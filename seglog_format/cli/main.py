@@ -1,4 +1,4 @@
-"""Where the command line starts and ends: the group, and what every error becomes."""
+"""Entry and exit of the command line: the group, and the handling of every error."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def run(args: list[str] | None = None) -> int:
 
 
 def _see_to_streams() -> None:
-    """A closed standard stream becomes a sink; what an encoding cannot print is escaped."""
+    """Replace closed standard streams by a sink, and escape characters that an encoding lacks."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - open until the process ends
     if sys.stderr is None:
@@ -101,7 +101,7 @@ def _complain(message: str, status: int) -> int:
 
 
 def _drain_standard_output() -> None:
-    """Write what is buffered; where that fails, what failed before is what there is to say."""
+    """Flush standard output; if that fails, an earlier failure is still the one to report."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -109,7 +109,7 @@ def _drain_standard_output() -> None:
 
 
 def _silence_standard_output() -> None:
-    """Nobody reads any more: what is still buffered must not raise again when the interpreter exits."""
+    """Drop buffered output after the reader has ended, so that the interpreter's exit does not raise."""
     with contextlib.suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options shared by several commands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIZE_UNITS: Final = {"k": KIBI, "m": KIBI**2, "g": KIBI**3, "": 1}
 
 
 def size_of(_context: click.Context, _parameter: click.Parameter, value: str) -> int:
-    """Callback of options that take a number of bytes: ``4096``, ``64k``, ``256m``, ``1g``."""
+    """Parse a number of bytes: ``4096``, ``64k``, ``256m``, ``1g``."""
     digits = value.rstrip("kKmMgG")
     unit = value[len(digits) :].lower()
     if not (digits.isascii() and digits.isdecimal()) or unit not in SIZE_UNITS:
@@ -33,7 +33,7 @@ def size_of(_context: click.Context, _parameter: click.Parameter, value: str) ->
 
 
 def limit_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``--limit``: how much one batch may decompress to."""
+    """Add ``--limit``: the maximum size that one batch may decompress to."""
     option = click.option(
         "--limit",
         metavar="SIZE",
@@ -46,11 +46,11 @@ def limit_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 GENERATIONS: Final = ("0.8", "0.10.1", "0.11", "2.0", "3.7", "4.1")
-"""First versions of the brokers that write files alike; a test holds them against `BrokerGeneration`."""
+"""First versions of the brokers that write files alike; a test compares them with `BrokerGeneration`."""
 
 
 def generation_of(_context: click.Context, _parameter: click.Parameter, value: str | None) -> BrokerGeneration | None:
-    """Callback of options that take a generation of brokers."""
+    """Parse a generation of brokers."""
     from seglog_format.state.config import BrokerGeneration
 
     return None if value is None else BrokerGeneration(value)

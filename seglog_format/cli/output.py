@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from seglog_format.model import MissingOffsets
 
 SHOWN_SIZE: Final = 4096
-"""Bytes of a key, value or header, and headers of a record, beyond which text shows only the first."""
+"""Maximum bytes of a key, value or header, and maximum headers of a record, that text shows."""
 LONG_SIZE: Final = 2**16
 """Bytes of a value, or items of a list, beyond which JSON is written in pieces."""
 
 
 @cache
 def _encode() -> Callable[[object], str]:
-    """What encodes: everything outside ASCII is escaped, so that no byte of a file reaches a terminal as it is."""
+    """Return the JSON encoder: it escapes all but ASCII, so that no byte of a file reaches a terminal as it is."""
     from json import JSONEncoder  # who prints none starts without it
 
     return JSONEncoder(separators=(",", ":")).encode
 
 
 def write_json(value: dict[str, Any]) -> None:
-    """One object on one line of standard output; in pieces where something in it is too long to be one text."""
+    """Write one object on one line of standard output; in pieces if a value is too long for one text."""
     try:
         sys.stdout.write(_encode()(value) + "\n")
     except TypeError:
@@ -41,7 +41,7 @@ def write_json(value: dict[str, Any]) -> None:
 
 
 def _pieces(value: object) -> Iterator[str]:
-    """The JSON text of a value, piece by piece."""
+    """Yield the JSON text of a value in pieces."""
     from seglog_format.lines.long import LongBytes, LongList
 
     if isinstance(value, LongBytes):
@@ -63,22 +63,22 @@ def _pieces(value: object) -> Iterator[str]:
 
 
 def json_text(value: object) -> str:
-    """The same object as text."""
+    """Return the JSON text of a value."""
     return _encode()(value)
 
 
 def write_text(text: str) -> None:
-    """One line of standard output; the caller has made it `printable`."""
+    """Write one line to standard output; the caller has made it `printable`."""
     sys.stdout.write(text + "\n")
 
 
 def diagnose(message: str) -> None:
-    """One line of standard error."""
+    """Write one line to standard error."""
     click.echo(f"seglog: {printable(message)}", err=True)
 
 
 def is_busy(path: Path) -> bool:
-    """Whether a broker works on the files at a path; then they are copied, because it may cut them short."""
+    """Return whether a broker uses the files at a path; they are then copied, because it may truncate them."""
     from seglog_format.log.broker_lock import is_locked
 
     absolute = path.absolute()
@@ -87,14 +87,14 @@ def is_busy(path: Path) -> bool:
 
 @contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar, on a terminal that shows nothing else.
+    """Show a progress bar, on a terminal that shows nothing else.
 
     Args:
-        label: what is going on.
-        total: at which value it is done, in any unit.
+        label: name of the work.
+        total: the value at the end, in any unit.
 
     Yields:
-        A function that takes how far the work is.
+        A function to call with the value reached.
     """
     if not sys.stderr.isatty() or sys.stdout.isatty():
         yield _ignore
@@ -108,7 +108,7 @@ def _ignore(_done: int) -> None:
 
 
 def missing_object(missing: MissingOffsets) -> dict[str, int]:
-    """Missing offsets for JSON."""
+    """Return missing offsets for JSON."""
     return {
         "firstOffset": missing.first_offset,
         "nextOffset": missing.next_offset,

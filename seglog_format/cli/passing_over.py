@@ -1,4 +1,4 @@
-"""Going on with other files and partitions where one of them cannot be read."""
+"""Continuation with other files and partitions after one cannot be read."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class PassingOver:
-    """Reports what cannot be read, and lets the command go on. Wrong usage and failures of writing end it.
+    """Reports what cannot be read, and lets the command continue. Wrong usage and failed writes end it.
 
     Args:
-        things: what is gone through, for the summary, such as ``partitions``.
+        things: plural noun for the summary, such as ``partitions``.
 
     Attributes:
-        count: things that were looked at.
-        unread: those that could not be read.
+        count: number of things visited.
+        unread: number of those that could not be read.
     """
 
     def __init__(self, things: str) -> None:
@@ -31,7 +31,7 @@ class PassingOver:
 
     @contextmanager
     def errors_of(self, name: object) -> Iterator[None]:
-        """One of the things."""
+        """Handle the errors of one thing."""
         self.count += 1
         try:
             yield
@@ -43,7 +43,7 @@ class PassingOver:
             diagnose(text if str(name) in text else f"{name}: {text}")
 
     def status(self) -> int:
-        """The exit status as far as reading goes, at the end; a summary is told where something was passed over."""
+        """Return the exit status for reading, at the end; print a summary if anything was skipped."""
         if not self.unread:
             return DONE
         diagnose(f"{self.unread} of {self.count} {self.things} could not be read; the others were")

@@ -1,4 +1,4 @@
-"""``seglog recover``: what recovery cuts and rebuilds, and doing it."""
+"""``seglog recover``: the plan of recovery, and its execution."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ Examples:
 @engine_option
 @json_option
 def command(path: Path, *, write: bool, as_json: bool, engine: str, **options: Any) -> int:  # noqa: ANN401 - click's values
-    """Tell what recovery does to the directory at PATH, and with --write do it.
+    """Show what recovery does to the directory at PATH, and with --write do it.
 
-    A broker scans from the checkpointed recovery point on; a scan of everything may find more, so that both are told
+    A broker scans from the checkpointed recovery point on; a scan of everything may find more, so both are shown
     side by side. A log file is scanned on its own, and not written to.
 
     Files of dropped segments get names that end in .deleted, which the next broker that starts removes. The directory
-    is not touched while a broker works in it. Where the plan keeps more or less than a broker would, that is told.
+    is not changed while a broker uses it. Where the plan keeps more or less than a broker would, it says so.
 
-    The plan tells which offsets cannot be read any more afterwards, and why, and which are missing already.
+    The plan says which offsets cannot be read any more afterwards, and why, and which are missing already.
 
     The exit status is 1 when something is cut, dropped or lost, by the plan or by a scan of everything. A partition
-    that cannot be read is not planned, and not touched.
+    that cannot be read is not planned, and not changed.
     """
     status = 0
     from seglog_format.cli.engine import settled
@@ -110,7 +110,7 @@ def _title(options: RecoveryOptions) -> str:
 def _recoveries(
     path: Path, options: RecoveryOptions, passing: PassingOver, *, write: bool
 ) -> Iterator[tuple[PreparedRecovery, RecoveryPlan, Losses]]:
-    from seglog_format.cli.places import log_directory_at
+    from seglog_format.cli.paths import log_directory_at
     from seglog_format.log.directory import LogDirectory
     from seglog_format.log.listing import list_log_directory
     from seglog_format.recovery.plan import DELETE_STATE
@@ -154,7 +154,7 @@ def _recovery(
 def _file_recovery(
     path: Path, options: RecoveryOptions, *, write: bool
 ) -> tuple[PreparedRecovery, RecoveryPlan, Losses]:
-    from seglog_format.cli.places import segment_files_at
+    from seglog_format.cli.paths import segment_files_at
     from seglog_format.engine.chosen import kernels_for
     from seglog_format.log.segment import LogSegment
     from seglog_format.recovery.apply import PreparedRecovery
@@ -174,7 +174,7 @@ def _file_recovery(
 def as_object(
     recovery: PreparedRecovery, full_scan: RecoveryPlan, losses: Losses, *, is_written: bool
 ) -> dict[str, Any]:
-    """One partition for JSON."""
+    """Return one partition for JSON."""
     return {
         "type": "recovery",
         "directory": recovery.path.name,
@@ -193,12 +193,12 @@ def as_object(
 
 
 def change_object(step: FileStep) -> dict[str, Any]:
-    """One change of a file for JSON."""
+    """Return one file change for JSON."""
     return {"file": step.path.name, "change": step.text, "requirement": step.requirement}
 
 
 def index_object(settings: IndexSettings) -> dict[str, Any]:
-    """How indexes are built, for JSON."""
+    """Return for JSON how indexes are built."""
     return {
         "intervalBytes": settings.interval_bytes,
         "intervalReason": settings.interval_reason,

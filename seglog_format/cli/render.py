@@ -1,4 +1,4 @@
-"""Words and numbers for people: text that is safe on a terminal, sizes, times."""
+"""Text for people: escaped for terminals, sizes, times."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ KIBI: Final = 1024
 
 
 def printable(text: str) -> str:
-    r"""The same text with everything that could steer a terminal written as ``\x1b``, ``\u202e`` and the like."""
+    r"""Escape everything that could control a terminal, as ``\x1b``, ``\u202e`` and the like."""
     return text if text.isprintable() else names.printable(text, len(text))
 
 
 def time_text(timestamp_ms: int) -> str:
-    """An instant in UTC with milliseconds; the bare number where no calendar has it, ``-`` for none."""
+    """Return an instant in UTC with milliseconds; the bare number if no calendar has it, ``-`` for none."""
     if timestamp_ms == -1:
         return "-"
     try:
@@ -29,7 +29,7 @@ def time_text(timestamp_ms: int) -> str:
 
 
 def size_text(size: int) -> str:
-    """Bytes in the largest unit that keeps a number above 1: ``999 B``, ``1.5 KiB``."""
+    """Return a size in the largest unit that keeps the number above 1: ``999 B``, ``1.5 KiB``."""
     if size < KIBI:
         return f"{size} B"
     amount, unit = float(size), 0
@@ -39,7 +39,7 @@ def size_text(size: int) -> str:
 
 
 def count_text(count: int, noun: str) -> str:
-    """``1 batch``, ``2 batches``."""
+    """Return a count with its noun: ``1 batch``, ``2 batches``."""
     if count == 1:
         return f"1 {noun}"
     plural = noun + ("es" if noun.endswith(("ch", "x", "s")) else "s")

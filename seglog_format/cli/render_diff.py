@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def difference_text(difference: Difference) -> str:
-    """One difference: a line with ``<`` for the first, one with ``>`` for the second."""
+    """Return one difference: a line with ``<`` for the first, one with ``>`` for the second."""
     fields = difference.fields if difference.kind == CHANGED else COMPARED
     lines = [f"{printable(difference.name)} offset {difference.offset}: {_what(difference)}"]
     for mark, colour, record in (("<", "red", difference.first), (">", "green", difference.second)):
@@ -44,7 +44,7 @@ def _field_text(name: str, value: Any) -> str:  # noqa: ANN401 - a field of the 
 
 
 def summary_text(comparison: Comparison) -> str:
-    """The totals, and what could not be compared."""
+    """Return the totals, and what could not be compared."""
     lines = [f"{printable(comparison.name)}: {printable(problem)}" for problem in comparison.problems]
     equal = f"{count_text(comparison.equal, 'record')} the same"
     lines.append(f"{printable(comparison.name)}: {equal}, {count_text(comparison.different, 'difference')}")

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def text_of(line: Line) -> Iterator[str]:
-    """The lines of text for one object; safe to print."""
+    """Yield the lines of text for one object; safe to print."""
     return RENDERERS[line["type"]](line)
 
 
 def value_text(value: object) -> str:
-    """A key, value or header as text: ``null``, ``0x`` and digits for bytes that are no text, quotes where needed."""
+    """Return a key, value or header as text: ``null``, ``0x`` and hex digits for bytes that are no text."""
     if value is None:
         return "null"
     if isinstance(value, LongBytes):
@@ -34,18 +34,18 @@ def value_text(value: object) -> str:
 
 
 def file_heading(line: Line) -> str:
-    """The name of the file that a line is from."""
+    """Return the name of the file that a line is from."""
     return f"{printable(line['file'])}:"
 
 
 def file_text(line: Line) -> Iterator[str]:
-    """Name and size."""
+    """Yield name and size."""
     size = line.get("error") or count_text(line["bytes"], "byte")
     yield f"{file_heading(line)} {printable(size)}"
 
 
 def batch_text(line: Line) -> Iterator[str]:
-    """One line on a batch, and one more on why it cannot be read."""
+    """Yield one line on a batch, and one on why it cannot be read."""
     yield "  " + ", ".join(_batch_parts(line))
     for reason in ("invalid", "refused"):
         if reason in line:
@@ -83,7 +83,7 @@ def _producer_parts(line: Line) -> Iterator[str]:
 
 
 def record_text(line: Line) -> Iterator[str]:
-    """One line on a record, and one more on what it was decoded to."""
+    """Yield one line on a record, and one on its decoded content."""
     what = f"{value_text(line['key'])} = {value_text(line['value'])}"
     decoded = line.get("decoded") or {"error": None}
     if line.get("control") is not None:
@@ -123,7 +123,7 @@ def _headers_text(headers: list[list[object]] | LongList) -> str:
 
 
 def log_end_text(line: Line) -> Iterator[str]:
-    """What was read, and why the walk ended."""
+    """Yield what was read, and why the walk ended."""
     records = "" if line["records"] is None else f", {count_text(line['records'], 'record')}"
     yield (
         f"  end: {count_text(line['batches'], 'batch')}{records},"
@@ -134,14 +134,14 @@ def log_end_text(line: Line) -> Iterator[str]:
 
 
 def offset_index_text(line: Line) -> Iterator[str]:
-    """Entries, one per line."""
+    """Yield entries, one per line."""
     yield _index_head("offset index", line)
     for offset, position in line["entries"]:
         yield f"    offset {offset} -> position {position}"
 
 
 def time_index_text(line: Line) -> Iterator[str]:
-    """Entries, one per line."""
+    """Yield entries, one per line."""
     yield _index_head("time index", line)
     for timestamp, offset in line["entries"]:
         yield f"    {time_text(timestamp)} -> offset {offset}"
@@ -153,7 +153,7 @@ def _index_head(kind: str, line: Line) -> str:
 
 
 def transaction_index_text(line: Line) -> Iterator[str]:
-    """Aborted transactions, one per line."""
+    """Yield aborted transactions, one per line."""
     yield f"  transaction index: {count_text(len(line['aborted']), 'aborted transaction')}"
     if "error" in line:
         yield f"    {printable(line['error'])}"
@@ -165,7 +165,7 @@ def transaction_index_text(line: Line) -> Iterator[str]:
 
 
 def producer_snapshot_text(line: Line) -> Iterator[str]:
-    """Producers, one per line."""
+    """Yield producers, one per line."""
     if "error" in line:
         yield f"  producer snapshot: {printable(line['error'])}"
         return
@@ -187,7 +187,7 @@ def _snapshot_parts(producer: Line) -> Iterator[str]:
 
 
 def text_text(line: Line) -> Iterator[str]:
-    """The lines of a text file."""
+    """Yield the lines of a text file."""
     for text in line["text"].splitlines():
         yield f"    {printable(text)}"
 

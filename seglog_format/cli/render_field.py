@@ -1,4 +1,4 @@
-"""A field's value as text, for the terminal and for the page."""
+"""A field's value as text, for the terminal and for the HTML page."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 MAX_TEXT: Final = 60
 MAX_DECODED: Final = 4096
-"""Bytes that decide whether a value is text."""
+"""Bytes by which a value is recognised as text."""
 UTF8: Final = codecs.getincrementaldecoder("utf-8")
 MAX_HEX: Final = 24
 HEX_FIELDS: Final = {"crc", "attributes"}
-"""Numbers that are read in hex."""
+"""Numbers shown in hex."""
 
 
 def value_text(field: Field) -> str:
-    """The value in a few characters: a number, the start of some bytes, or nothing for a group."""
+    """Return the value in a few characters: a number, the first bytes, or nothing for a group."""
     value = field.value
     if field.is_group or value == "":
         return ""
@@ -35,7 +35,7 @@ def value_text(field: Field) -> str:
 
 
 def bytes_text(value: bytes) -> str:
-    """Text in quotes where the bytes are printable UTF-8, else hex digits; cut short, with the size in front then."""
+    """Return quoted text for printable UTF-8, else hex digits; long values are cut, with the size in front."""
     try:
         text = UTF8().decode(value[:MAX_DECODED], final=len(value) <= MAX_DECODED)
     except UnicodeDecodeError:

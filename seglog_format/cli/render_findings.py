@@ -17,7 +17,7 @@ COLOURS: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def finding_text(finding: Finding) -> str:
-    """One finding on one line, its severity first."""
+    """Return one finding on one line, its severity first."""
     severity = finding.severity.value
     return f"{styled(severity, COLOURS[severity])}: {printable(str(finding))}"
 
@@ -30,7 +30,7 @@ def statistics_text(extent: Extent) -> str:
 
 
 def summary(counts: Mapping[str, int], extent: Extent) -> str:
-    """How many findings there were, in how much."""
+    """Return the number of findings, and how much was checked."""
     if not extent.files:
         return "nothing was checked: there is no file"
     found = [count_text(counts[severity], severity) for severity in COLOURS if counts.get(severity)]

@@ -1,4 +1,4 @@
-"""One page with fields and bytes, for a browser: no server, no network, nothing but this file.
+"""One HTML page with fields and bytes: no server, no network, only this file.
 
 The page carries its data as JSON and draws one page of bytes at a time, so that a file of a megabyte is as quick as a
 batch. Text from files is only ever put into the page as text, never as markup.
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 TITLE_MARK: Final = "$TITLE$"
 DATA_MARK: Final = "$DATA$"
 MAX_PLAIN_SIZE: Final = 1 << 18
-"""Characters of data that a page carries uncompressed; browsers of 2023 and later can inflate, older ones cannot."""
+"""Maximum characters of uncompressed data in a page; browsers before 2023 cannot decompress more."""
 
 
 def page(inspection: Inspection) -> str:
-    """The whole page as text."""
+    """Return the whole page as text."""
     content = _Content(inspection)
     template = files("seglog_format.cli").joinpath("page.html").read_text(encoding="utf-8")
     before_title, after_title = template.split(TITLE_MARK)
@@ -36,14 +36,14 @@ def page(inspection: Inspection) -> str:
 
 
 def packed(text: str) -> str:
-    """JSON as it is, or Base64 of its deflated bytes where it is long; the page's script tells them apart."""
+    """Return JSON as it is, or Base64 of its deflated bytes if it is long; the page's script distinguishes them."""
     if len(text) <= MAX_PLAIN_SIZE:
         return text
     return b64encode(zlib.compress(text.encode("ascii"))).decode("ascii")
 
 
 class _Content:
-    """What the page's script reads; words that repeat are stored once."""
+    """The data for the page's script; repeated texts are stored once."""
 
     def __init__(self, inspection: Inspection) -> None:
         self.names: dict[str, int] = {}
@@ -63,7 +63,7 @@ class _Content:
         }
 
     def _field(self, field: Field) -> list[Any]:
-        """Name, start, size, depth, value, note, documentation, and whether it is a group (1) or wrong (2)."""
+        """Return name, start, size, depth, value, note, documentation, and whether it is a group (1) or wrong (2)."""
         doc = (field.doc, field.requirements)
         row: list[Any] = [
             self.names.setdefault(field.name, len(self.names)),
@@ -80,7 +80,7 @@ class _Content:
         return row
 
     def json_text(self) -> str:
-        """Everything as JSON that may stand inside a script element."""
+        """Return everything as JSON that is safe inside a script element."""
         known = requirements()
         used = sorted({identifier for _, ids in self.docs for identifier in ids if identifier in known})
         value = {

@@ -22,10 +22,10 @@ COLOURS: Final = ("cyan", "green", "yellow", "magenta", "blue", "bright_red", "b
 FAILED: Final = "bold white on red"
 WIDE: Final = 130
 WIDTH_OF_FILES: Final = 160
-"""Columns, where the output is no terminal."""
+"""Columns if the output is no terminal."""
 
 SHOWN_ROWS: Final = 6
-"""Rows of a long field to show before the gap; one comes after it."""
+"""Rows of a long field shown before the gap; one more comes after it."""
 
 
 def print_inspection(inspection: Inspection) -> None:
@@ -40,13 +40,13 @@ def print_inspection(inspection: Inspection) -> None:
 
 
 def make_console() -> Console:
-    """Standard output; colours on a terminal only, unless the environment says otherwise."""
+    """Return standard output as a console; colours on a terminal only, unless the environment says otherwise."""
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH_OF_FILES
     return Console(file=sys.stdout, highlight=False, width=width, soft_wrap=False)
 
 
 def print_block(console: Console, block: Block) -> None:
-    """Print one block: what it is, what is wrong with it, bytes and fields."""
+    """Print one block: title, problems, bytes and fields."""
     console.print(Text(printable(block.title), style="bold"))
     for problem in block.problems:
         console.print(Text(printable(problem), style="bold red"))
@@ -60,7 +60,7 @@ def print_block(console: Console, block: Block) -> None:
 
 
 def field_styles(fields: list[Field]) -> list[str]:
-    """A style for each field: neighbouring leaves differ, groups are plain."""
+    """Return a style for each field: neighbouring leaves differ, groups are plain."""
     styles, leaves = [], 0
     for field in fields:
         if field.is_group:
@@ -72,7 +72,7 @@ def field_styles(fields: list[Field]) -> list[str]:
 
 
 def tree_text(fields: list[Field], styles: list[str]) -> Text:
-    """Names, values and notes, indented by depth."""
+    """Return names, values and notes, indented by depth."""
     text = Text()
     for field, style in zip(fields, styles, strict=True):
         text.append("  " * field.depth)
@@ -87,7 +87,7 @@ def tree_text(fields: list[Field], styles: list[str]) -> Text:
 
 
 def hex_text(block: Block, styles: list[str], row_size: int) -> Text:
-    """Rows of position, bytes and characters; rows in the middle of a long field are left out."""
+    """Return rows of position, bytes and characters; rows in the middle of a long field are left out."""
     text = Text()
     style_at = _style_of_bytes(block, styles, row_size)
     for start, skipped in _rows(block, row_size):
@@ -100,7 +100,7 @@ def hex_text(block: Block, styles: list[str], row_size: int) -> Text:
 
 
 def _style_of_bytes(block: Block, styles: list[str], row_size: int) -> dict[int, str]:
-    """The style of each byte that will be shown, by the innermost field that holds it."""
+    """Return the style of each byte to show, by the innermost field around it."""
     result: dict[int, str] = {}
     for field, style in zip(block.fields, styles, strict=True):
         if not field.is_group:
@@ -110,14 +110,14 @@ def _style_of_bytes(block: Block, styles: list[str], row_size: int) -> dict[int,
 
 
 def _shown(field: Field, size: int) -> tuple[range, ...]:
-    """The bytes of a field that may be shown: all, or its beginning and its end."""
+    """Return the bytes of a field to show: all, or its beginning and its end."""
     if field.end - field.start <= 2 * size:
         return (range(field.start, field.end),)
     return range(field.start, field.start + size), range(field.end - size, field.end)
 
 
 def _rows(block: Block, row_size: int) -> Iterator[tuple[int, int]]:
-    """Start of each row, and how many bytes are left out in its place."""
+    """Yield the start of each row, or the number of bytes left out instead of it."""
     gaps = _gaps(block.fields, row_size)
     start = 0
     while start < len(block.data):
@@ -131,7 +131,7 @@ def _rows(block: Block, row_size: int) -> Iterator[tuple[int, int]]:
 
 
 def _gaps(fields: list[Field], row_size: int) -> dict[int, int]:
-    """Rows to leave out, from start to end, in the middle of long fields."""
+    """Return the rows to leave out, from start to end, in the middle of long fields."""
     gaps = {}
     for field in fields:
         start = -(-field.start // row_size) * row_size + SHOWN_ROWS * row_size
@@ -156,7 +156,7 @@ def _append_row(text: Text, block: Block, start: int, style_at: dict[int, str], 
 
 
 def json_fields(inspection: Inspection) -> Iterator[dict[str, Any]]:
-    """One object for each field."""
+    """Yield one object for each field."""
     for number, block in enumerate(inspection.blocks):
         for path, field in _with_paths(block.fields):
             yield {
@@ -187,7 +187,7 @@ def _json_value(field: Field) -> object:
 
 
 def _with_paths(fields: list[Field]) -> Iterator[tuple[str, Field]]:
-    """Each field with its dotted name."""
+    """Yield each field with its dotted name."""
     path: list[str] = []
     for field in fields:
         path = [*path[: field.depth], field.name]

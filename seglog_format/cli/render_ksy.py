@@ -1,8 +1,8 @@
-"""Layouts as Kaitai Struct declarations: the structures that Kaitai's language can say without help.
+"""Layouts as Kaitai Struct declarations, for structures that Kaitai's language can express directly.
 
-`ksy` answers one declaration with a type for each structure; the module `kaitai_set` has files that import each other,
+`ksy` returns one declaration with a type for each structure; the module `kaitai_set` has files that import each other,
 one for each kind of file on disk. Structures that need more than fixed fields, varints and counted arrays, such as the
-versioned messages of control records, are left out; a comment at the end of what `ksy` answers names them.
+versioned messages of control records, are left out; a comment at the end of the result of `ksy` names them.
 
 Kaitai's numbers are those of the language it compiles to. In JavaScript bits are 32 wide, so that varints are put
 together by multiplication, and numbers beyond 2^53 lose their last digits.
@@ -96,45 +96,45 @@ NUMBERS_ALL: Final = NUMBERS | {f"u{name}": f"u{kind[1]}" for name, kind in NUMB
 
 
 class NotSayableError(Exception):
-    """Kaitai's language has no plain words for a declaration."""
+    """Kaitai's language cannot express a declaration directly."""
 
 
 def filled(text: str, **values: object) -> str:
-    """The text with every ``@NAME@`` replaced."""
+    """Replace every ``@NAME@`` in a text."""
     for name, value in values.items():
         text = text.replace(f"@{name.upper()}@", str(value))
     return text
 
 
 def head(name: str, title: str, doc: str, *, meta: Iterable[str] = ()) -> str:
-    """The opening of a declaration."""
+    """Return the start of a declaration."""
     lines = "".join(f"  {line}\n" for line in meta)
     return filled(HEAD, id=name, title=title, doc=doc.replace("\n", "\n  "), meta=lines)
 
 
 def varint(bits: int) -> str:
-    """Fields and values of a zig-zag varint; sums of products, because bits of JavaScript are 32 wide."""
+    """Return fields and values of a zigzag varint; sums of products, because bits of JavaScript are 32 wide."""
     count = -(-bits // 7)
-    terms = ["groups[0] % 128"]
-    terms += [f"(size > {n} ? (groups[{n}] % 128) * {1 << 7 * n} : 0)" for n in range(1, min(count, 9))]
+    summands = ["groups[0] % 128"]
+    summands += [f"(size > {n} ? (groups[{n}] % 128) * {1 << 7 * n} : 0)" for n in range(1, min(count, 9))]
     if bits == 64:  # noqa: PLR2004 - the width of a long
-        return filled(VARINT, sum="\n      + ".join([*terms, _TENTH]), modulus="1").replace(") % 1\n", ")\n")
-    return filled(VARINT, sum="\n      + ".join(terms), modulus=1 << bits)
+        return filled(VARINT, sum="\n      + ".join([*summands, _TENTH]), modulus="1").replace(") % 1\n", ")\n")
+    return filled(VARINT, sum="\n      + ".join(summands), modulus=1 << bits)
 
 
 _TENTH: Final = f"(size > 9 ? (groups[9] % 2) * {1 << 56} * 128 : 0)"
-"""Of the tenth group one bit counts; a product, because 2^63 is no literal everywhere."""
+"""Value of the tenth group, of which one bit counts; a product, because 2^63 is no literal everywhere."""
 
 
 def nullable(length: str) -> str:
-    """The type of bytes behind a length of that type."""
+    """Return the type of bytes after a length of that type."""
     kind = NUMBERS.get(length, length)
     value = "length.value" if length.startswith("varint") else "length"
     return filled(NULLABLE, length=length, type=kind, value=value)
 
 
 def ksy(structures: Iterable[Structure]) -> str:
-    """One declaration with a type for each structure; its root reads a log of record batches of magic 2."""
+    """Return one declaration with a type for each structure; its root reads a log of record batches of magic 2."""
     from seglog_format.cli.structures import structures as all_structures
 
     wanted = {structure.name: structure for structure in structures}
@@ -169,10 +169,10 @@ def _indented(text: str) -> str:
 
 
 def type_of(structure: Structure) -> str:
-    """The type that a structure becomes.
+    """Return the type for a structure.
 
     Raises:
-        NotSayableError: Kaitai's language has no plain words for it.
+        NotSayableError: Kaitai's language cannot express it directly.
     """
     lines = [f"  {snake(structure.name)}:", "    seq:"]
     for field in structure.declaration.subcons:
@@ -183,7 +183,7 @@ def type_of(structure: Structure) -> str:
 
 
 def snake(name: str) -> str:
-    """``RecordBatchHeader`` as ``record_batch_header``."""
+    """Return ``record_batch_header`` for ``RecordBatchHeader``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 

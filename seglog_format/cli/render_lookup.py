@@ -15,13 +15,13 @@ STEP_WIDTH = 9
 
 
 def step_text(step: Step) -> str:
-    """One step on one line: its name, what happened, and why."""
+    """Return one step on one line: its name, what happened, and why."""
     ids = f" [{', '.join(step.requirements)}]" if step.requirements else ""
     return f"{styled(f'{step.name:{STEP_WIDTH}}', 'bold')} {printable(step.text)}{styled(ids, 'dim')}"
 
 
 def answer_text(answer: dict[str, Any]) -> str:
-    """The answer on one line."""
+    """Return the answer on one line."""
     if not answer["found"]:
         return f"not found: {printable(answer['reason'])}"
     if "record" not in answer:

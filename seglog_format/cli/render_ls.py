@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from seglog_format.cli.summaries import PartitionSummary, SegmentSummary
 
 LEFT = "<"
-"""Put before a column's name: its cells start at the left; numbers end at the right."""
+"""Prefix of a column's name that aligns its cells to the left; others are aligned to the right."""
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Rows under their headings, each column as wide as it has to be."""
+    """Return rows under their headings, each column as wide as necessary."""
     names = [name.removeprefix(LEFT) for name in columns]
     cells = [names, *rows]
     widths = [max(len(row[index]) for row in cells) for index in range(len(columns))]
@@ -34,7 +34,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def contents_cells(contents: Contents) -> list[str]:
-    """Batches, first and last time, magics, codecs."""
+    """Return batches, first and last time, magics, codecs."""
     return [
         str(contents.batches),
         time_text(contents.first_timestamp_ms),
@@ -62,9 +62,9 @@ LONG_SEGMENT_COLUMNS = (
 
 
 def segment_table(summaries: Sequence[SegmentSummary], *, is_long: bool) -> list[str]:
-    """One row for each segment, and totals.
+    """Return one row for each segment, and totals.
 
-    Entries of offset and time index are shown as ``17/18``, with ``+`` where zeros follow and ``!`` where more is odd.
+    Entries of offset and time index are shown as ``17/18``, with ``+`` if zeros follow and ``!`` if more is wrong.
     """
     columns = LONG_SEGMENT_COLUMNS if is_long else SEGMENT_COLUMNS
     cells = _long_segment_cells if is_long else _segment_cells
@@ -116,7 +116,7 @@ PARTITION_COLUMNS = (f"{LEFT}partition", "log start", "log end", "segments", "si
 
 
 def partition_table(summaries: Sequence[PartitionSummary], *, is_long: bool) -> list[str]:
-    """One row for each partition, and totals."""
+    """Return one row for each partition, and totals."""
     more = (*CONTENTS_COLUMNS, "recovery point", "high watermark") if is_long else ()
     columns = (*PARTITION_COLUMNS, *more, f"{LEFT}state")
     rows = [_partition_cells(summary, is_long=is_long) for summary in summaries]

@@ -1,4 +1,4 @@
-"""Recovery plans side by side."""
+"""Recovery plans as text, side by side."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 LABEL_WIDTH: Final = 16
 MANY: Final = 4
-"""So many segments are named one by one; more are counted."""
+"""Up to so many segments are named one by one; more are counted."""
 
 
 def recovery_text(
     recovery: PreparedRecovery, full_scan: RecoveryPlan, *, title: str, is_written: bool
 ) -> Iterator[str]:
-    """A heading, the two plans beside each other, what brokers do differently, and what becomes of the files."""
+    """Yield a heading, the two plans beside each other, what brokers do differently, and the file changes."""
     name = styled(printable(recovery.path.name), "bold")
     shutdown = "clean shutdown" if recovery.circumstances.has_clean_shutdown else "no clean shutdown"
     yield f"{name}: {shutdown}, recovery point {recovery.plan.recovery_point}"
@@ -56,7 +56,7 @@ def _changes(recovery: PreparedRecovery, *, is_written: bool) -> Iterator[str]:
 
 
 def losses_text(losses: Losses, *, is_written: bool) -> Iterator[str]:
-    """Which offsets cannot be read after a recovery, and which could not before."""
+    """Yield which offsets cannot be read after a recovery, and which could not before."""
     if losses.lost:
         yield f"  {'lost' if is_written else 'to be lost, with --write'}:"
     for one in losses.lost:
@@ -68,7 +68,7 @@ def losses_text(losses: Losses, *, is_written: bool) -> Iterator[str]:
 
 
 def rebuilt_text(segment: RebuiltSegment) -> Iterator[str]:
-    """A line for the log, and one for each of its indexes."""
+    """Yield a line for the log, and one for each of its indexes."""
     left = segment.size - segment.end
     reach = f"{size_text(left)} at the end cannot be indexed" if left else "indexed to its end"
     yield f"{styled(printable(segment.log.name), 'bold')}: {size_text(segment.size)}, {reach}"
@@ -77,13 +77,13 @@ def rebuilt_text(segment: RebuiltSegment) -> Iterator[str]:
 
 
 def index_text(settings: IndexSettings) -> Iterator[str]:
-    """How indexes are built, and why."""
+    """Yield how indexes are built, and why."""
     yield f"index entries every {settings.interval_bytes} bytes: {settings.interval_reason}"
     yield f"naming the {settings.indexed_offset.value} offset of an entry: {settings.offset_reason}"
 
 
 def _column(title: str, plan: RecoveryPlan) -> Iterator[tuple[str, str]]:
-    """Label and value of each row."""
+    """Yield label and value of each row."""
     yield "", title
     yield "scans", _segments(plan.scanned)
     cut = plan.cut
@@ -107,8 +107,8 @@ def _segments(base_offsets: tuple[int, ...]) -> str:
 
 
 def _remarks(plans: list[RecoveryPlan], differences: tuple[Remark, ...]) -> Iterator[str]:
-    """Why each cut is made, and what brokers do differently; each once."""
-    told: set[str] = set()
+    """Yield why each cut is made, and what brokers do differently; each once."""
+    seen: set[str] = set()
     reasons = [
         f"{cut.base_offset} is cut because of {cut.reason} [{', '.join(cut.requirements)}]"
         for plan in plans
@@ -116,11 +116,11 @@ def _remarks(plans: list[RecoveryPlan], differences: tuple[Remark, ...]) -> Iter
     ]
     remarks = [*(remark for plan in plans for remark in plan.remarks), *differences]
     for text in (*reasons, *map(_remark, remarks)):
-        if text not in told:
-            told.add(text)
+        if text not in seen:
+            seen.add(text)
             yield f"  {printable(text)}"
 
 
 def _remark(remark: Remark) -> str:
-    place = f"{PurePath(remark.location.path).name}:{remark.location.position}"
-    return f"{place}: {remark.text} [{', '.join(remark.requirements)}]"
+    location = f"{PurePath(remark.location.path).name}:{remark.location.position}"
+    return f"{location}: {remark.text} [{', '.join(remark.requirements)}]"

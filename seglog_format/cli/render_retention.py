@@ -1,4 +1,4 @@
-"""What becomes of each segment, as a table."""
+"""The decision for each segment, as a table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLUMNS = ("base offset", "size", f"{LEFT}largest timestamp", f"{LEFT}fate", f"{
 
 
 def retention_text(found: PreparedRetention, config: LogConfig, *, is_written: bool) -> Iterator[str]:
-    """A heading, a row for each segment, and what becomes of the log and its files."""
+    """Yield a heading, a row for each segment, and the changes of the log and its files."""
     name = styled(printable(found.path.absolute().name), "bold")
     yield f"{name}: {_limits(config)}; log end offset {found.log_end_offset}, high watermark {found.high_watermark}"
     yield from table(COLUMNS, map(_row, found.plan.fates))
@@ -41,7 +41,7 @@ def _changes(steps: Iterable[FileStep]) -> Iterator[str]:
 
 
 def compaction_text(found: Compacted, config: LogConfig, *, is_written: bool) -> Iterator[str]:
-    """What compaction looks at, a row for each segment, and whether anything comes of it."""
+    """Yield the settings that matter, a row for each segment, and whether compaction is due."""
     plan = found.plan
     span = f"from offset {plan.first_dirty_offset} up to {plan.first_uncleanable_offset}"
     ratio = f"{plan.dirty_ratio:.2f} of it is dirty, min.cleanable.dirty.ratio {config.min_cleanable_dirty_ratio}"

@@ -1,4 +1,4 @@
-"""Layouts as Markdown tables; the other forms stand in modules of their own."""
+"""Layouts as Markdown tables; other formats have modules of their own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEADING: Final = "| offset | size | type | field | meaning | requirements | sinc
 
 
 def markdown(structures: Iterable[Structure]) -> str:
-    """A heading and a table for each structure."""
+    """Return a heading and a table for each structure."""
     return "\n\n".join(_section(structure) for structure in structures)
 
 
@@ -30,7 +30,7 @@ def _section(structure: Structure) -> str:
 
 
 def table(structure: Structure) -> str:
-    """Offset, size, type, field, meaning, requirements, first version and default of each field."""
+    """Return offset, size, type, field, meaning, requirements, first version and default of each field."""
     rows = [HEADING, f"|{'---|' * HEADING.count(' | ')}---|"]
     for field in structure.fields:
         cells = (

@@ -1,7 +1,7 @@
-"""Layouts as pictures: one box for each field, as wide as its bytes, eight bytes to a row.
+"""Layouts as SVG pictures: one box for each field, as wide as its bytes, eight bytes to a row.
 
-Plain shapes and colours, no script, no font and no style sheet from elsewhere. Each box has its field's
-documentation as title, and links to its first requirement where the caller says how.
+Plain shapes and colours, no script, no external font or style sheet. Each box has its field's
+documentation as title, and links to its first requirement if the caller gives `link`.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class _Box:
 
 
 def svg(structures: Iterable[Structure], link: Link | None = None) -> str:
-    """One picture of some structures, below each other.
+    """Return one picture of some structures, below each other.
 
     Args:
         structures: what to draw.
-        link: answers the address of a requirement id.
+        link: returns the address of a requirement id.
     """
     parts, top = [], 0
     for structure in structures:
@@ -60,7 +60,7 @@ def svg(structures: Iterable[Structure], link: Link | None = None) -> str:
 
 
 def _drawing(structure: Structure, top: int, link: Link | None) -> tuple[str, int]:
-    """The picture of one structure, and how high it is."""
+    """Return the picture of one structure, and its height."""
     placed = list(_placed(structure.fields))
     rows = 1 + max((box.row for _, boxes in placed for box in boxes), default=0)
     size = "variable size" if structure.size is None else f"{structure.size} bytes"
@@ -82,7 +82,7 @@ def _title(name: str, size: str) -> str:
 
 
 def _placed(fields: Iterable[FieldLayout]) -> Iterator[tuple[FieldLayout, list[_Box]]]:
-    """The boxes of each field. A field of variable size takes what is left of its row."""
+    """Yield the boxes of each field. A field of variable size takes the rest of its row."""
     at = 0
     for field in fields:
         if field.size is None:
@@ -108,7 +108,7 @@ def _column_head(column: int) -> str:
 
 
 def _row_heads(placed: list[tuple[FieldLayout, list[_Box]]]) -> Iterator[str]:
-    """The byte offset at which each row starts, as long as it is known."""
+    """Yield the byte offset at which each row starts, as long as it is known."""
     last_row = -1
     for field, boxes in placed:
         if field.offset is None:
@@ -121,7 +121,7 @@ def _row_heads(placed: list[tuple[FieldLayout, list[_Box]]]) -> Iterator[str]:
 
 
 def _field(field: FieldLayout, boxes: list[_Box], colour: str, link: Link | None) -> str:
-    """All boxes of a field, its name in the widest."""
+    """Return all boxes of a field, its name in the widest."""
     ids = f" [{', '.join(field.requirements)}]" if field.requirements else ""
     title = f"{field.name}: {field.type}. {field.doc}{ids}"
     widest = max(boxes, key=lambda box: box.size, default=None)

@@ -1,4 +1,4 @@
-"""``seglog retain``: which segments retention removes and compaction rewrites, why, and doing it."""
+"""``seglog retain``: the segments that retention removes and compaction rewrites, why, and doing it."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ Examples:
   seglog retain my-topic-0 --config cleanup.policy=compact,delete"""
 
 COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Topics of brokers' own, whose cleanup policy is ``compact`` whatever the broker's settings say."""
+"""Internal topics of brokers, whose cleanup policy is ``compact`` whatever the settings say."""
 
 
 def settings_of(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """Callback of ``--config``: pairs of name and value."""
+    """Parse ``--config``: pairs of name and value."""
     for value in values:
         if "=" not in value:
             msg = f"{value!r} is not a setting such as retention.ms=3600000"
@@ -74,15 +74,15 @@ def command(  # noqa: PLR0913 - one for each option
     write: bool,
     as_json: bool,
 ) -> int:
-    """Tell which segments at PATH, a partition or log directory, are too old or too many; with --write remove them.
+    """Show which segments at PATH, a partition or log directory, are too old or too many; with --write remove them.
 
     Settings are those of Kafka's topics (retention.ms, retention.bytes, cleanup.policy and so on) or of brokers
     (log.retention.hours and so on), with Kafka's defaults. Log start offset and high watermark are those of the
     checkpoints. Removed files get names that end in .deleted, which the next broker that starts removes.
 
-    Where the cleanup policy has compact, it is told which segments compaction rewrites; --write does so where a broker
-    would do it now. Of brokers' own topics nothing is removed for its age or size, whatever the settings say; the
-    metadata log is left alone. The directory is not touched while a broker works in it.
+    If the cleanup policy has compact, the segments that compaction rewrites are shown; --write does so if a broker
+    would do it now. In internal topics nothing is removed for its age or size, whatever the settings say; the
+    metadata log is not changed. The directory is not changed while a broker uses it.
     """
     if explain and write:
         msg = "--explain only tells: give it or --write"
@@ -105,7 +105,7 @@ def _held(directory: LogDirectory, *, write: bool) -> Any:  # noqa: ANN401 - a c
 
 
 def _config(settings: dict[str, str], config_file: Path | None) -> LogConfig:
-    """Settings given by themselves count more than those of the file; what is no log's is passed over there."""
+    """Return the settings: options override the file, whose settings of other things than logs are ignored."""
     from seglog_format.state.broker_settings import topic_settings
     from seglog_format.state.config import LogConfig
 
@@ -129,7 +129,7 @@ def _read(config_file: Path) -> dict[str, str]:
 
 
 def _partitions(path: Path) -> tuple[LogDirectory, list[Path]]:
-    from seglog_format.cli.places import log_directory_at
+    from seglog_format.cli.paths import log_directory_at
     from seglog_format.log.directory import LogDirectory
     from seglog_format.log.listing import list_log_directory
     from seglog_format.names import METADATA_TOPIC
@@ -171,7 +171,7 @@ def _tell(found: PreparedRetention, config: LogConfig, *, is_written: bool, as_j
 
 
 def _write(lines: Iterable[dict[str, Any] | str]) -> None:
-    """JSON objects, or what is told to people."""
+    """Write JSON objects, or lines of text."""
     for line in lines:
         if isinstance(line, dict):
             write_json(line)
@@ -182,7 +182,7 @@ def _write(lines: Iterable[dict[str, Any] | str]) -> None:
 def _compact(
     path: Path, directory: LogDirectory, config: LogConfig, now_ms: int, *, write: bool, as_json: bool
 ) -> None:
-    """What compaction makes of the segments that are there; it is done where a broker would do it now."""
+    """Show the compaction of the segments; carry it out if a broker would do so now."""
     from seglog_format import compact
     from seglog_format.cleaning.compaction_apply import Compacted
     from seglog_format.cli.render_retention import compaction_text
@@ -198,7 +198,7 @@ def _compact(
 
 
 def as_objects(found: PreparedRetention, *, is_written: bool) -> Iterator[dict[str, Any]]:
-    """One object for each segment, and one for all of the partition."""
+    """Yield one object for each segment, and one for the partition."""
     from seglog_format.cli.recover import change_object
 
     name = found.path.absolute().name
@@ -234,7 +234,7 @@ def _fate(fate: SegmentFate) -> dict[str, Any]:
 
 
 def compaction_objects(found: Compacted, *, is_written: bool) -> Iterator[dict[str, Any]]:
-    """One object for each segment, and one for all of the partition."""
+    """Yield one object for each segment, and one for the partition."""
     from seglog_format.cli.recover import change_object
 
     name, plan = found.path.absolute().name, found.plan

@@ -1,4 +1,4 @@
-"""``seglog salvage``: intact batches of a damaged directory, in a new one."""
+"""``seglog salvage``: a copy of the intact batches of a damaged directory."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def command(
 ) -> int:
     """Copy the intact batches of the partition or log directory at PATH into a new directory.
 
-    Batches are copied byte for byte with their offsets, also those behind damage; indexes are built. Nothing at PATH is
-    changed. What is not copied is told, range by range; "found by searching" means that the size field before could not
+    Batches are copied byte for byte with their offsets, also those after damage; indexes are built. Nothing at PATH is
+    changed. Ranges that are not copied are listed; "found by searching" means that the size field before could not
     be believed, and that the bytes that follow only look like a batch in every way.
 
-    The exit status is 1 when something was not copied. If writing fails, the segments that were told are whole in DIR;
-    of all others nothing is there.
+    The exit status is 1 when something was not copied. If writing fails, the segments listed so far are whole in DIR;
+    there is nothing of any other.
     """
     from seglog_format import salvage
     from seglog_format.storage.new_directory import directories_for
@@ -85,8 +85,8 @@ def _require_apart(path: Path, output: Path) -> None:
 
 
 def _partitions(path: Path) -> Iterator[tuple[str, Path]]:
-    """Name below the output, and the partition directory."""
-    from seglog_format.cli.places import log_directory_at
+    """Yield names below the output, and the partition directory for each."""
+    from seglog_format.cli.paths import log_directory_at
     from seglog_format.recovery.plan import DELETE_STATE
 
     directory = log_directory_at(path)
@@ -114,7 +114,7 @@ def _text(segment: SalvagedSegment) -> Iterator[str]:
 
 
 def as_object(directory: str, segment: SalvagedSegment) -> dict[str, Any]:
-    """One segment for JSON."""
+    """Return one segment for JSON."""
     return {
         "type": "salvage",
         "file": f"{directory}/{segment.log.name}",

@@ -34,7 +34,7 @@ Examples:
 def command(names: tuple[str, ...], *, form: str, as_json: bool) -> None:
     """Print the layout of every declared structure, or of those named: fields, offsets, sizes, types, meaning.
 
-    Names count without regard to case.
+    Names are not case-sensitive.
     """
     chosen = _chosen(names)
     if as_json or form == "json":

@@ -31,7 +31,7 @@ NO_STATE: Final = "none"
 ENDING: Final = (signal.SIGINT, signal.SIGTERM)
 MAX_REQUEST_ITEMS: Final = 10_000
 MAX_BATCH_PARTS: Final = 100_000
-"""As the server has them by itself, which is not loaded to show help."""
+"""The default of `Limits`, repeated because that module is not imported for the help page."""
 
 EPILOG: Final = """\b
 Examples:
@@ -139,12 +139,12 @@ def command(  # noqa: PLR0913 - options of a command
     end_after: float | None,
     as_json: bool,
 ) -> int:
-    """Let Kafka clients read the log directories or partition directories at PATH, as if a broker held them.
+    """Let Kafka clients read the log directories or partition directories at PATH, as if a broker served them.
 
-    Only for reading, unless --writable is given: nothing is ever written there. What consumer groups commit is kept in
-    a directory of its own, and is on the disk when they hear so. Log bytes are sent as they are stored, after their
-    checksums were verified once. A fetch ends before damage, which is told on standard error; the next one gets an
-    error. Ends on Ctrl-C or SIGTERM, after what was asked is answered, within five seconds. Needs the extra "serve".
+    Read-only, unless --writable is given: nothing is ever written there. Offsets that groups commit are kept in
+    another directory, and are on disk when they are acknowledged. Log bytes are sent as they are stored, after their
+    checksums were verified once. A fetch ends before damage, which is reported on standard error; the next one gets an
+    error. Ends on Ctrl-C or SIGTERM, after pending requests are answered, within five seconds. Needs the extra "serve".
     """
     address = resolved(host)
     check_exposure(address, writable=writable, remote_writes_allowed=allow_remote_writes)
@@ -192,12 +192,12 @@ def command(  # noqa: PLR0913 - options of a command
         diagnose(_counted(catalog.topics) + (", open for writing" if writable else ""))
         _offer_metrics(server, metrics_port, closing)
         diagnose(f"listening on {_endpoint(server.address.host, server.address.port)}")
-        show.until(ending.told, partial(_figures, server), end_after)
+        show.until(ending.requested, partial(_figures, server), end_after)
     return 0
 
 
 def _state(name: str | None, paths: tuple[Path, ...], closing: ExitStack) -> Path | None:
-    """The directory for what groups commit, locked until the end; None where there is none."""
+    """Return the directory for committed offsets, locked until the end; None if there is none."""
     if name == NO_STATE:
         return None
     from seglog_format.serve.state_directory import StateDirectory, check_directory, default_directory
@@ -240,7 +240,7 @@ def _tell_as_json(message: str) -> None:
 
 
 def _allow_more_files() -> None:
-    """Connections and log files count alike; as many as the system lets this process have."""
+    """Raise the limit of open files, for connections and log files, as far as the system permits."""
     try:
         import resource
     except ModuleNotFoundError:  # Windows
@@ -252,19 +252,19 @@ def _allow_more_files() -> None:
 
 
 class _Ending:
-    """What Ctrl-C and SIGTERM do: at first they end the process where it is, as recovery may take long.
+    """The handler of Ctrl-C and SIGTERM: at first they end the process at once, since recovery may take long.
 
     Attributes:
-        told: set by them, once there is something that has to be closed in order.
+        requested: set by them, once there is something to close in order.
     """
 
     def __init__(self) -> None:
-        self.told = Event()
+        self.requested = Event()
 
     def happens_in_order(self) -> None:
-        """Have them set the event from now on."""
+        """Have the signals set the event from now on."""
         for number in ENDING:
-            signal.signal(number, lambda *_: self.told.set())
+            signal.signal(number, lambda *_: self.requested.set())
 
 
 @contextmanager

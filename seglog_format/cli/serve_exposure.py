@@ -1,4 +1,4 @@
-"""Whom ``seglog serve`` can be reached by, and what they could do."""
+"""Checks which machines can reach ``seglog serve``, and what they could do."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from seglog_format.errors import UsageError
 
 
 def resolved(host: str) -> str:
-    """The numeric address to listen on, asked for once: what is checked here is what is listened on.
+    """Resolve the address to listen on, once: the address that is checked is the one listened on.
 
     Raises:
-        UsageError: nobody knows the name.
+        UsageError: the name cannot be resolved.
     """
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not bare:
@@ -36,17 +36,17 @@ def _looked_up(host: str) -> str:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether nobody but programs of this machine can reach a numeric address."""
+    """Return whether only programs of this machine can reach a numeric address."""
     parsed = ip_address(address.partition("%")[0])
     mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
     return (mapped or parsed).is_loopback
 
 
 def check_exposure(address: str, *, writable: bool, remote_writes_allowed: bool) -> None:
-    """Warn of an address that others can reach, and refuse one where they could write unless that is wanted.
+    """Warn of an address that other machines can reach; refuse it if they could write and that is not allowed.
 
     Raises:
-        UsageError: others could write, and nobody said that they may.
+        UsageError: others could write, which the options do not allow.
     """
     if is_loopback(address):
         return

@@ -1,4 +1,4 @@
-"""The status line of ``seglog serve``: what is going on, on a terminal."""
+"""The status line of ``seglog serve``, shown on a terminal."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ Figures: TypeAlias = tuple[int, int, int]
 
 
 class StatusLine:
-    """Shows connections, requests and traffic while a server runs, where standard error is a terminal."""
+    """Shows connections, requests and traffic while a server runs, if standard error is a terminal."""
 
     def __init__(self, *, is_shown: bool) -> None:
         self._is_shown = is_shown and sys.stderr.isatty()
         self._status: Status | None = None
 
     def tell(self, message: str) -> None:
-        """Write a line above."""
+        """Write a line above the status line."""
         if self._status is None:
             diagnose(message)
         else:
             self._status.console.print(f"seglog: {message}", markup=False, highlight=False, soft_wrap=True)
 
-    def until(self, told: Event, figures: Callable[[], Figures], seconds: float | None) -> None:
-        """Show it until somebody says so, or so many seconds are over.
+    def until(self, is_ending: Event, figures: Callable[[], Figures], seconds: float | None) -> None:
+        """Show it until an event is set, or so many seconds are over.
 
         Args:
-            told: set by somebody.
+            is_ending: ends the display.
             figures: connections now, requests and bytes sent since the start.
-            seconds: None for any number.
+            seconds: maximum time; None for no limit.
         """
         if not self._is_shown:
-            told.wait(seconds)
+            is_ending.wait(seconds)
             return
         from rich.console import Console
 
@@ -51,7 +51,7 @@ class StatusLine:
         _, *known = figures()
         before = (*known, time.monotonic())
         with Console(stderr=True).status("") as self._status:
-            while not told.wait(_wait(deadline)) and (deadline is None or time.monotonic() < deadline):
+            while not is_ending.wait(_wait(deadline)) and (deadline is None or time.monotonic() < deadline):
                 connections, *known = figures()
                 now = (*known, time.monotonic())
                 self._status.update(status_text(connections, before, now))
@@ -65,7 +65,7 @@ def _wait(deadline: float | None) -> float:
 
 
 def status_text(connections: int, before: tuple[float, ...], now: tuple[float, ...]) -> str:
-    """What the line says, from requests, bytes sent and time before and now."""
+    """Return the status line, from requests, bytes sent and time before and now."""
     seconds = max(now[2] - before[2], 1e-6)
     requests, megabytes = (now[0] - before[0]) / seconds, (now[1] - before[1]) / seconds / MEGA
     return f"{connections} connections, {requests:,.0f} requests/s, {megabytes:,.1f} MB/s"

@@ -25,7 +25,7 @@ Examples:
   seglog spark restore /backup -o restored --option endingTimestamp=1700000000000"""
 
 ERRORS: Final = {"UsageError": UsageError, "DataLossError": UsageError, "WriteError": WriteError}
-"""What errors are raised as that Spark passes on by their names; all others mean that something cannot be read."""
+"""Exit statuses by names of errors that Spark passes on; for all others something cannot be read."""
 
 OURS: Final = re.compile(r"(\w+Error): seglog: (.*)")
 NEEDED: Final = "this needs PySpark: pip install 'seglog-format[spark]'"
@@ -35,7 +35,7 @@ output_option: Final = click.option("-o", "--output", required=True, metavar="DI
 
 
 class JobGroup(click.Group):
-    """Jobs whose failures are told in one line: what Spark says about them fills a screen."""
+    """Reports a failed job in one line, because Spark's own message fills a screen."""
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a job."""
@@ -49,13 +49,13 @@ class JobGroup(click.Group):
 
 
 def _reason(text: str) -> tuple[str, str]:
-    """Which error of ours Spark passes on, and what it says; else what Spark says first."""
+    """Return the error of this package that Spark passes on, and its text; else the first line of Spark's message."""
     found = OURS.findall(text)
     return found[-1] if found else ("", text.strip().partition("\n")[0])
 
 
 def spark_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``--master`` and ``--option``, which every job has."""
+    """Add ``--master`` and ``--option``, which every job has."""
     master = click.option("--master", default="local[*]", show_default=True, help="Where Spark runs.")
     option = click.option(
         "--option",
@@ -69,10 +69,10 @@ def spark_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group(cls=JobGroup, epilog=EPILOG)
 def command() -> None:
-    """Work on log directories with Spark, however much they hold.
+    """Run verify, convert, compare and restore on log directories as Spark jobs.
 
-    A PATH is a log directory, a partition directory, or a tree that holds them, those of several brokers for example.
-    Spark runs on this machine, unless --master says where else, and brings its own Java where there is none.
+    A PATH is a log directory, a partition directory, or a tree that holds them, such as those of several brokers.
+    Spark runs on this machine unless --master names another; if there is no Java, the bundled one is used.
     """
 
 
@@ -100,7 +100,7 @@ def verify(paths: tuple[str, ...], *, as_json: bool, master: str, options: tuple
 @json_option
 @spark_options
 def stats(paths: tuple[str, ...], *, as_json: bool, master: str, options: tuple[str, ...]) -> None:
-    """Tell sizes, counts, codecs and times of each partition; no record is decoded."""
+    """Print sizes, counts, codecs and times of each partition; no record is decoded."""
     from seglog_format.spark import jobs
 
     _show(jobs.stats(_session(master), paths, **_given(options)), as_json=as_json)
@@ -114,7 +114,7 @@ def stats(paths: tuple[str, ...], *, as_json: bool, master: str, options: tuple[
 def diff(left: str, right: str, *, as_json: bool, master: str, options: tuple[str, ...]) -> int:
     """Compare the records below LEFT with those below RIGHT.
 
-    The exit status is 1 when something is not the same.
+    The exit status is 1 when anything differs.
     """
     from seglog_format.spark import jobs
 
@@ -143,7 +143,7 @@ def to_parquet(paths: tuple[str, ...], *, output: str, as_json: bool, master: st
 @json_option
 @spark_options
 def restore(paths: tuple[str, ...], *, output: str, as_json: bool, master: str, options: tuple[str, ...]) -> None:
-    """Write records into a new log directory with the offsets they have, up to where the options end."""
+    """Write records into a new log directory with their own offsets, up to where the options end."""
     from seglog_format.spark import jobs
 
     _tell(jobs.restore(_session(master), paths, output, **_given(options)), output, as_json=as_json)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seglog_format.cli.declared import Declared
 
 POSITION_MARK: Final = "tell"
-"""Type of declarations that note a position and have no bytes."""
+"""Type of declarations that record a position and have no bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Structure:
         name: such as ``RecordBatchHeader``.
         chapter: number of the chapter that specifies it; 0 where its module names none.
         module: stem of the schema module.
-        size: bytes; None where it varies.
+        size: its size; None if it varies.
         fields: in stored order.
         declaration: the construct declaration.
     """
@@ -39,7 +39,7 @@ class Structure:
     declaration: Struct
 
     def as_object(self) -> dict[str, Any]:
-        """The structure for JSON."""
+        """Return the structure for JSON."""
         return {
             "structure": self.name,
             "chapter": self.chapter,
@@ -66,7 +66,7 @@ def _field_object(field: FieldLayout) -> dict[str, Any]:
 
 
 def structures() -> list[Structure]:
-    """All structures, by chapter."""
+    """Return all structures, by chapter."""
     return sorted(map(_structure, declared_structures()), key=lambda structure: (structure.chapter, structure.module))
 
 

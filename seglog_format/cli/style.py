@@ -1,4 +1,4 @@
-"""Colour on standard output: on a terminal only, and never against ``NO_COLOR``."""
+"""Colour on standard output: on a terminal only, and not with ``NO_COLOR``."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ CODES: Final = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35,
 
 @cache
 def has_colour() -> bool:
-    """Whether text may be coloured."""
+    """Return whether text may be coloured."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def styled(text: str, style: str) -> str:
-    """The text in a colour or weight, where that is wanted."""
+    """Return the text in a colour or weight, if text may be coloured."""
     return f"\x1b[{CODES[style]}m{text}\x1b[0m" if has_colour() else text

@@ -1,4 +1,4 @@
-"""What ``seglog ls`` says of a segment or a partition: sizes from the file system, the rest from a walk of headers."""
+"""Summaries of segments and partitions for ``seglog ls``: file sizes, and facts from a walk of headers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ RECORD_BATCH_MAGIC = 2
 
 @dataclass(slots=True)
 class Contents:
-    """What the headers of some entries say together.
+    """Totals over the headers of some entries.
 
     Attributes:
-        batches: how many entries.
-        first_timestamp_ms: smallest timestamp that a header states; -1 for none.
+        batches: number of entries.
+        first_timestamp_ms: smallest timestamp in a header; -1 for none.
         last_timestamp_ms: largest.
         magics, codecs: those that occur, in ascending order.
     """
@@ -40,14 +40,14 @@ class Contents:
     codecs: set[int] = field(default_factory=set)
 
     def add(self, header: BatchHeader) -> None:
-        """Count one entry in."""
+        """Add one entry."""
         self.batches += 1
         self.magics.add(header.magic)
         self.codecs.add(header.codec_id)
         self._add_times(_earliest(header), header.max_timestamp_ms)
 
     def add_many(self, table: BatchTable) -> None:
-        """Count many entries in."""
+        """Add many entries."""
         self.batches += len(table)
         attributes, magics, newest = (table.column(name) for name in ("attributes", "magic", "max_timestamp_ms"))
         self.magics |= set(magics.tolist())
@@ -60,7 +60,7 @@ class Contents:
         self._add_times(int(earliest.min()) if len(earliest) else NO_TIMESTAMP, int(newest.max()))
 
     def merge(self, other: Contents) -> None:
-        """Count the entries of another segment in."""
+        """Add the entries of another segment."""
         self.batches += other.batches
         self.magics |= other.magics
         self.codecs |= other.codecs
@@ -72,7 +72,7 @@ class Contents:
         self.last_timestamp_ms = max(last, self.last_timestamp_ms)
 
     def as_object(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return it for JSON."""
         return {
             "batches": self.batches,
             "firstTimestamp": self.first_timestamp_ms,
@@ -83,7 +83,7 @@ class Contents:
 
 
 def _earliest(header: BatchHeader) -> int:
-    """The timestamp that an entry starts with, as far as its header tells."""
+    """Return the first timestamp of an entry, as far as its header has it."""
     if header.base_timestamp_ms is None or header.delete_horizon_ms is not None:
         return header.max_timestamp_ms
     return min(header.base_timestamp_ms, header.max_timestamp_ms)
@@ -91,7 +91,7 @@ def _earliest(header: BatchHeader) -> int:
 
 @dataclass(slots=True)
 class IndexState:
-    """An index file: how many entries a reader may use, how many slots of zeros follow, and whether more is odd."""
+    """The state of an index file: usable entries, slots of zeros after them, and whether more is wrong."""
 
     entries: int
     zero_slots: int
@@ -101,7 +101,7 @@ class IndexState:
         return f"{self.entries}{'+' if self.zero_slots else ''}{'!' if self.is_odd else ''}"
 
     def as_object(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return it for JSON."""
         return {"entries": self.entries, "trailingZeroEntries": self.zero_slots, "isOdd": self.is_odd}
 
 
@@ -115,12 +115,12 @@ class SegmentSummary:
         next_offset: the first offset after the last whole entry.
         size: bytes of the `.log` file.
         index_size: bytes of the indexes together.
-        contents: of its entries.
-        offset_index, time_index: None where there is none that can be read.
+        contents: totals over its entries.
+        offset_index, time_index: None if there is none that can be read.
         aborted: entries of the transaction index; None without one.
-        has_snapshot: a producer snapshot of the base offset stands beside it.
+        has_snapshot: whether there is a producer snapshot of the base offset.
         tail_size: bytes after the last whole entry.
-        state: ``ok``, or what is after the last whole entry, or why the walk stopped.
+        state: ``ok``, or what follows the last whole entry, or why the walk stopped.
     """
 
     name: str
@@ -137,7 +137,7 @@ class SegmentSummary:
     state: str
 
     def as_object(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return it for JSON."""
         return {
             "type": "segment",
             "file": self.name,
@@ -162,9 +162,9 @@ def segment_summary(files: SegmentFiles, *, copy: bool, tables: BatchTables | No
     """Walk the headers of one segment.
 
     Args:
-        files: of it.
+        files: files of the segment.
         copy: read files through windows instead of mapping them.
-        tables: walks over regular entries by compiled code; the result is the same with it and without.
+        tables: the fast path for headers; the result is the same without it.
 
     Raises:
         UsageError: the log cannot be opened.
@@ -226,12 +226,12 @@ class PartitionSummary:
         state: ``delete``, ``future``, ``stray``; empty for a partition in use.
         log_start_offset: as checkpointed, or the first base offset.
         log_end_offset: after the last whole entry of the last segment.
-        segments: how many.
+        segments: number of segments.
         size: bytes of the logs together.
         index_size: bytes of the indexes together.
         recovery_point, high_watermark: as checkpointed; None without.
-        contents: of all entries; None where only the last segment was walked.
-        problem: the state of the first segment that is not ok; empty without.
+        contents: totals over all entries; None if only the last segment was walked.
+        problem: the state of the first segment that is not ok; else empty.
     """
 
     name: str
@@ -247,7 +247,7 @@ class PartitionSummary:
     problem: str
 
     def as_object(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return it for JSON."""
         return {
             "type": "partition",
             "directory": self.name,
@@ -272,7 +272,7 @@ def partition_summary(
     walk_all: bool,
     tables: BatchTables | None = None,
 ) -> PartitionSummary:
-    """Sum one partition up.
+    """Summarize one partition.
 
     Args:
         entry: of the log directory.

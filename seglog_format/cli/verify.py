@@ -1,4 +1,4 @@
-"""``seglog verify``: files against the requirements."""
+"""``seglog verify``: a check of files against the requirements."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def command(  # noqa: PLR0913 - an option each
 ) -> int:
     """Check the files at each PATH against the numbered requirements of the specification.
 
-    A broken MUST is an error, a broken SHOULD a warning; a note tells of something legal that is worth knowing. The
-    exit status is 1 where there is an error, a warning that tells of offsets missing from a log, or no file at all.
+    A broken MUST is an error, a broken SHOULD a warning; a note reports something legal that is worth knowing. The
+    exit status is 1 if there is an error, a warning of offsets missing from a log, or no file at all.
     Compaction leaves such gaps: a log counts as compacted if the cleaner's checkpoint beside it names it, if Kafka
     compacts the topic by itself, if offsets are missing inside its segments too, or with --compacted. 'seglog explain'
     prints a requirement.
@@ -96,7 +96,7 @@ def command(  # noqa: PLR0913 - an option each
 
 
 def _total(advance: Callable[[int], None]) -> Callable[[int], None]:
-    """Turn sizes into how far the work is."""
+    """Return a callback for sizes that passes on their running sum."""
     done = 0
 
     def add(size: int) -> None:
@@ -128,7 +128,7 @@ def _write_statistics(extent: Extent, *, as_json: bool) -> None:
 
 
 def as_object(finding: Finding) -> dict[str, Any]:
-    """One finding for JSON."""
+    """Return one finding for JSON."""
     return {
         "type": "finding",
         "file": finding.location.path,

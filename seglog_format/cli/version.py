@@ -1,4 +1,4 @@
-"""The version, also stated in `pyproject.toml`; asking the package's metadata would take longer than all the rest."""
+"""The version, repeated from `pyproject.toml` because reading the package's metadata is slow."""
 
 from typing import Final
 

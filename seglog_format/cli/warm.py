@@ -1,4 +1,4 @@
-"""``seglog warm``: compile the columnar engine ahead."""
+"""``seglog warm``: advance compilation of the columnar engine."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Examples:
 def command(*, as_json: bool) -> None:
     """Compile the columnar engine for this machine, so that no other command has to.
 
-    What is compiled is kept beside the package, or in the user's cache directory where that is read-only, or where
+    Compiled code is stored beside the package, or in the user's cache directory if that is read-only, or where
     NUMBA_CACHE_DIR says. It is compiled again only when the package or numba changes.
 
-    Whoever can write to that directory can run code as you. So one that every user can write to, or that belongs to
+    Anyone who can write to that directory can run code as you. So one that every user can write to, or that belongs to
     another user, is refused.
     """
     from seglog_format.engine.columnar import warm

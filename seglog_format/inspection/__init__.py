@@ -1,7 +1,7 @@
-"""Fields and the bytes they stand in, for people who want to see: what ``seglog inspect`` shows.
+"""The fields of a file with the bytes that hold them, as ``seglog inspect`` shows them.
 
-`inspect_file` and `inspect_pasted` answer an `Inspection`: blocks of bytes, each with its fields in stored order.
-What a batch holds compressed is a block of its own.
+`inspect_file` and `inspect_pasted` return an `Inspection`: blocks of bytes, each with its fields in stored order.
+Decompressed content is a block of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The entries of a log with all their fields: batches and messages, and what they hold compressed."""
+"""The entries of a log with all their fields: batches, messages, and their decompressed content."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 DECLARATIONS: Final = {0: MESSAGES[0], 1: MESSAGES[1], 2: RecordBatchHeaderSchema}
 MAX_PREFIX_SIZE: Final = 1 << 20
-"""Bytes to look at where an entry is not whole or cannot be one."""
+"""Bytes shown of an entry that is truncated or invalid."""
 
 MAX_REST_SIZE: Final = 1 << 20
-"""Bytes that are shown of what is no entry; a preallocated or damaged log may end in gigabytes of it."""
+"""Bytes shown of what is no entry; a preallocated or damaged log may end in gigabytes of it."""
 
 MAX_SHOWN_SIZE: Final = 1 << 20
-"""Bytes of records that are shown field by field; of a larger batch its header is shown, and its size."""
+"""Bytes of records shown field by field; of a larger batch only the header and the size are shown."""
 
 COMPRESSED: Final = Doc("Compressed: what comes out is shown below.", "SEG-COD-001")
 TOO_LARGE: Final = f"more than {MAX_SHOWN_SIZE:,} bytes, not shown here"
@@ -47,11 +47,11 @@ RECORDS: Final = Doc("The records, one after the other.", "SEG-BAT-008")
 
 
 def entry_blocks(data: Readable, *, name: str, start: int, count: int | None) -> tuple[list[Block], int]:
-    """Entries of a log as blocks.
+    """Return entries of a log as blocks.
 
     Args:
         data: bytes of the log.
-        name: of the file, for problems.
+        name: of the file, for problem texts.
         start: position of the first entry to show.
         count: how many entries to show; None for all, and for what follows the last.
 
@@ -84,7 +84,7 @@ def entry_blocks(data: Readable, *, name: str, start: int, count: int | None) ->
 
 
 def _add_entry(block: Block, frame: Frame, name: str) -> list[Block]:
-    """Put one entry's fields into the block; answers the blocks of what it holds compressed."""
+    """Add an entry's fields to the block; return blocks with its decompressed content."""
     at = frame.position - block.position
     kind = "batch" if isinstance(frame.header, RecordBatchHeader) else "message"
     block.fields.append(Field(f"{kind} @{frame.position}", at, at + frame.header.size_in_bytes, note=_offsets(frame)))
@@ -119,12 +119,12 @@ def _problem(frame: Frame, name: str) -> str:
 
 
 def _mark_failed(fields: list[Field], name: str, *, failed: bool) -> None:
-    """Mark the last field of that name."""
+    """Mark the last field of that name as failed."""
     next(one for one in reversed(fields) if one.name == name).failed = failed
 
 
 def _add_content(block: Block, frame: Frame, traced: Trace) -> list[Block]:
-    """What follows the header: records in place, or a block of their own where they are compressed."""
+    """Add what follows the header: records, or blocks of their own with decompressed content."""
     header, at = frame.header, frame.position - block.position
     if not isinstance(header, RecordBatchHeader):
         return _wrapped(frame, traced) if header.codec_id else []
@@ -150,7 +150,7 @@ def _wrapped(frame: Frame, traced: Trace) -> list[Block]:
 
 
 def _decompressed(stored: memoryview, header: BatchHeader, title: str) -> list[Block]:
-    """A block with what compressed bytes hold; none where they cannot be decompressed, which is a problem already."""
+    """Return a block with the decompressed content; none if it cannot be decompressed, which is already a problem."""
     try:
         data = decompress(header.codec_id, stored, magic=header.magic, at=Location(title), limit=MAX_SHOWN_SIZE)
     except RefusedError:
@@ -164,7 +164,7 @@ def _decompressed(stored: memoryview, header: BatchHeader, title: str) -> list[B
 
 
 def _records(data: memoryview, header: RecordBatchHeader, *, shift: int, depth: int) -> list[Field]:
-    """The fields of records that follow each other, and of bytes that are left over."""
+    """Return the fields of consecutive records, and of remaining bytes."""
     traced = trace(_row(max(header.records_count, 0)), data)
     fields = fields_of(traced.spans, shift=shift, depth=depth, note=RecordNotes(header))
     end = max((one.end for one in fields), default=shift)
@@ -176,12 +176,12 @@ def _records(data: memoryview, header: RecordBatchHeader, *, shift: int, depth: 
 
 @lru_cache(maxsize=256)
 def _row(count: int) -> Struct:
-    """A declaration of so many records; kept, because making its traced copy takes longer than using it."""
+    """Return a declaration of so many records; cached, because making its traced copy costs more than using it."""
     return Struct("records" / Array(count, RecordSchema) * RECORDS)
 
 
 def _messages(data: memoryview) -> list[Field]:
-    """The fields of messages inside a wrapper, whose declaration depends on the magic of each."""
+    """Return the fields of messages inside a wrapper, each declared by its magic."""
     fields: list[Field] = []
     for index, (start, end, magic) in enumerate(_inner(data)):
         fields.append(Field(f"[{index}]", start, end))
@@ -191,7 +191,7 @@ def _messages(data: memoryview) -> list[Field]:
 
 
 def _inner(data: memoryview) -> Iterator[tuple[int, int, int]]:
-    """Start, end and magic of each message in a row, up to the first that is cut short."""
+    """Yield start, end and magic of consecutive messages, up to the first truncated one."""
     start = 0
     while start + MAGIC_POSITION < len(data):
         size = int.from_bytes(data[start + 8 : start + 12], signed=True)
@@ -204,7 +204,7 @@ def _inner(data: memoryview) -> Iterator[tuple[int, int, int]]:
 
 
 def _add_unreadable(block: Block, source: ByteSource, position: int, problem: str) -> None:
-    """What stands where an entry cannot be found: its prefix, as far as that can be read."""
+    """Add the prefix, as far as it is readable, of bytes that are no entry."""
     at, end = position - block.position, source.size - block.position
     block.problems.append(problem)
     block.fields.append(Field("unreadable", at, end, note="no entry can be found from here on", failed=True))
@@ -218,7 +218,7 @@ def _add_prefix(block: Block, at: int, rest: memoryview) -> None:
 
 
 def _add_tail(block: Block, source: ByteSource, tail: Tail) -> None:
-    """What stands after the last whole entry."""
+    """Add what follows the last whole entry."""
     at = tail.position - block.position
     words = {TailKind.PARTIAL: "an entry that is cut short", TailKind.ZEROS: "zeros, as preallocation leaves them"}
     remark = words.get(tail.kind, "trailing bytes that no reader looks at")

@@ -1,4 +1,4 @@
-"""Fields with their places, as a flat list in stored order whose depths make a tree."""
+"""Fields with their positions, as a flat list in stored order whose depths form a tree."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Field:
 
     Attributes:
         name: within its group, such as ``magic`` or ``[3]``.
-        start: first byte, counted from the start of the block.
-        end: byte after the last one; the same as ``start`` for an empty field.
+        start: position of its first byte in the block.
+        end: position after its last byte; ``start`` for an empty field.
         depth: 0 for the outermost.
         value: a number, bytes, None for null; an empty string for a group.
-        note: what the value means, in a few words; may be empty.
+        note: short meaning of the value; may be empty.
         doc: the schema's documentation; may be empty.
-        requirements: ids.
-        is_group: whether fields of greater depth follow that lie inside it.
+        requirements: ids of requirements.
+        is_group: whether it contains the deeper fields that follow.
         failed: reading stopped here, or the value is wrong.
     """
 
@@ -46,15 +46,15 @@ class Field:
 
 @dataclass(slots=True)
 class Block:
-    """A run of bytes and its fields.
+    """A range of bytes and its fields.
 
     Attributes:
-        title: what it is.
+        title: heading.
         data: the bytes.
-        position: where they stand in the file; 0 for decompressed bytes.
+        position: of the bytes in the file; 0 for decompressed bytes.
         fields: in stored order.
         problems: why reading stopped, or what is wrong, as sentences with requirement ids.
-        is_derived: the bytes are no part of the file: they came out of a codec.
+        is_derived: whether the bytes were decompressed, and so are no part of the file.
     """
 
     title: str
@@ -67,11 +67,11 @@ class Block:
 
 @dataclass(slots=True)
 class Inspection:
-    """Everything that is to be shown, and what is left out.
+    """Everything to show, and what is left out.
 
     Attributes:
         title: name of the file.
-        blocks: the bytes asked for, each followed by what came out of it by decompression.
+        blocks: the selected bytes, each block followed by its decompressed content.
         remark: what was not shown, or how the bytes were found; may be empty.
     """
 
@@ -81,20 +81,20 @@ class Inspection:
 
     @property
     def problems(self) -> list[str]:
-        """Of all blocks."""
+        """Problems of all blocks."""
         return [problem for block in self.blocks for problem in block.problems]
 
 
 def fields_of(
     spans: Iterable[Span], *, shift: int, depth: int, note: Callable[[str, object], str] | None = None
 ) -> list[Field]:
-    """Fields from the spans of a traced parse; elements of arrays become groups.
+    """Convert the spans of a traced parse to fields; elements of arrays become groups.
 
     Args:
         spans: in stored order.
         shift: where the traced structure starts in the block.
         depth: of the structure's own fields.
-        note: says what a value means, given the field's dotted name and its value.
+        note: returns the meaning of a value, given the field's dotted name and its value.
     """
     tree = _Tree(shift, depth)
     for span in spans:
@@ -120,7 +120,7 @@ def fields_of(
 
 
 def mark_groups(fields: list[Field]) -> None:
-    """Say of each field whether others lie inside it: whether a deeper one follows."""
+    """Set `is_group` of each field that a deeper one follows."""
     for one, following in pairwise(fields):
         if following.depth > one.depth:
             one.is_group = True
@@ -128,7 +128,7 @@ def mark_groups(fields: list[Field]) -> None:
 
 
 class _Tree:
-    """Collects fields and keeps the groups that array elements form."""
+    """Collects fields, and the groups that array elements form."""
 
     def __init__(self, shift: int, depth: int) -> None:
         self.shift = shift
@@ -137,7 +137,7 @@ class _Tree:
         self.groups: dict[tuple[str, ...], Field] = {}
 
     def open_groups(self, parts: list[str], span: Span) -> None:
-        """See to a group for every array element that the field lies in, and stretch it over the field."""
+        """Add a group for every array element around the field, and extend it over the field."""
         for level in range(1, len(parts)):
             path = tuple(parts[:level])
             if not path[-1].startswith("["):

@@ -1,4 +1,4 @@
-"""What to inspect: a place in a file, or bytes that came from elsewhere."""
+"""The input of an inspection: a part of a file, or pasted bytes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ USUAL_SLOTS: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which part of a file is wanted.
+    """The part of a file to show.
 
     Attributes:
         position: byte at which an entry or a slot starts.
@@ -45,21 +45,21 @@ class Selection:
     whole: bool = False
 
     def limit(self, usual: int | None) -> int | None:
-        """How many to show at most, where ``usual`` is what somebody who does not say wants."""
+        """Return the maximum number to show; ``usual`` unless the user gave one."""
         return None if self.whole else self.count or usual
 
 
 def inspect_file(path: Path, selection: Selection, *, copy: bool = False) -> Inspection:
-    """Fields and bytes of a file.
+    """Return fields and bytes of a file.
 
     Args:
         path: of a file.
-        selection: the part wanted.
+        selection: the part to show.
         copy: read the file through windows instead of mapping it, because a broker may be writing.
 
     Raises:
-        UsageError: there is no such file, it is a directory, or the part wanted does not exist.
-        FormatError: the log cannot be walked up to the part wanted.
+        UsageError: there is no such file, it is a directory, or the selected part does not exist.
+        FormatError: the log cannot be walked up to the selected part.
     """
     if path.is_dir():
         first = min((one.name for one in path.glob("*.log")), default="")
@@ -108,7 +108,7 @@ def _inspect_slots(source: Source, data: memoryview, selection: Selection) -> In
 
 
 def _start(content: FileBytes, name: str, selection: Selection) -> int:
-    """The position of the first entry wanted."""
+    """Return the position of the first selected entry."""
     if selection.position is not None:
         if not 0 <= selection.position < max(content.size, 1):
             msg = f"{name}: no position {selection.position}; there are {content.size} bytes"
@@ -125,12 +125,12 @@ def _start(content: FileBytes, name: str, selection: Selection) -> int:
 
 
 def inspect_pasted(content: bytes, selection: Selection, *, name: str = "<stdin>") -> Inspection:
-    """Fields and bytes of entries that somebody pasted: a batch, a message set, or a fetch response around them.
+    """Return fields and bytes of pasted entries: a batch, a message set, or a fetch response around them.
 
     Args:
         content: hex, a hex dump, Base64, or raw bytes.
-        selection: of the part wanted, only ``count``.
-        name: what to call the bytes.
+        selection: only its ``count`` is used.
+        name: title of the bytes.
 
     Raises:
         CorruptRecordError: there is no entry in them.
@@ -144,5 +144,5 @@ def inspect_pasted(content: bytes, selection: Selection, *, name: str = "<stdin>
     blocks: list[Block] = []
     for start, end in runs:
         blocks += entry_blocks(view[:end], name=name, start=start, count=selection.limit(None))[0]
-    places = ", ".join(str(start) for start, _ in runs)
-    return Inspection(name, blocks, f"{len(data)} bytes read as {written_as}; entries found at {places}")
+    positions = ", ".join(str(start) for start, _ in runs)
+    return Inspection(name, blocks, f"{len(data)} bytes read as {written_as}; entries found at {positions}")

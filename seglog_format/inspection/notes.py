@@ -1,4 +1,4 @@
-"""What values mean, in a few words beside them."""
+"""Short meanings of field values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BATCH_FLAGS: Final = {
 }
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 RECORD_DEPTH: Final = 2
-"""Parts of the name of a record's own field, such as ``records[0].key``."""
+"""Number of parts in the name of a record's own field, such as ``records[0].key``."""
 
 CONTROL_KEY_SIZE: Final = 4
 
@@ -39,7 +39,7 @@ MESSAGE_FLAGS: Final = {TIMESTAMP_TYPE_BIT: "LogAppendTime"}
 
 
 def entry_note(name: str, value: object, header: BatchHeader, computed_crc: int) -> str:
-    """The note on a field of an outermost entry."""
+    """Return the note on a field of an outermost entry."""
     if name == "attributes":
         return attributes_note(header)
     if name == "crc":
@@ -50,7 +50,7 @@ def entry_note(name: str, value: object, header: BatchHeader, computed_crc: int)
 
 
 def attributes_note(header: BatchHeader) -> str:
-    """The codec and the flags that are set."""
+    """Return the codec and the flags that are set."""
     flags = BATCH_FLAGS if isinstance(header, RecordBatchHeader) else MESSAGE_FLAGS if header.magic else {}
     names = [codec_note(header.codec_id), *(flag for bit, flag in flags.items() if header.attributes & bit)]
     if header.unknown_attribute_bits:
@@ -59,7 +59,7 @@ def attributes_note(header: BatchHeader) -> str:
 
 
 def codec_note(codec_id: int) -> str:
-    """The codec's name, or that there is none."""
+    """Return the codec's name, or that there is no such codec."""
     try:
         codec = CompressionCodec(codec_id & CODEC_MASK)
     except ValueError:
@@ -68,7 +68,7 @@ def codec_note(codec_id: int) -> str:
 
 
 def time_note(name: str, value: object) -> str:
-    """The instant that a field named ``..._ms`` stands for."""
+    """Return the instant that a field named ``..._ms`` holds."""
     if not name.endswith("_ms") or not isinstance(value, int):
         return ""
     if value == NO_TIMESTAMP:
@@ -81,14 +81,14 @@ def time_note(name: str, value: object) -> str:
 
 
 class RecordNotes:
-    """Notes on the fields of a batch's records, one record after the other."""
+    """Notes on the fields of a batch's records, in order."""
 
     def __init__(self, header: RecordBatchHeader) -> None:
         self.header = header
         self.key: bytes | None = None
 
     def __call__(self, name: str, value: object) -> str:
-        """The note on one field, by its dotted name."""
+        """Return the note on one field, by its dotted name."""
         parts = name.split(".")
         field = parts[-1]
         if field == "offset_delta" and isinstance(value, int):
@@ -111,6 +111,6 @@ class RecordNotes:
 
 
 def control_type_name(key: bytes) -> str:
-    """``COMMIT`` and so on, by the type in the key of a control record; empty where it is not known."""
+    """Return ``COMMIT`` and so on, by the key of a control record; empty if the type is unknown."""
     number = int.from_bytes(key[2:4], signed=True) if len(key) >= CONTROL_KEY_SIZE else -1
     return ControlRecordType(number).name if number in set(ControlRecordType) else ""

@@ -1,4 +1,4 @@
-"""Bytes that somebody pasted: hex in any usual dress, Base64, or the bytes themselves."""
+"""Decoder of pasted bytes: hex in any common form, Base64, or raw bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 HEXDUMP_LINE: Final = re.compile(
     r"^(?:0x)?[0-9a-fA-F]{4,16}(?::|\s\s|\t)\s*((?:[0-9a-fA-F]{2}[ \t]{0,2}){1,32})(?:\s.*)?$"
 )
-"""A line of ``xxd``, ``hexdump -C`` and their kin: position, bytes, and maybe the same as text."""
+"""A line of ``xxd``, ``hexdump -C`` and similar tools: position, bytes, and maybe the same as text."""
 
 HEX_NOISE: Final = re.compile(r"0x|\\x|[\s,:;_\-\[\]{}()\"'<>]", re.IGNORECASE)
 HEX_COMMENT: Final = re.compile(r"(?:^|\s)[;#][^\n]*")
@@ -19,13 +19,13 @@ BASE64_TEXT: Final = re.compile(r"[A-Za-z0-9+/_\-]+={0,2}")
 
 
 def pasted_bytes(content: bytes) -> tuple[bytes, str]:
-    """The bytes that some input stands for.
+    """Decode pasted input.
 
     Args:
-        content: what came in: hex digits, a hex dump, Base64, or raw bytes.
+        content: hex digits, a hex dump, Base64, or raw bytes.
 
     Returns:
-        The bytes, and how they were written: ``hex``, ``hex dump``, ``Base64`` or ``raw bytes``.
+        The bytes, and their form: ``hex``, ``hex dump``, ``Base64`` or ``raw bytes``.
     """
     try:
         text = content.decode("ascii").strip()

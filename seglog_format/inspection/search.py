@@ -1,4 +1,4 @@
-"""Finding entries in bytes that hold something else as well, such as a whole fetch response."""
+"""Search for entries in bytes with other content, such as a whole fetch response."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_CHECKED_SIZE: Final = 1 << 28
-"""Bytes that a search puts through checksums at most, so that no input can make it go on for ever."""
+"""Maximum bytes that a search runs through checksums, so that every search ends."""
 
 
 def runs_of_entries(data: memoryview) -> list[tuple[int, int]]:
-    """Where entries with right checksums stand, one after the other.
+    """Find runs of entries with right checksums.
 
     Args:
         data: anything.
 
     Returns:
-        Start and end of each run of entries. Where none has a right checksum, the one run that starts at the first
-        plausible size and magic, and goes on to the end; nothing where there is none either.
+        Start and end of each run of entries. If none has a right checksum, the one run that starts at the first
+        plausible size and magic, and extends to the end; empty if there is none.
     """
     runs = list(_valid_runs(data))
     if runs:
@@ -52,7 +52,7 @@ def _valid_runs(data: memoryview) -> Iterator[tuple[int, int]]:
 
 
 def _end_of_run(data: memoryview, frame: Frame | None) -> int:
-    """The end of the last entry that follows and is whole; its checksum may be wrong."""
+    """Return the end of the last whole entry that follows; its checksum may be wrong."""
     end = 0
     while frame is not None:
         end = frame.end
@@ -61,7 +61,7 @@ def _end_of_run(data: memoryview, frame: Frame | None) -> int:
 
 
 def _candidates(data: memoryview) -> Iterator[int]:
-    """Positions at which size and magic could be those of an entry."""
+    """Yield positions at which size and magic could be those of an entry."""
     content = bytes(data)
     for magic_position in range(MAGIC_POSITION, len(content)):
         if content[magic_position] <= 2 and content[magic_position - 8] < 0x80:  # noqa: PLR2004 - magic 0 to 2; a size that is not negative

@@ -33,13 +33,13 @@ SLOTS: Final[dict[SourceKind, tuple[Construct, str]]] = {
 def slots_block(
     kind: SourceKind, data: memoryview, *, base_offset: int, first: int, count: int | None
 ) -> tuple[Block, int]:
-    """Slots of an index file.
+    """Return slots of an index file.
 
     Args:
         kind: of the index.
         data: the whole file.
         base_offset: of its segment.
-        first: slot to start with.
+        first: first slot to show.
         count: how many slots to show; None for all that are not zeros at the end, and for what follows them.
 
     Returns:
@@ -62,7 +62,7 @@ def slots_block(
 
 
 def _end_of_slots(data: memoryview, size: int) -> int:
-    """The slot after the last one that is not zero."""
+    """Return the number after the last slot that is not zero."""
     whole = bytes(data[: len(data) // size * size])
     return -(-len(whole.rstrip(b"\0")) // size)
 
@@ -77,7 +77,7 @@ def _slot_note(base_offset: int) -> Callable[[str, object], str]:
 
 
 def snapshot_block(data: memoryview) -> Block:
-    """A producer snapshot, whole."""
+    """Return a producer snapshot, whole."""
     traced = trace(ProducerSnapshot, data)
     stored = traced.value.crc if traced.value is not None else None
     computed = crc32c(data[CHECKED_POSITION:])
@@ -101,7 +101,7 @@ def snapshot_block(data: memoryview) -> Block:
 
 
 def text_block(data: memoryview) -> Block:
-    """A text file, line by line."""
+    """Return a text file, line by line."""
     fields, start = [], 0
     for number, line in enumerate(bytes(data).splitlines(keepends=True), 1):
         fields.append(Field(f"line {number}", start, start + len(line), value=line.rstrip(b"\r\n")))

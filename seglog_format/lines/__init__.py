@@ -1,6 +1,6 @@
-"""The one JSON vocabulary: what stands in a file, a partition directory or a log directory, as one object per line.
+"""The JSON vocabulary: the content of a file, a partition directory or a log directory, one object per line.
 
-Names are Kafka's, in camelCase; numbers are JSON numbers, also those of 64 bits. Lines of one file stand together, in
+Names are Kafka's, in camelCase; numbers are JSON numbers, also those of 64 bits. Lines of one file are consecutive, in
 file order, and files in the order of their paths. ``seglog dump --json`` prints these objects and no others.
 """
 
@@ -39,7 +39,7 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
     limit: int = DEFAULT_OUTPUT_LIMIT,
     copy: bool = False,
 ) -> Iterator[Line]:
-    """Everything that stands in some files, as objects of the JSON vocabulary.
+    """Yield the content of files as objects of the JSON vocabulary.
 
     Args:
         path: a file, a partition directory or a log directory.
@@ -48,9 +48,9 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
         digest_over: bytes strings longer than this become ``{"bytes": n, "sha256": hex}``; None never.
         raw: records also say their attributes and deltas as stored.
         decode: records of Kafka's own topics and control records also carry ``decoded``.
-        records: whether to look into batches; without, only headers and checksums are read.
+        records: whether to decode records; without, only headers and checksums are read.
         from_offset: with this or ``to_offset``, only the batches and records of logs are given, from this offset on.
-        to_offset: the first offset that is not given any more.
+        to_offset: the first offset that is left out.
         limit: bytes that one batch may decompress to; beyond, it is ``refused``, which says nothing about its bytes.
         copy: read files through windows instead of mapping them, because a broker may be writing.
 
@@ -79,7 +79,7 @@ def lines_of(  # noqa: PLR0913 - every option is a keyword with a default
 
 
 def lines_of_source(source: Source, options: LineOptions) -> Iterator[Line]:
-    """The lines of one file."""
+    """Yield the lines of one file."""
     try:
         with opened(source, copy=options.copy) as content:
             yield from _lines(source, content, options)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     ApplicationDecoder = Callable[[bytes | None, bytes | None], dict[str, object] | None]
 
 MAX_DECODED_SIZE: Final = 16 * 2**20
-"""Bytes of key and value together: many times what a broker writes into a record of its own topics."""
+"""Maximum bytes of key and value together: many times what a broker writes into its own topics."""
 
 
 def topic_of(source: Source) -> str:
-    """The topic that a file belongs to, by the name of its directory; metadata snapshots are known by their own."""
+    """Return the topic of a file, by the name of its directory; metadata snapshots are known by their own name."""
     if FileKind.METADATA_SNAPSHOT.value in source.path.name:
         return METADATA_TOPIC
     try:
@@ -30,7 +30,7 @@ def topic_of(source: Source) -> str:
 
 
 def application_decoder(source: Source) -> ApplicationDecoder:
-    """A function that decodes key and value of one record; None for topics that Kafka does not own."""
+    """Return the decoder for key and value of a record; None for topics that Kafka does not own."""
     topic = topic_of(source)
 
     def decoded(key: bytes | None, value: bytes | None) -> dict[str, object] | None:

@@ -1,4 +1,4 @@
-"""Lines of a `.log` file, and of a metadata snapshot, which is one: batches, their records, and where the log ends."""
+"""Lines of a `.log` file or a metadata snapshot: batches, their records, and where the log ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def log_lines(source: Source, data: Readable, options: LineOptions) -> Iterator[Line]:
-    """Batches with their records, and a last line that says where and why the walk ended."""
+    """Yield batches with their records, and a last line with the position and reason of the end."""
     stored = source_of(data)
     frames = walk(stored, path=source.name)
     record_lines = RecordLines(source, options)
@@ -52,7 +52,7 @@ def log_lines(source: Source, data: Readable, options: LineOptions) -> Iterator[
 
 
 def _zeros(tail: Tail) -> str | None:
-    """Zeros that Kafka's reader would look at are an entry of size 0 to it, and it stops with an error there."""
+    """Return the error of Kafka's reader at trailing zeros, which it takes for an entry of size 0."""
     if tail.kind is not TailKind.ZEROS or tail.size <= MAX_TRAILING_SIZE:
         return None
     return f"the log ends in {tail.size} zero bytes at position {tail.position} [SEG-LOG-005]"
@@ -90,7 +90,7 @@ def _decoded(frame: Frame, at: Location, options: LineOptions) -> StreamedBatch 
 
 
 def _damaged(line: Line, frame: Frame, problem: FormatError) -> Line:
-    """The line of a batch whose records cannot be read."""
+    """Return the line of a batch whose records cannot be read."""
     if isinstance(problem, RefusedError):
         return line | {"refused": str(problem)}
     if isinstance(problem, UnreadableError):
@@ -102,7 +102,7 @@ def _damaged(line: Line, frame: Frame, problem: FormatError) -> Line:
 
 
 def codec_name(codec_id: int) -> str:
-    """``none``, ``gzip``, ..., or ``undefined-5`` for an id that no codec has."""
+    """Return ``none``, ``gzip``, ..., or ``undefined-5`` for an unknown id."""
     try:
         return CompressionCodec(codec_id).label
     except ValueError:
@@ -110,7 +110,7 @@ def codec_name(codec_id: int) -> str:
 
 
 def batch_line(name: str, position: int, header: BatchHeader) -> Line:
-    """The line of a batch as its header has it, taken to be valid."""
+    """Return the line of a batch from its header, taken to be valid."""
     return {
         "type": "batch",
         "file": name,

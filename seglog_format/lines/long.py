@@ -1,4 +1,4 @@
-"""Values too long to become one JSON text: they are written in pieces, or cut short."""
+"""Values too long for one JSON text: written in pieces, or cut."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from seglog_format.lines.options import BytesAs
 
 PIECE_SIZE: Final = 3 * 2**18
-"""Bytes of a value that become text at a time: a multiple of 3, as Base64 has it."""
+"""Bytes of a value converted to text at a time: a multiple of 3 for Base64."""
 UTF8: Final = codecs.getincrementaldecoder("utf-8")
 
 
@@ -21,7 +21,7 @@ class LongBytes:
 
     Args:
         value: the bytes.
-        bytes_as: how they are to be written.
+        bytes_as: their form.
     """
 
     def __init__(self, value: bytes, bytes_as: BytesAs) -> None:
@@ -30,14 +30,14 @@ class LongBytes:
         self._is_wrapped = self._bytes_as != bytes_as
 
     def __len__(self) -> int:
-        """Bytes of the value."""
+        """Return the number of bytes."""
         return len(self._value)
 
     def json_pieces(self, encode: Callable[[str], str]) -> Iterator[str]:
-        """The JSON text that a short value would become, in pieces.
+        """Yield the JSON text in pieces.
 
         Args:
-            encode: makes JSON text of a string.
+            encode: encodes a string as JSON.
         """
         yield '{"hex":"' if self._is_wrapped else '"'
         for text in self._texts():
@@ -45,7 +45,7 @@ class LongBytes:
         yield '"}' if self._is_wrapped else '"'
 
     def start(self, size: int) -> str:
-        """The text of the first bytes; hex digits of bytes that are no text begin with ``0x``."""
+        """Return the text of the first bytes; ``0x`` and hex digits for bytes that are no text."""
         value = self._value[:size]
         match self._bytes_as:
             case "utf8":
@@ -64,18 +64,18 @@ class LongBytes:
 
 
 class LongList:
-    """A list of very many items, each made when it is needed.
+    """A list of very many items, each created when it is needed.
 
     Args:
-        items: makes them, each time anew.
-        count: how many there are.
+        items: returns a new iterator over them.
+        count: their number.
     """
 
     def __init__(self, items: Callable[[], Iterator[Any]], count: int) -> None:
         self._items, self._count = items, count
 
     def __len__(self) -> int:
-        """How many items there are."""
+        """Return the number of items."""
         return self._count
 
     def __iter__(self) -> Iterator[Any]:
@@ -83,7 +83,7 @@ class LongList:
 
 
 def list_of(items: Callable[[], Iterator[Any]], count: int, long_over: int | None) -> list[Any] | LongList:
-    """Items as a list, unless there are more than some number of them."""
+    """Return items as a list, or as a `LongList` if there are more than some number."""
     return list(items()) if long_over is None or count <= long_over else LongList(items, count)
 
 

@@ -1,4 +1,4 @@
-"""Opening a file as what it is."""
+"""Opening of files for `lines_of`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def opened(source: Source, *, copy: bool) -> FileBytes:
-    """Open a file; a log or an index is refused where it is larger than one can be.
+    """Open a file; refuse a log or an index larger than Kafka allows.
 
     Args:
         source: the file.
         copy: read it through windows instead of mapping it.
 
     Raises:
-        UsageError: it is gone, or no regular file.
+        UsageError: it does not exist, or is no regular file.
         UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
         RefusedError: it is too large (SEG-LOG-010, SEG-PDR-020).
     """
@@ -34,10 +34,10 @@ def opened(source: Source, *, copy: bool) -> FileBytes:
 
 
 def whole(data: Readable, name: str) -> memoryview:
-    """All bytes of a file that is decoded whole.
+    """Return all bytes of a file that is decoded at once.
 
     Raises:
-        RefusedError: there are too many (SEG-PDR-020).
+        RefusedError: the file is too large (SEG-PDR-020).
     """
     stored = source_of(data)
     refuse_beyond(MAX_WHOLE_SIZE, stored.size, name)

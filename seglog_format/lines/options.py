@@ -1,4 +1,4 @@
-"""What a caller may ask of the lines."""
+"""Options of `lines_of`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Line: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineOptions:
-    """The keyword arguments of `lines_of`, in one value; and what only those ask for who write lines in pieces.
+    """The keyword arguments of `lines_of` in one value, and options of callers that write lines in pieces.
 
     Attributes:
         long_over: bytes strings longer than this become `LongBytes`, and lists of more items `LongList`; None never.
@@ -36,11 +36,11 @@ class LineOptions:
 
     @property
     def is_window(self) -> bool:
-        """Whether only some offsets are wanted, and so nothing but batches and records."""
+        """Whether only some offsets are wanted, and therefore only batches and records."""
         return self.from_offset is not None or self.to_offset is not None
 
     def wants(self, source: Source) -> bool:
-        """Whether a file can hold anything that was asked for."""
+        """Return whether a file can hold anything wanted."""
         if not self.is_window:
             return True
         if source.kind is not SourceKind.LOG or not source.is_live:
@@ -50,7 +50,7 @@ class LineOptions:
         return not ends_below and not starts_above
 
     def overlaps(self, base_offset: int, next_offset: int) -> bool:
-        """Whether some offset from ``base_offset`` up to but excluding ``next_offset`` is wanted."""
+        """Return whether an offset from ``base_offset`` up to but excluding ``next_offset`` is wanted."""
         below = self.to_offset is not None and base_offset >= self.to_offset
         above = self.from_offset is not None and next_offset <= self.from_offset
         return not below and not above

@@ -1,4 +1,4 @@
-"""Reading the values of a line, so that every mistake in it is told with its number."""
+"""Reader of a line's values, which reports every mistake with the line's number."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class LineReader:
     Args:
         line_number: from 1, for errors.
         line: the object.
-        bytes_as: how bytes are written in it.
+        bytes_as: the form of bytes in it.
 
-    All methods raise `UsageError` for values that do not fit.
+    All methods raise `UsageError` for invalid values.
     """
 
     def __init__(self, line_number: int, line: Line, bytes_as: BytesAs = "utf8") -> None:
@@ -35,7 +35,7 @@ class LineReader:
             self.refuse("this is no object")
 
     def refuse(self, reason: str) -> NoReturn:
-        """Complain about this line."""
+        """Raise an error about this line."""
         msg = f"line {self._number}: {reason}"
         raise UsageError(msg)
 
@@ -44,7 +44,7 @@ class LineReader:
 
     @property
     def type(self) -> str:
-        """What the line is about."""
+        """Type of the line."""
         return self.text("type")
 
     def _take(self, name: str) -> Any:  # noqa: ANN401 - a JSON value
@@ -53,22 +53,22 @@ class LineReader:
         return self._line[name]
 
     def text(self, name: str) -> str:
-        """A text that UTF-8 can hold."""
+        """Return a text that UTF-8 can encode."""
         value = self._take(name)
         if not isinstance(value, str) or not _is_utf8(value):
             self.refuse(f"{name} is text, not {value!r}")
         return value
 
     def flag(self, name: str) -> bool:
-        """True or false; false where there is none."""
+        """Return a boolean; False if it is missing."""
         return self._line.get(name) is True
 
     def number(self, name: str, *, bits: int = 64) -> int:
-        """A number with a sign, of so many bits."""
+        """Return a signed number of so many bits."""
         return self._checked(name, self._take(name), bits)
 
     def number_or(self, name: str, default: int, *, bits: int = 64) -> int:
-        """The same; another one where there is none."""
+        """Return a signed number, or the default if it is missing."""
         return self.number(name, bits=bits) if name in self else default
 
     def _checked(self, name: str, value: object, bits: int) -> int:
@@ -77,7 +77,7 @@ class LineReader:
         return value
 
     def difference(self, name: str, value: int, origin: int, *, bits: int = 32) -> int:
-        """How far a value lies behind another one, where so many bits have to hold it."""
+        """Return a value minus an origin; it must fit so many bits."""
         return self._checked(f"{name} minus {origin}", value - origin, bits)
 
     def _list(self, name: str) -> list[Any]:
@@ -87,16 +87,16 @@ class LineReader:
         return value
 
     def inner(self, name: str) -> list[LineReader]:
-        """The objects of a list."""
+        """Return the objects of a list."""
         return [LineReader(self._number, item, self._bytes_as) for item in self._list(name)]
 
     def pairs(self, name: str, base_offset: int, *, of_offset: int) -> list[Sequence[int]]:
-        """The entries of an index.
+        """Return the entries of an index.
 
         Args:
             name: of the list.
-            base_offset: from which offsets are counted in the file.
-            of_offset: which of the two is the offset; the other one is a position, or a timestamp before it.
+            base_offset: base of the relative offsets in the file.
+            of_offset: which of the two is the offset; the other is a position, or a timestamp before it.
         """
         entries = [self._pair(name, entry) for entry in self._list(name)]
         for entry in entries:
@@ -110,11 +110,11 @@ class LineReader:
         return [self._checked(name, number, 64) for number in entry]
 
     def data(self, name: str) -> bytes | None:
-        """Bytes, or null."""
+        """Return bytes, or None for null."""
         return self._bytes(name, self._take(name))
 
     def headers(self) -> list[tuple[bytes, bytes | None]]:
-        """Pairs of key and value; none where the line has none."""
+        """Return pairs of key and value; empty if the line has none."""
         if "headers" not in self:
             return []
         pairs = self._list("headers")
@@ -132,7 +132,7 @@ class LineReader:
 
 
 def _is_utf8(text: str) -> bool:
-    """Whether there are no halves of surrogate pairs in it, which JSON can write."""
+    """Return whether it has no lone surrogates, which JSON can contain."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 

@@ -1,6 +1,6 @@
-"""From lines back to files: what ``seglog dump --json`` printed, or somebody wrote in the same vocabulary.
+"""Conversion of lines to files: the output of ``seglog dump --json``, or lines written by hand.
 
-Sizes and checksums are computed anew. What the vocabulary does not say is lost: unknown attribute bits, the producers'
+Sizes and checksums are computed again. What the vocabulary lacks is lost: unknown attribute bits, the producers'
 timestamps where the broker set the time (unless the lines are those of ``dump --raw``), and what follows the last whole
 entry of a log.
 """
@@ -34,12 +34,12 @@ INDEX_KINDS: Final = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX)
 
 @dataclass(slots=True)
 class RebuiltFile:
-    """A file that is made from lines.
+    """A file made from lines.
 
     Attributes:
         name: path below a directory, with slashes.
-        pieces: its bytes; those of a log are made while they are iterated over, once.
-        rows: of a log whose pieces were made: its entries, as far as indexes are about them.
+        pieces: its bytes; those of a log are made during iteration, which is possible once.
+        rows: of a log, after iteration: the facts about its entries that indexes need.
     """
 
     name: str
@@ -55,18 +55,18 @@ class RebuiltFile:
 
 
 def rebuilt_files(lines: Iterable[Line], *, bytes_as: BytesAs = "utf8") -> Iterator[RebuiltFile]:
-    """Make files from lines; logs of which no index is among them get both indexes all the same.
+    """Make files from lines; logs without lines for indexes get both indexes all the same.
 
     Args:
-        lines: those of one file stand together.
+        lines: those of one file are consecutive.
         bytes_as: how keys, values and headers are written in them.
 
     Yields:
-        The files, in the order of the lines, then the indexes that were missing. The pieces of a file are to be taken
-        before the next file is asked for; else they are kept in memory.
+        The files, in the order of the lines, then the missing indexes. The caller should iterate over the pieces
+        of a file before it takes the next one; otherwise they are kept in memory.
 
     Raises:
-        UsageError: a line is not of the vocabulary, or tells of damage or of bytes that were left out.
+        UsageError: a line is not of the vocabulary, or describes damage or omitted bytes.
     """
     logs, names = [], set()
     readers = (LineReader(number, line, bytes_as) for number, line in enumerate(lines, 1))
@@ -89,7 +89,7 @@ def rebuilt_files(lines: Iterable[Line], *, bytes_as: BytesAs = "utf8") -> Itera
 
 
 def _file(name: str, lines: Iterator[LineReader]) -> RebuiltFile | None:
-    """None where the lines say nothing of what is in it."""
+    """Return the file; None if the lines do not describe its content."""
     heading = next(lines)
     first = next(lines, None) if heading.type == "file" else heading
     if first is None:
@@ -113,7 +113,7 @@ def _base_offset(name: str) -> int:
 
 
 def _entries(lines: Iterable[LineReader], rows: list[IndexedRow]) -> Iterator[bytes]:
-    """The entries of a log, each with its row for the indexes."""
+    """Yield the entries of a log, and add a row for each."""
     position = 0
     for batch in _batches(lines):
         data = encode_batch(batch)
@@ -125,7 +125,7 @@ def _entries(lines: Iterable[LineReader], rows: list[IndexedRow]) -> Iterator[by
 
 
 def _batches(lines: Iterable[LineReader]) -> Iterator[RecordBatch]:
-    """Each batch line with the record lines that follow it."""
+    """Yield a batch for each batch line with its record lines."""
     header: LineReader | None = None
     records: list[LineReader] = []
     for line in lines:
@@ -142,7 +142,7 @@ def _batches(lines: Iterable[LineReader]) -> Iterator[RecordBatch]:
 
 
 def _indexes(log: RebuiltFile) -> list[RebuiltFile]:
-    """Both indexes of a log, as recovery would make them; none for files that are no segments."""
+    """Return both indexes of a log, as recovery would write them; none for files that are no segments."""
     directory, slash, file_name = log.name.rpartition("/")
     parsed = parse_file_name(file_name)
     if parsed is None or parsed.kind is not FileKind.LOG or parsed.suffix:

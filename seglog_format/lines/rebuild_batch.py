@@ -1,4 +1,4 @@
-"""A batch from its line and the lines of its records."""
+"""Conversion of a batch's line and its record lines to a batch."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ CODECS: Final = {codec.label: codec for codec in CompressionCodec}
 
 
 def rebuilt_batch(line: LineReader, records: Sequence[LineReader]) -> RecordBatch:
-    """The batch that lines tell of.
+    """Make a batch from its lines.
 
     Args:
         line: of the batch.
         records: of its records, in order.
 
     Raises:
-        UsageError: a value does not fit, the batch is damaged, or records are missing.
+        UsageError: a value is invalid, the batch is damaged, or records are missing.
     """
     if not line.flag("isValid") or "invalid" in line or "refused" in line:
         line.refuse("this batch is damaged or was not read; it cannot be made again")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RecordLines:
-    """Turns decoded batches of one file into lines."""
+    """Converts the decoded batches of one file to lines."""
 
     def __init__(self, source: Source, options: LineOptions) -> None:
         self.name = source.name
@@ -32,7 +32,7 @@ class RecordLines:
         self.decode = application_decoder(source) if options.decode else None
 
     def of(self, batch: RecordBatch | StreamedBatch) -> Iterator[Line]:
-        """The records of a batch that are within the offsets asked for."""
+        """Yield the lines of a batch's records that are within the wanted offsets."""
         header, position = batch.header, batch.position
         wanted = self.options.overlaps
         for record in batch.records:
@@ -81,7 +81,7 @@ class RecordLines:
 
 
 def _raw(record: Record | Message) -> Line:
-    """What is stored, beside what it means."""
+    """Return stored values, besides their meaning."""
     if isinstance(record, Message):
         return {"timestampDelta": None, "offsetDelta": None, "attributes": record.attributes}
     return {

@@ -1,4 +1,4 @@
-"""Lines of everything that is no log: indexes, producer snapshots, text files."""
+"""Lines of files other than logs: indexes, producer snapshots, text files."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Readable
 
 MAX_TEXT_SIZE: Final = 1 << 20
-"""Bytes; a larger file of unknown kind is named, but not shown."""
+"""Maximum bytes of a file of unknown kind whose content is shown."""
 
 
 def file_line(source: Source, data: Readable) -> Line:
-    """Size and SHA-256 of a file; and why it has none, where the disk refuses some of its bytes."""
+    """Return size and SHA-256 of a file; the reason if the disk refuses to read it."""
     stored, position, digest = source_of(data), 0, hashlib.sha256()
     line: Line = {"type": "file", "file": source.name, "bytes": stored.size, "sha256": None}
     while position < stored.size:
@@ -44,13 +44,13 @@ def file_line(source: Source, data: Readable) -> Line:
 
 
 def offset_index_lines(source: Source, data: Readable, long_over: int | None = None) -> Iterator[Line]:
-    """All entries before the zeros at the end, whether or not a reader would use them."""
+    """Yield all entries before the trailing zeros, whether or not a reader would use them."""
     index = OffsetIndex(source_of(data, source.name), source.base_offset)
     yield _index_line("offsetIndex", source, index, long_over, lambda entry: [entry.offset, entry.position])
 
 
 def time_index_lines(source: Source, data: Readable, long_over: int | None = None) -> Iterator[Line]:
-    """All entries before the zeros at the end, whether or not a reader would use them."""
+    """Yield all entries before the trailing zeros, whether or not a reader would use them."""
     index = TimeIndex(source_of(data, source.name), source.base_offset)
     yield _index_line("timeIndex", source, index, long_over, lambda entry: [entry.timestamp_ms, entry.offset])
 
@@ -78,7 +78,7 @@ def _index_line(
 
 
 def transaction_index_lines(source: Source, data: Readable, _long_over: int | None = None) -> Iterator[Line]:
-    """Aborted transactions, or the error of a file that cannot be read."""
+    """Yield aborted transactions, or the error of an unreadable file."""
     line: Line = {"type": "transactionIndex", "file": source.name}
     try:
         index = TransactionIndex.from_bytes(whole(data, source.name), source.base_offset, source.name)
@@ -99,7 +99,7 @@ def _aborted(entry: AbortedTxn) -> Line:
 
 
 def producer_snapshot_lines(source: Source, data: Readable, _long_over: int | None = None) -> Iterator[Line]:
-    """Producers in stored order, or the error of a file that cannot be read."""
+    """Yield producers in stored order, or the error of an unreadable file."""
     line: Line = {"type": "producerSnapshot", "file": source.name}
     try:
         snapshot = ProducerSnapshot.from_bytes(whole(data, source.name), path=source.name)
@@ -130,7 +130,7 @@ def _last_batch(entry: ProducerStateEntry) -> Line:
 
 
 def text_lines(source: Source, data: Readable, _long_over: int | None = None) -> Iterator[Line]:
-    """The content of a small file that is UTF-8 text; nothing for others."""
+    """Yield the content of a small UTF-8 text file; nothing for other files."""
     stored = source_of(data)
     if stored.size > MAX_TEXT_SIZE:
         return

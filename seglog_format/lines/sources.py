@@ -1,4 +1,4 @@
-"""Which files there are below a path, and what each of them is."""
+"""The files below a path, and the kind of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SourceKind(Enum):
-    """How a file is read."""
+    """The kind of a file."""
 
     LOG = auto()
     OFFSET_INDEX = auto()
@@ -43,16 +43,16 @@ KINDS_BY_ENDING: Final = {kind.value: source_kind for kind, source_kind in KINDS
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file to read.
+    """A file to read.
 
     Attributes:
-        path: where it is.
-        name: what lines call it: its path below the directory that was given, with ``/`` between the parts.
-        kind: how it is read.
-        base_offset: from its name; 0 where the name says none.
+        path: its path.
+        name: its name in lines: its path below the given directory, with ``/`` between the parts.
+        kind: its kind.
+        base_offset: from its name; 0 if the name has none.
         next_base_offset: of the next log in the same directory; None for the last one and for other files.
-        is_live: its name has none of the suffixes of files that come or go.
-        size: bytes when it was listed.
+        is_live: whether its name has none of the suffixes of files being added or removed.
+        size: its size when it was listed.
     """
 
     path: Path
@@ -65,12 +65,12 @@ class Source:
 
     @property
     def directory(self) -> str:
-        """Name of the directory that holds the file, which tells its topic."""
+        """Name of the directory that holds the file, which names its topic."""
         return self.path.absolute().parent.name
 
 
 def sources_of(path: str | Path) -> list[Source]:
-    """The regular files below a path, or the file itself, in the order of their names.
+    """List the regular files below a path, or the file itself, in the order of their names.
 
     Args:
         path: a file, a partition directory or a log directory.
@@ -94,11 +94,11 @@ def sources_of(path: str | Path) -> list[Source]:
 
 
 def _below(root: Path, directory: Path, prefix: str, seen: set[tuple[int, int]]) -> Iterator[Source]:
-    """The files of a directory and those below; a directory that a link leads to outside the root is left out."""
-    here = directory.stat()
-    if (here.st_dev, here.st_ino) in seen:
+    """Yield the files of a directory and its subdirectories; skip links that lead out of the root."""
+    status = directory.stat()
+    if (status.st_dev, status.st_ino) in seen:
         return  # a symbolic link that leads back
-    seen.add((here.st_dev, here.st_ino))
+    seen.add((status.st_dev, status.st_ino))
     with os.scandir(directory) as entries:
         found = sorted(entries, key=lambda entry: (entry.is_symlink(), entry.name))
     for entry in found:
@@ -107,19 +107,19 @@ def _below(root: Path, directory: Path, prefix: str, seen: set[tuple[int, int]])
             continue
         if entry.is_dir() and os.access(path, os.R_OK | os.X_OK):
             yield from _below(root, path, f"{name}/", seen)
-        elif entry.is_dir() or entry.is_file():  # who reads a directory as a file is told why that does not work
+        elif entry.is_dir() or entry.is_file():  # reading a directory as a file fails with a clear error
             yield source_of(path, name, _size_of(entry))
 
 
 def _size_of(entry: os.DirEntry[str]) -> int:
-    """Bytes of a file; 0 where nobody may know."""
+    """Return the size of a file; 0 if it may not be read."""
     with suppress(OSError):
         return entry.stat().st_size
     return 0
 
 
 def source_of(path: Path, name: str, size: int) -> Source:
-    """What one file is, by its name alone."""
+    """Return the source for a file, by its name alone."""
     try:
         parsed = parse_file_name(path.name)
     except FormatError:
@@ -131,13 +131,13 @@ def source_of(path: Path, name: str, size: int) -> Source:
 
 
 def _kind_by_ending(file_name: str) -> SourceKind:
-    """A file that is not named as a broker would name it, such as a copy called ``bad.log``, is read all the same."""
+    """Return the kind of a file with another name than a broker's, such as ``bad.log``, by its suffix."""
     plain = next((file_name.removesuffix(end) for end in TEMPORARY_SUFFIXES if file_name.endswith(end)), file_name)
     return next((kind for end, kind in KINDS_BY_ENDING.items() if plain.endswith(end)), SourceKind.OTHER)
 
 
 def _with_next_base_offsets(sources: list[Source]) -> list[Source]:
-    """The same files, each log knowing where the next one of its directory starts."""
+    """Set the base offset of the next log in the same directory."""
     following: dict[Path, int] = {}
     result = []
     for source in reversed(sources):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def as_utf8(value: bytes) -> object:
-    """Text where the bytes are UTF-8, else an object with their hex digits."""
+    """Return text if the bytes are UTF-8, else an object with their hex digits."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -25,17 +25,17 @@ def as_utf8(value: bytes) -> object:
 
 
 def as_base64(value: bytes) -> object:
-    """Base64 with padding."""
+    """Return Base64 with padding."""
     return b64encode(value).decode("ascii")
 
 
 def as_hex(value: bytes) -> object:
-    """Lower-case hex digits."""
+    """Return lower-case hex digits."""
     return value.hex()
 
 
 def as_digest(value: bytes) -> object:
-    """Only how many bytes there are, and their SHA-256."""
+    """Return only the number of bytes, and their SHA-256."""
     return {"bytes": len(value), "sha256": hashlib.sha256(value).hexdigest()}
 
 
@@ -43,7 +43,7 @@ WRITERS: Final = {"utf8": as_utf8, "hex": as_hex, "base64": as_base64}
 
 
 def byte_writer(options: LineOptions) -> ByteWriter:
-    """The function that turns keys, values and headers into JSON values; null stays null, empty stays empty."""
+    """Return the function that converts keys, values and headers to JSON values; null stays null, empty stays empty."""
     write = WRITERS[options.bytes_as]
     limit, long_over = options.digest_over, options.long_over
 

@@ -1,1 +1,1 @@
-"""The six ways to change a directory, each as a plan that can be looked at and then applied."""
+"""The six ways to change a directory, each as a plan that a caller can read and then apply."""

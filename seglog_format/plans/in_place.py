@@ -1,4 +1,4 @@
-"""Plan to recover, truncate or clean a partition directory that nobody has open."""
+"""Plans to recover, truncate or clean a partition directory that no process has open."""
 
 from __future__ import annotations
 
@@ -73,16 +73,16 @@ def retain(
     directory: LogDirectory | None = None,
     holds_lock: bool = False,
 ) -> PreparedRetention:
-    """Plan which segments of a partition directory go for their age or size. `apply` of the plan removes them.
+    """Plan which segments of a partition directory to remove for their age or size. `apply` of the plan does it.
 
-    Their files get names that end in ``.deleted``; who loads the log next deletes them.
+    Their files get names that end in ``.deleted``; the next program that opens the log deletes them.
 
     Args:
         path: of the partition directory.
         config: the settings of the log.
-        now_ms: the clock, in milliseconds since 1970; the computer's by default.
+        now_ms: the time, in milliseconds since 1970; by default the current time.
         directory: the log directory; the directory above by default.
-        holds_lock: whoever applies the plan has the lock of the log directory already.
+        holds_lock: the caller of `apply` already has the lock of the log directory.
 
     Raises:
         UsageError: a path is not a directory or cannot be read, there is no segment, or the log has to be recovered
@@ -115,19 +115,19 @@ def compact(  # noqa: PLR0913 - how to compact
     producer_expiration_ms: int = DAY_MS,
     holds_lock: bool = False,
 ) -> PreparedCompaction:
-    """Plan which segments of a partition directory are rewritten without old records. `apply` of the plan does it.
+    """Plan which segments of a partition directory to rewrite without old records. `apply` of the plan does it.
 
-    It does so whether or not a broker would do it now, which the plan tells. Files that are replaced get names that
-    end in ``.deleted``; who loads the log next deletes them.
+    It does so whether or not a broker would do it now, which `is_due` says. Replaced files get names that
+    end in ``.deleted``; the next program that opens the log deletes them.
 
     Args:
         path: of the partition directory.
-        config: the settings of the log; whether its cleanup policy has ``compact`` is not looked at.
-        now_ms: the clock, in milliseconds since 1970; the computer's by default.
+        config: the settings of the log; whether the cleanup policy has ``compact`` is not checked.
+        now_ms: the time, in milliseconds since 1970; by default the current time.
         directory: the log directory; the directory above by default.
-        most_keys: that may be remembered.
-        producer_expiration_ms: producers that were last heard of longer ago are forgotten, and keep no batch alive.
-        holds_lock: whoever applies the plan has the lock of the log directory already.
+        most_keys: maximum number of keys in memory.
+        producer_expiration_ms: age after which producers are dropped and no longer keep their last batch.
+        holds_lock: the caller of `apply` already has the lock of the log directory.
 
     Raises:
         UsageError: a path is not a directory, cannot be read, or needs recovery first.
@@ -148,7 +148,7 @@ def compact(  # noqa: PLR0913 - how to compact
     """
     at_ms = system_clock() if now_ms is None else now_ms
     planned = prepare_compaction(path, config, now_ms=at_ms, directory=directory, most_keys=most_keys)
-    told = partial(
+    explained = partial(
         explain_compaction,
         path,
         config,
@@ -168,17 +168,17 @@ def compact(  # noqa: PLR0913 - how to compact
         holds_lock=holds_lock,
         planned=planned,
     )
-    return PreparedCompaction(Path(path), planned, _carry_out=done, _explain=told)
+    return PreparedCompaction(Path(path), planned, _carry_out=done, _explain=explained)
 
 
 def truncate(path: str | os.PathLike[str], offset: int, *, directory: LogDirectory | None = None) -> PreparedTruncation:
     """Plan to truncate a partition directory, so that its log ends at an offset. `apply` of the plan does it.
 
-    Files of segments that go get names that end in ``.deleted``; who loads the log next deletes them.
+    Files of removed segments get names that end in ``.deleted``; the next program that opens the log deletes them.
 
     Args:
         path: of the partition directory.
-        offset: the first that goes, 0 or more.
+        offset: the first to remove, 0 or more.
         directory: the log directory; the directory above by default.
 
     Raises:

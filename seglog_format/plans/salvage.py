@@ -37,7 +37,7 @@ class PreparedSalvage:
     _states: tuple[FileState, ...] = field(repr=False)
 
     def segments(self) -> Iterator[SalvagedSegment]:
-        """Tell what would be copied of each segment, and what would not. All of it is read, and nothing is kept."""
+        """Yield what would be copied of each segment, and what would not. Reads everything, and keeps nothing."""
         return salvageable(list_partition(self.path))
 
     def apply(self, on_segment: Callable[[SalvagedSegment], None] | None = None) -> tuple[SalvagedSegment, ...]:

@@ -1,4 +1,4 @@
-"""From a path on the command line to partitions: a file, a partition directory or a log directory."""
+"""Partitions and log files at a path of the command line."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def log_directory_at(path: Path) -> LogDirectory | None:
-    """The log directory at a path; None where it is a file or a partition directory.
+    """Return the log directory at a path; None if it is a file or a partition directory.
 
     Raises:
-        UsageError: it is nothing of Kafka's; see `path_kind`.
+        UsageError: the path is none of these; see `path_kind`.
     """
     if path_kind(path) is PathKind.LOG_DIRECTORY:
         return LogDirectory(list_log_directory(path))
@@ -29,7 +29,7 @@ def log_directory_at(path: Path) -> LogDirectory | None:
 
 
 def partition_directory_at(path: Path) -> Path:
-    """The one partition directory that a path means: itself, or the only one of a log directory.
+    """Return the one partition directory at a path: itself, or the only one of a log directory.
 
     Raises:
         UsageError: there are several, or none.
@@ -46,10 +46,10 @@ def partition_directory_at(path: Path) -> Path:
 
 
 def segment_files_at(path: Path) -> SegmentFiles:
-    """A log file with the indexes beside it; with base offset 0 where its name says none.
+    """Return a log file with the indexes beside it; with base offset 0 if its name has none.
 
     Raises:
-        UsageError: the name does not say that it is a log.
+        UsageError: the name is not that of a log.
     """
     if source_of(path, path.name, 0).kind is not SourceKind.LOG:
         msg = f"{path}: the name does not say that this file is a log"
@@ -68,7 +68,7 @@ def segment_files_at(path: Path) -> SegmentFiles:
 
 
 def base_offset_of(file_name: str) -> int:
-    """The offset in a file name; 0 where there is none."""
+    """Return the offset in a file name; 0 if there is none."""
     try:
         parsed = parse_file_name(file_name)
     except FormatError:

@@ -1,4 +1,4 @@
-"""What has a `close` and is used in a `with` statement."""
+"""A base class for objects with a `close` method that are used in a `with` statement."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 class Closing(ABC):
-    """A context manager that closes itself in the end."""
+    """A context manager that closes itself at the end."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what is held; a second call does nothing."""
+        """Release all resources; a second call does nothing."""
 
     def __enter__(self) -> Self:
         return self

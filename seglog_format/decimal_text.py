@@ -7,13 +7,13 @@ import unicodedata
 from typing import Final
 
 MAX_DIGITS: Final = len(str(2**63 - 1))
-"""Digits of the greatest number that fits 64 bits."""
+"""Number of digits of the greatest 64-bit number."""
 
 _NUMBER = re.compile(r"[+-]?\d+")
 
 
 def is_decimal(text: str) -> bool:
-    """Whether the text is a decimal number as chapter 00 defines it, however large.
+    """Return whether the text is a decimal number as chapter 00 defines it, of any size.
 
     That is what a broker's own number parser takes: an optional sign, and decimal digits of any script in the Basic
     Multilingual Plane.
@@ -22,7 +22,7 @@ def is_decimal(text: str) -> bool:
 
 
 def parse_decimal(text: str, *, bits: int) -> int | None:
-    """The value of a decimal number; None where the text is no number, or does not fit the width.
+    """Return the value of a decimal number; None if the text is no number, or exceeds the width.
 
     Args:
         text: any string, of any length.

@@ -1,6 +1,6 @@
-"""Errors: one family for the caller, one for the bytes.
+"""Errors: one family for mistakes of the caller, one for wrong bytes.
 
-``UsageError`` says that the caller asked for something impossible. ``FormatError`` says what is wrong with the
+``UsageError`` says that a caller requested something impossible. ``FormatError`` says what is wrong with the
 bytes: it always holds a `Location` and at least one requirement id, and its text reads
 ``path:position: field: expected X, found Y [SEG-BAT-004]``.
 """
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where in which file something stands.
+    """A position in a file.
 
     Attributes:
         path: file name as the caller knows it; empty for bytes that came from no file.
         position: byte position in that file, 0 or greater.
         field: dotted name of the schema field, such as ``header.magic``; empty for a whole entry.
-        size: bytes concerned; 0 where that is not known.
+        size: number of bytes concerned; 0 if unknown.
     """
 
     path: str = ""
@@ -33,16 +33,16 @@ class Location:
     size: int = 0
 
     def shifted(self, size: int) -> Location:
-        """The same file, ``size`` bytes further on."""
+        """Return the location ``size`` bytes further on."""
         return replace(self, position=self.position + size)
 
     def at(self, field: str, position: int = 0, size: int = 0) -> Location:
-        """A field that starts ``position`` bytes after this location."""
+        """Return the location of a field that starts ``position`` bytes after this location."""
         return replace(self, position=self.position + position, field=field, size=size)
 
     def __str__(self) -> str:
-        place = f"{self.path or '<bytes>'}:{self.position}"
-        return f"{place}: {self.field}" if self.field else place
+        text = f"{self.path or '<bytes>'}:{self.position}"
+        return f"{text}: {self.field}" if self.field else text
 
 
 class SeglogError(Exception):
@@ -50,11 +50,11 @@ class SeglogError(Exception):
 
 
 class UsageError(SeglogError):
-    """The caller did something wrong: a bad argument, an offset out of range, a path that does not exist."""
+    """The caller made a mistake: a bad argument, an offset out of range, a path that does not exist."""
 
 
 class OffsetOutOfRangeError(UsageError):
-    """An offset below the log start offset or above the log end offset was asked for (SEG-LKP-004)."""
+    """A requested offset is below the log start offset or above the log end offset (SEG-LKP-004)."""
 
 
 class FormatError(SeglogError):
@@ -62,9 +62,9 @@ class FormatError(SeglogError):
 
     Attributes:
         location: file, position and field.
-        requirements: ids of the requirements that do not hold, the decisive one first.
-        expected: what the requirement asks for, in a few words.
-        found: what stands there instead.
+        requirements: ids of the broken requirements, the decisive one first.
+        expected: short text of what the requirement demands.
+        found: what was found instead.
     """
 
     def __init__(self, location: Location, *requirements: str, expected: str, found: object) -> None:
@@ -78,7 +78,7 @@ class FormatError(SeglogError):
         super().__init__(f"{location}: expected {expected}, found {self.found} [{', '.join(requirements)}]")
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Rebuild from the parts, so that errors travel between processes."""
+        """Rebuild from the parts, so that errors can be sent between processes."""
         return _rebuild, (type(self), self.location, self.requirements, self.expected, self.found)
 
 
@@ -101,30 +101,30 @@ class TruncatedError(FormatError):
 
 
 class UnsupportedVersionError(FormatError):
-    """A version that this specification does not describe. That is not damage."""
+    """A version that this specification does not describe, which is not damage."""
 
 
 class RefusedError(FormatError):
-    """Reading on would pass a limit that the caller set. That says nothing about the bytes (SEG-COD-016)."""
+    """Reading would exceed a limit set by the caller, which says nothing about the bytes (SEG-COD-016)."""
 
 
 class UnreadableError(FormatError):
-    """The disk refuses a file, or a range of it, or the file has become shorter while it was read (SEG-PDR-022).
+    """The disk refuses to read a file or a part of it, or the file became shorter during reading (SEG-PDR-022).
 
     That says nothing about the bytes, and nothing about those before and after them. The location holds position and
-    size of what is refused; the cause is the `OSError` that says so, where there is one.
+    size of the refused bytes; the cause is the `OSError`, if there is one.
     """
 
 
 class WriteError(SeglogError):
-    """A log could not be written: the disk is full, or fails. The cause is the `OSError` that says so.
+    """A log could not be written: the disk is full, or fails. The cause is the `OSError`.
 
-    Nothing that was not acknowledged before counts as written, and the writer takes nothing more.
+    Only what was acknowledged before counts as written, and the writer accepts nothing more.
     """
 
 
 def reason_of(error: OSError) -> str:
-    """What the system says, behind the name of the file where it is known."""
+    """Return the system's error message, after the file's name if that is known."""
     name = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes, os.PathLike)) else ""
     reason = error.strerror or str(error) or type(error).__name__
     return f"{name}: {reason}" if name else reason
@@ -132,10 +132,10 @@ def reason_of(error: OSError) -> str:
 
 @contextmanager
 def write_errors(work: str) -> Iterator[None]:
-    """Turn an `OSError` of what is written in here into a `WriteError`.
+    """Turn an `OSError` raised in this block into a `WriteError`.
 
     Args:
-        work: what stops then, such as ``recovery``.
+        work: name of the interrupted work, such as ``recovery``.
 
     Raises:
         WriteError: an operation on files failed.
@@ -148,7 +148,7 @@ def write_errors(work: str) -> Iterator[None]:
 
 
 class MissingOffsetsWarning(UserWarning):
-    """Offsets are missing from a log that is being read; reading goes on behind them.
+    """Offsets are missing from a log that is being read; reading continues after them.
 
-    Give ``on_gap`` to be called instead.
+    Pass ``on_gap`` to get a callback instead.
     """

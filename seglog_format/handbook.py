@@ -1,7 +1,7 @@
-"""The format as five widely copied articles tell it: the handbook dialect.
+"""The format as five widely copied articles describe it: the handbook dialect.
 
 This is not Kafka's format. The articles, called A to E in appendix A, differ from the bytes and from each other; here
-their tables and their arithmetic stand in executable form, so that the answers can be laid beside Kafka's (chapter
+their tables and their arithmetic are executable, so that the answers can be compared with Kafka's (chapter
 90). Nothing else in the package reads files with it, and it uses nothing of the package but errors.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 ARTICLE_E_OVERHEAD: Final = 10
-"""Bytes that article E counts into the message size before key and payload: checksum to key length."""
+"""Bytes that article E counts in the message size before key and payload: checksum to key length."""
 
 ArticleEMessage = Struct(
     "offset" / Int64sb * "Offset of the message.",
@@ -52,7 +52,7 @@ ArticleDMessage = Struct(
 
 @dataclass(frozen=True, slots=True)
 class HandbookMessage:
-    """A message as one of the articles would read it.
+    """A message as one of the articles reads it.
 
     Attributes:
         crc, magic, attributes: as the article's table places them; 0 where it has no such field.
@@ -70,7 +70,7 @@ class HandbookMessage:
 
 
 def read_as_article_a(data: bytes) -> HandbookMessage:
-    """A stored message read by article A's table: no offset, no size, no lengths.
+    """Read a stored message by article A's table: no offset, no size, no lengths.
 
     Raises:
         TruncatedError: there are fewer than 6 bytes.
@@ -80,7 +80,7 @@ def read_as_article_a(data: bytes) -> HandbookMessage:
 
 
 def read_as_article_d(data: bytes) -> HandbookMessage:
-    """A stored message read as article D says: a 4-byte length, then the message.
+    """Read a stored message as article D says: a 4-byte length, then the message.
 
     Raises:
         TruncatedError: the bytes end before that length is filled.
@@ -89,7 +89,7 @@ def read_as_article_d(data: bytes) -> HandbookMessage:
 
 
 def read_as_article_e(data: bytes) -> HandbookMessage:
-    """A stored message read by article E's table: the payload follows the key at once.
+    """Read a stored message by article E's table: the payload follows the key at once.
 
     Raises:
         TruncatedError: the bytes end before the sizes that the table names are filled.
@@ -112,21 +112,21 @@ CRC_END: Final = 16
 
 
 def checksum_as_article_a(entry: bytes) -> int:
-    """CRC-32 of a stored message with nothing left out but the checksum: offset and size count, too."""
+    """Compute CRC-32 of a stored message without only the checksum: offset and size are included."""
     return zlib.crc32(entry[:CRC_POSITION] + entry[CRC_END:])
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one article names files and directories and counts in them.
+    """How one article names files and directories, and counts offsets.
 
     Attributes:
-        digits: of the number in a file name; 0 for as many as it takes.
+        digits: number of digits in a file name; 0 for as many as necessary.
         suffix: of the file with the messages.
         separator: between topic and partition in a directory name.
         named_by_previous_last: a file after the first is named by the last offset of the one before it, so the first
             message of file N is N + 1. Where False, a file is named by its first offset.
-        relative_to_previous: numbers in an index count from the number of the file before, not from the own one.
+        relative_to_previous: numbers in an index are relative to the number of the previous file, not of their own.
     """
 
     digits: int
@@ -146,7 +146,7 @@ DIALECTS: Final = {
 
 
 def dialect(article: str) -> Dialect:
-    """The rules of one article.
+    """Return the rules of one article.
 
     Raises:
         UsageError: the article is none of A to E.
@@ -162,17 +162,17 @@ FIRST_NAME_OF_ARTICLE_D: Final = "00000000.kafka"
 
 
 def directory_name(topic: str, partition: int, article: str) -> str:
-    """Name of a partition directory."""
+    """Return the name of a partition directory."""
     return f"{topic}{dialect(article).separator}{partition}"
 
 
 def directory_names(topic: str, count: int, article: str) -> list[str]:
-    """The directories of a topic: the articles expect each partition to be there."""
+    """Return the directories of a topic: the articles expect each partition to exist."""
     return [directory_name(topic, partition, article) for partition in range(count)]
 
 
 def file_name(number: int, article: str) -> str:
-    """Name of a file with messages."""
+    """Return the name of a file with messages."""
     rules = dialect(article)
     if not rules.digits and number == 0:
         return FIRST_NAME_OF_ARTICLE_D
@@ -180,7 +180,7 @@ def file_name(number: int, article: str) -> str:
 
 
 def number_in_file_name(name: str, article: str) -> int | None:
-    """The number in a file name; None where the article does not know such a name."""
+    """Return the number in a file name; None if the article does not define such a name."""
     rules = dialect(article)
     digits = f"{{{rules.digits}}}" if rules.digits else "+"
     match = re.fullmatch(rf"([0-9]{digits}){re.escape(rules.suffix)}", name)
@@ -188,39 +188,39 @@ def number_in_file_name(name: str, article: str) -> int | None:
 
 
 def number_after(previous_last_offset: int | None, article: str) -> int:
-    """The number in the name of the file that follows one whose last offset is given; 0 for the first file."""
+    """Return the number in the name of the file after one with a given last offset; 0 for the first file."""
     if previous_last_offset is None:
         return 0
     return previous_last_offset + (0 if dialect(article).named_by_previous_last else 1)
 
 
 def first_offset(number: int, article: str) -> int:
-    """Offset of the first message in a file."""
+    """Return the offset of the first message in a file."""
     return number + 1 if dialect(article).named_by_previous_last and number else number
 
 
 def last_offset(next_number: int, article: str) -> int:
-    """Offset of the last message in the file before the one with this number."""
+    """Return the offset of the last message in the file before the one with this number."""
     return next_number if dialect(article).named_by_previous_last else next_number - 1
 
 
 def messages_before(number: int) -> int:
-    """How many messages article D expects in the files before the one with this number."""
+    """Return how many messages article D expects in the files before the one with this number."""
     return number
 
 
 def file_at(position: int, segment_bytes: int) -> int:
-    """Which file, counted from 0, articles A to C expect a byte of the partition in: all files are of one size."""
+    """Return the number of the file, from 0, in which articles A to C expect a byte: all files have one size."""
     return position // segment_bytes
 
 
 def is_flushed(offset: int, recovery_point: int) -> bool:
-    """Whether article D takes a message for flushed: a recovery point names the last one that is."""
+    """Return whether article D takes a message for flushed: a recovery point names the last flushed one."""
     return offset <= recovery_point
 
 
 def ordinal(relative_offset: int) -> int:
-    """Which message of its file, counted from 1, articles C and E find behind an index entry's number."""
+    """Return which message of its file, counted from 1, articles C and E find by an index entry's number."""
     return relative_offset
 
 
@@ -241,13 +241,13 @@ class HandbookFile:
 
 @dataclass(frozen=True, slots=True)
 class HandbookAnswer:
-    """What an article's lookup does.
+    """The result of an article's lookup.
 
     Attributes:
-        number: of the file it looks into.
-        relative: number it looks for in the index.
-        entry: index entry it takes, as stored; (0, 0) where none is small enough.
-        position: byte at which it starts to send; None where it runs past the end of the file.
+        number: of the file that it reads.
+        relative: number that it searches for in the index.
+        entry: index entry that it uses, as stored; (0, 0) if none is small enough.
+        position: byte at which it starts to send; None if it passes the end of the file.
     """
 
     number: int
@@ -257,20 +257,20 @@ class HandbookAnswer:
 
 
 def file_for(numbers: Sequence[int], offset: int, article: str) -> int:
-    """Place, in the ascending list of numbers, of the file in which an article looks for an offset.
+    """Return the index, in the ascending list of numbers, of the file in which an article looks for an offset.
 
     Raises:
         UsageError: the offset is below the first file.
     """
-    place = bisect_right([first_offset(number, article) for number in numbers], offset) - 1
-    if place < 0:
+    index = bisect_right([first_offset(number, article) for number in numbers], offset) - 1
+    if index < 0:
         msg = f"offset {offset} is below {numbers[0] if numbers else 'an empty list of files'}"
         raise UsageError(msg)
-    return place
+    return index
 
 
 def relative_offset(offset: int, number: int, previous_number: int, article: str) -> int:
-    """The number that an article looks for in the index of a file.
+    """Return the number that an article searches for in the index of a file.
 
     Article D counts from the first message, C and E from the number of the file, A and B from that of the file before.
     """
@@ -280,29 +280,29 @@ def relative_offset(offset: int, number: int, previous_number: int, article: str
 
 
 def lookup(files: Sequence[HandbookFile], offset: int, article: str) -> HandbookAnswer:
-    """Where an article's reader starts to send when it is asked for an offset.
+    """Return where an article's reader starts to send for an offset.
 
-    A, B and D send from the index entry on. E passes over as many messages as the number lies above the entry's. C
-    compares offsets from there on, as Kafka does.
+    A, B and D send from the index entry on. E skips as many messages as the number exceeds the entry's. C
+    compares offsets from that position on, as Kafka does.
 
     Args:
         files: of one partition, in ascending order.
-        offset: logical offset that is asked for.
+        offset: the requested offset.
         article: A to E.
 
     Raises:
         UsageError: the offset is below the first file.
     """
-    place = file_for([file.number for file in files], offset, article)
-    file = files[place]
-    relative = relative_offset(offset, file.number, files[place - 1].number if place else 0, article)
+    index = file_for([file.number for file in files], offset, article)
+    file = files[index]
+    relative = relative_offset(offset, file.number, files[index - 1].number if index else 0, article)
     entry = _floor(file.entries, relative)
     return HandbookAnswer(file.number, relative, entry, _start(file, entry, offset, relative, article))
 
 
 def _floor(entries: Sequence[tuple[int, int]], relative: int) -> tuple[int, int]:
-    place = bisect_right([number for number, _ in entries], relative)
-    return entries[place - 1] if place else (0, 0)
+    index = bisect_right([number for number, _ in entries], relative)
+    return entries[index - 1] if index else (0, 0)
 
 
 def _start(file: HandbookFile, entry: tuple[int, int], offset: int, relative: int, article: str) -> int | None:
@@ -314,7 +314,7 @@ def _start(file: HandbookFile, entry: tuple[int, int], offset: int, relative: in
 
 
 def block_index(messages: Iterable[tuple[int, int]], block_size: int = 4096) -> list[tuple[int, int]]:
-    """The index that article B describes: one entry for each block of bytes, with the first message that starts in it.
+    """Return article B's index: one entry for each block of bytes, with the first message that starts in it.
 
     Args:
         messages: offset and byte position of each message, in order.

@@ -1,4 +1,4 @@
-"""Names of a module that load the module which defines them when they are first used."""
+"""Names of a module whose defining modules are imported at their first use."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 class LazyNames:
-    """The names that a module offers without defining them.
+    """The names that a module offers without importing them.
 
     Args:
         owner: name of the module that offers them.
-        homes: by the name of the defining module below the package, what it defines.
+        homes: the names that each module defines, by the module's name below the package.
     """
 
     def __init__(self, owner: str, homes: Mapping[str, Iterable[str]]) -> None:

@@ -1,9 +1,9 @@
-"""What the bytes mean: frozen values that every other module passes around.
+"""The decoded values that all other modules pass around, frozen.
 
 The model keeps what a byte-exact re-encoding needs: raw attributes with unknown bits, deltas beside the absolute
 values they lead to, stored checksums. Nothing here reads bytes and nothing imports a third-party package.
 
-Records, and what holds them, stand in `record_model`: who only walks from entry to entry has no need of them.
+Records and batches are in `record_model`: a walk from entry to entry does not need them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 
 GREATEST_OFFSET: Final = INT64_MAX - 1
-"""No record of a log has a greater offset: the offset behind it, the log end offset, is an int64 (SEG-LOG-013)."""
+"""Maximum offset of a record: the log end offset after it must fit an int64 (SEG-LOG-013)."""
 
 CODEC_MASK: Final = 0x07
 TIMESTAMP_TYPE_BIT: Final = 0x08
@@ -38,10 +38,10 @@ CONTROL_BIT: Final = 0x20
 DELETE_HORIZON_BIT: Final = 0x40
 
 ENTRY_PREFIX_SIZE: Final = 12
-"""Bytes of the offset and size fields that open every entry of a `.log` file."""
+"""Bytes of the offset and size fields at the start of every entry of a `.log` file."""
 
 KEPT_SIZE: Final = 4 * 2**20
-"""Bytes of the largest entry that stays in memory once it was read: checksum and records are then read from there."""
+"""Size of the largest entry kept in memory after reading, so that checksum and records use the same copy."""
 
 
 class CompressionCodec(IntEnum):
@@ -103,17 +103,17 @@ END_MARKER_TYPES: Final = (ControlRecordType.ABORT, ControlRecordType.COMMIT)
 
 
 def add_sequence(sequence: int, increment: int) -> int:
-    """A sequence number ``increment`` further on, wrapping to 0 after 2147483647 (SEG-BAT-017)."""
+    """Add to a sequence number, wrapping to 0 after 2147483647 (SEG-BAT-017)."""
     total = sequence + increment
     return total - 2**31 if total > INT32_MAX else total  # a negative one, of a damaged batch, stays negative
 
 
 class MissingOffsets(NamedTuple):
-    """Offsets that should be in a log and are not.
+    """Offsets that are missing from a log.
 
     Attributes:
         first_offset: the first of them.
-        next_offset: the first offset behind them; the same as the first where it is not known how many are missing.
+        next_offset: the first offset after them; equal to the first one if their number is unknown.
     """
 
     first_offset: int
@@ -121,12 +121,12 @@ class MissingOffsets(NamedTuple):
 
     @property
     def offset_count(self) -> int:
-        """How many they are: as many records or more."""
+        """Their number, an upper limit for the number of records."""
         return self.next_offset - self.first_offset
 
     @property
     def span(self) -> str:
-        """How many, and from where to where, in words."""
+        """Their number and range, as text."""
         if not self.offset_count:
             return f"offsets from {self.first_offset} on"
         if self.offset_count == 1:
@@ -173,7 +173,7 @@ class RecordBatchHeader:
 
     @property
     def codec_id(self) -> int:
-        """Attribute bits 0 to 2, also where they name no codec."""
+        """Attribute bits 0 to 2, also if they name no codec."""
         return self.attributes & CODEC_MASK
 
     @property
@@ -194,7 +194,7 @@ class RecordBatchHeader:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When tombstones and markers of this batch may go; None unless attribute bit 6 is set (SEG-BAT-013)."""
+        """When tombstones and markers of this batch expire; None unless attribute bit 6 is set (SEG-BAT-013)."""
         return self.base_timestamp_ms if self.attributes & DELETE_HORIZON_BIT else None
 
     @property
@@ -214,7 +214,7 @@ class RecordBatchHeader:
 class MessageHeader:
     """The fixed fields of an outermost magic 0 or 1 message: a plain one, or a compressed wrapper.
 
-    It answers the same questions as `RecordBatchHeader`; what these formats do not have reads as Kafka reads it.
+    It has the properties of `RecordBatchHeader`; fields that these formats lack have the values that Kafka uses.
     """
 
     offset: int
@@ -231,7 +231,7 @@ class MessageHeader:
 
     @property
     def base_offset(self) -> int | None:
-        """The offset of a plain message; None for a wrapper, which has to be decompressed to know it."""
+        """The offset of a plain message; None for a wrapper, which must be decompressed to find it."""
         return None if self.codec_id else self.offset
 
     @property
@@ -246,7 +246,7 @@ class MessageHeader:
 
     @property
     def codec_id(self) -> int:
-        """Attribute bits 0 to 2, also where they name no codec."""
+        """Attribute bits 0 to 2, also if they name no codec."""
         return self.attributes & CODEC_MASK
 
     @property
@@ -288,7 +288,7 @@ class Frame:
 
     Attributes:
         position: byte position in the file.
-        header: its fixed fields; nothing in them has been checked but size and magic.
+        header: its header fields, of which only size and magic were checked.
         data: the bytes of the whole entry, prefix included.
     """
 
@@ -302,7 +302,7 @@ class Frame:
         return self.position + self.header.size_in_bytes
 
     def pieces(self, start: int) -> Iterator[memoryview]:
-        """The bytes of the entry from one of them on, in order, in as many pieces as they are read in.
+        """Yield the bytes of the entry from one of them on, in order, in the pieces in which they are read.
 
         Args:
             start: number of the first byte, counted from the start of the entry.
@@ -311,19 +311,19 @@ class Frame:
 
 
 class StoredFrame(Frame):
-    """An entry whose bytes are read when they are asked for: it may be larger than anybody wants to have in memory."""
+    """An entry whose bytes are read on demand, because it may be too large for memory."""
 
     __slots__ = ("_data", "_source")
     _data: memoryview | None
     _source: ByteSource
 
     def __init__(self, position: int, header: BatchHeader, source: ByteSource) -> None:
-        """Describe an entry.
+        """Store where the entry is.
 
         Args:
             position: byte position in the file.
             header: its fixed fields.
-            source: of its bytes.
+            source: the bytes of the file.
         """
         object.__setattr__(self, "position", position)
         object.__setattr__(self, "header", header)
@@ -345,7 +345,7 @@ class StoredFrame(Frame):
         return data
 
     def pieces(self, start: int) -> Iterator[memoryview]:
-        """The bytes of the entry from one of them on; those of a large entry come window by window."""
+        """Yield the bytes of the entry from one of them on; those of a large entry window by window."""
         if self.header.size_in_bytes <= KEPT_SIZE:
             yield self.data[start:]
             return

@@ -1,8 +1,8 @@
-"""File and directory names: what they say, and how they are written (chapters 10 and 11).
+"""File and directory names: parsing and formatting (chapters 10 and 11).
 
-Everything here is a pure function of a name. Parsing takes what a broker would parse, which is more than a broker
-writes: any number of digits, of any script. What is odd stays visible in the result (`FileName.digits`,
-`PartitionDirectoryName.digits`), so that a validator can point at it. Names come from hostile places: they may hold
+All functions are pure. Parsing accepts what a broker accepts, which is more than a broker
+writes: any number of digits, of any script. The result keeps unusual spellings (`FileName.digits`,
+`PartitionDirectoryName.digits`), so that a validator can report them. Names come from hostile sources: they may hold
 line breaks, control characters or undecodable bytes, and never appear unescaped in an error (`printable`).
 """
 
@@ -16,7 +16,7 @@ from seglog_format.decimal_text import is_decimal, parse_decimal
 from seglog_format.errors import FormatError, Location, UsageError
 
 NO_OFFSET: Final = -1
-"""Stands for the offset or epoch of a file whose name holds none."""
+"""The offset or epoch of a file whose name has none."""
 
 OFFSET_DIGITS: Final = 20
 EPOCH_DIGITS: Final = 10
@@ -29,7 +29,7 @@ METADATA_TOPIC: Final = "__cluster_metadata"
 REMOTE_INDEX_CACHE: Final = "remote-log-index-cache"
 
 STATES: Final = ("delete", "future", "stray")
-"""What may follow the unique part of a directory name."""
+"""Possible endings after the unique part of a directory name."""
 
 TEMPORARY_SUFFIXES: Final = (".deleted", ".cleaned", ".swap", ".part", ".tmp")
 
@@ -37,7 +37,7 @@ _UNPARSED_SUFFIXES = frozenset({".deleted", ".part", ".tmp"})
 _TOPIC = re.compile(rf"[a-zA-Z0-9._-]{{1,{MAX_TOPIC_SIZE}}}")
 _UNIQUE = re.compile(r"[0-9a-f]{32}")
 _WHITE_SPACE = re.compile(r"[ \t\n\x0b\f\r]")
-"""What brokers call white space; Python's own ``\\s`` knows far more."""
+"""White space as brokers define it; Python's own ``\\s`` includes far more."""
 
 _SNAPSHOT = re.compile(rf"(\d{{{OFFSET_DIGITS}}})-(\d{{{EPOCH_DIGITS}}})(-[^.]*)?")
 
@@ -46,7 +46,7 @@ assert len(str(MAX_PARTITION)) == EPOCH_DIGITS
 
 
 class FileKind(Enum):
-    """What a file of a log directory or partition directory is; the value is its fixed name, or how its name ends."""
+    """The kind of a file in a log directory or partition directory; the value is its fixed name or its suffix."""
 
     LOG = ".log"
     OFFSET_INDEX = ".index"
@@ -81,18 +81,18 @@ OFFSET_CHECKPOINT_KINDS: Final = (
 FIXED_NAMES: Final = {
     kind.value: kind for kind in FileKind if kind not in NUMBERED_KINDS and kind is not FileKind.METADATA_SNAPSHOT
 }
-"""Kinds by name, for the files whose names hold no offset."""
+"""Kinds by name, for files whose names have no offset."""
 
 _NUMBERED = {kind.value: kind for kind in NUMBERED_KINDS}
 
 
 class FileName(NamedTuple):
-    """A file name that means something.
+    """A file name with a meaning.
 
     Attributes:
         base_offset: the offset in the name: a segment's base offset, the offset that a producer snapshot stops short
             of, or a metadata snapshot's end offset; `NO_OFFSET` for a fixed name.
-        kind: what the file holds.
+        kind: kind of the file.
         suffix: what a broker appended while it replaces or removes the file: ``.deleted``, ``.cleaned``, ``.swap``,
             ``.part`` or ``.tmp``; empty for a file in use.
         digits: the offset as written, sign and all; empty for a fixed name.
@@ -107,17 +107,17 @@ class FileName(NamedTuple):
 
     @property
     def has_twenty_digits(self) -> bool:
-        """The offset is written in exactly 20 digits of any script (SEG-PDR-005)."""
+        """Whether the offset is written in exactly 20 digits of any script (SEG-PDR-005)."""
         return len(self.digits) == OFFSET_DIGITS and self.digits.isdecimal()
 
     @property
     def has_ascii_digits(self) -> bool:
-        """The offset is written in ASCII (SEG-PDR-006); a sign does not count."""
+        """Whether the offset is written in ASCII (SEG-PDR-006); a sign does not count."""
         return self.digits.isascii()
 
     @property
     def is_canonical(self) -> bool:
-        """The name is the one that a broker would open for this offset; always so for a fixed name."""
+        """Whether the name is the one that a broker opens for this offset; always True for a fixed name."""
         return not self.digits or (self.has_twenty_digits and self.has_ascii_digits)
 
 
@@ -125,9 +125,9 @@ class PartitionDirectoryName(NamedTuple):
     """The name of a partition directory.
 
     Attributes:
-        topic: everything before the last dash; may itself hold dashes. Cut short where `is_topic_cut` says so.
+        topic: everything before the last dash; may itself hold dashes. Truncated if `is_topic_cut`.
         partition: 0 to 2147483647.
-        unique: what keeps several renamed directories of one partition apart, usually 32 hexadecimal digits; empty
+        unique: part that distinguishes renamed directories of one partition, usually 32 hexadecimal digits; empty
             for a partition in use.
         state: ``delete``, ``future`` or ``stray``; empty for a partition in use.
         digits: the partition as written.
@@ -145,24 +145,24 @@ class PartitionDirectoryName(NamedTuple):
 
     @property
     def topic_partition(self) -> tuple[str, int]:
-        """What identifies the partition on a broker."""
+        """Topic and partition number, which identify the partition on a broker."""
         return self.topic, self.partition
 
     @property
     def is_topic_cut(self) -> bool:
-        """The name is as long as names may be, so that the topic has probably lost its end."""
+        """Whether the name has maximum length, so that the topic is probably truncated."""
         return self.state in {"delete", "stray"} and len(str(self)) == MAX_NAME_SIZE
 
     @property
     def has_plain_partition(self) -> bool:
-        """The partition is written as a broker would: ASCII digits, no sign, no leading zeros (SEG-PDR-017)."""
+        """Whether the partition is written as a broker does: ASCII digits, no sign, no leading zeros (SEG-PDR-017)."""
         return self.digits in {"", str(self.partition)}
 
 
 def printable(text: str, limit: int = MAX_NAME_SIZE) -> str:
-    r"""A name or value that is safe to show: what cannot be printed becomes ``\n``, ``\x1b``, ``\udc80`` and so on.
+    r"""Escape a name or value for display: unprintable characters become ``\n``, ``\x1b``, ``\udc80`` and so on.
 
-    After ``limit`` characters an ellipsis stands for the rest.
+    After ``limit`` characters an ellipsis replaces the rest.
     """
     if len(text) <= limit and text.isprintable():
         return text
@@ -171,7 +171,7 @@ def printable(text: str, limit: int = MAX_NAME_SIZE) -> str:
 
 
 def is_legal_topic(topic: str) -> bool:
-    """Whether a broker would create a topic of this name (SEG-PDR-002)."""
+    """Return whether a broker would create a topic of this name (SEG-PDR-002)."""
     return bool(_TOPIC.fullmatch(topic)) and topic not in {".", ".."}
 
 
@@ -187,12 +187,12 @@ def require_topic(topic: str) -> None:
 
 
 def is_usual_unique(unique: str) -> bool:
-    """Whether the unique part of a directory name looks as brokers write it (SEG-PDR-004)."""
+    """Return whether the unique part of a directory name looks as brokers write it (SEG-PDR-004)."""
     return bool(_UNIQUE.fullmatch(unique))
 
 
 def parse_partition_directory(name: str) -> PartitionDirectoryName:
-    """What the name of a partition directory says.
+    """Parse the name of a partition directory.
 
     Args:
         name: without its parent directories.
@@ -216,7 +216,7 @@ def parse_partition_directory(name: str) -> PartitionDirectoryName:
 
 
 def _split_state(name: str) -> tuple[str, str, str]:
-    """Plain name, unique part and state; the last full stop parts the first two."""
+    """Split off unique part and state; the last full stop separates the first two."""
     for state in STATES:
         if name.endswith("-" + state):
             plain, _, unique = name[: -len(state) - 1].rpartition(".")
@@ -225,7 +225,7 @@ def _split_state(name: str) -> tuple[str, str, str]:
 
 
 def require_written_directory(name: str) -> tuple[str, int]:
-    """Topic and partition of a directory that a writer may make or append to: one in use, named as brokers name it.
+    """Return topic and partition of a directory that a writer may create or append to: in use, named as brokers do.
 
     Args:
         name: without its parent directories.
@@ -244,7 +244,7 @@ def require_written_directory(name: str) -> tuple[str, int]:
 
 
 def parse_file_name(name: str) -> FileName | None:
-    """What a file name says; None where it says nothing, and the file is to be left alone (SEG-PDR-011).
+    """Parse a file name; return None if it has no meaning, and the file is to be ignored (SEG-PDR-011).
 
     Args:
         name: without its parent directories.
@@ -303,7 +303,7 @@ def _offset(digits: str, at: Location) -> int:
 
 
 def segment_file_name(base_offset: int, kind: FileKind, suffix: str = "") -> str:
-    """The one name under which a broker opens this file: 20 ASCII digits and the kind's ending (SEG-PDR-005).
+    """Return the name under which a broker opens a segment file: 20 ASCII digits and the suffix (SEG-PDR-005).
 
     Args:
         base_offset: 0 to 9223372036854775807.
@@ -319,7 +319,7 @@ def segment_file_name(base_offset: int, kind: FileKind, suffix: str = "") -> str
 
 
 def metadata_snapshot_file_name(end_offset: int, epoch: int, suffix: str = "") -> str:
-    """The name of a metadata snapshot (SEG-PDR-015).
+    """Return the name of a metadata snapshot (SEG-PDR-015).
 
     Raises:
         UsageError: offset or epoch are out of range.
@@ -330,9 +330,9 @@ def metadata_snapshot_file_name(end_offset: int, epoch: int, suffix: str = "") -
 
 
 def partition_directory_name(topic: str, partition: int, unique: str = "", state: str = "") -> str:
-    """The name of a partition directory, its topic cut short where brokers do so (SEG-PDR-001, SEG-PDR-003).
+    """Return the name of a partition directory, its topic truncated as by brokers (SEG-PDR-001, SEG-PDR-003).
 
-    Nothing else makes a path of a topic, and no name that this returns leads out of its directory.
+    Only this function makes a path of a topic, and none of its results leads out of the directory.
 
     Raises:
         UsageError: the topic is not legal (SEG-PDR-002), the partition out of range, or the state unknown.

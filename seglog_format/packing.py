@@ -1,7 +1,7 @@
-"""Fixed-size fields read and written by name, whatever order they are stored in.
+"""Readers and writers of fixed-size fields by name, independent of their stored order.
 
 A `FixedLayout` knows the stored order, which comes from the declarations (`seglog_format.layouts`). Callers name the
-fields in the order in which they want them, so that only the declaration decides where a field is stored.
+fields in the order they want, so that only the declaration decides where a field is stored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Packer(Protocol):
-    """What `struct.Struct` offers, as far as fixed fields need it. Values come and go in the order of the names."""
+    """The part of `struct.Struct` that fixed fields need. Values are in the order of the names."""
 
     @property
     def format(self) -> str:
@@ -35,7 +35,7 @@ class Packer(Protocol):
         """Read the values that start at a byte position."""
 
     def iter_unpack(self, buffer: Buffer) -> Iterator[tuple[Any, ...]]:
-        """Read one tuple of values after the other, up to the end."""
+        """Yield tuples of values, up to the end."""
 
 
 class Slot(NamedTuple):
@@ -54,12 +54,12 @@ class Slot(NamedTuple):
         return int(self.layout.unpack_from(structure, self.position)[0])
 
     def write(self, structure: bytearray, value: int) -> None:
-        """Store another number."""
+        """Store a new number."""
         self.layout.pack_into(structure, self.position, value)
 
 
 class FixedLayout:
-    """Big-endian numbers of fixed size, one after the other.
+    """Big-endian numbers of fixed size, stored without gaps.
 
     Attributes:
         codes: the code of `struct` for each field, by name, in stored order.
@@ -79,17 +79,17 @@ class FixedLayout:
         """Return the byte position after a field."""
         return self.position(name) + calcsize(_format([self.codes[name]]))
 
-    def place(self, name: str) -> tuple[int, int]:
+    def span(self, name: str) -> tuple[int, int]:
         """Return the byte position of a field, and its size in bytes."""
         position = self.position(name)
         return position, self.end(name) - position
 
     def slot(self, name: str) -> Slot:
-        """Return a field on its own, to be read and written in place."""
+        """Return a field as a slot that reads and writes it in a buffer."""
         return Slot(self.position(name), Struct(_format([self.codes[name]])))
 
     def packer(self, *names: str) -> Packer:
-        """Read and write all fields in the order of these names.
+        """Return a packer for all fields in the order of these names.
 
         Raises:
             ValueError: the names are not those of the fields.
@@ -103,7 +103,7 @@ class FixedLayout:
         return _Reordering(stored, names, list(self.codes))
 
     def packer_of(self, model: type) -> Packer:
-        """Read and write all fields in the order of a dataclass, whose other fields have defaults."""
+        """Return a packer for all fields in the order of a dataclass, whose other fields have defaults."""
         return self.packer(*(field.name for field in fields(model) if field.name in self.codes))
 
 
@@ -112,7 +112,7 @@ def _format(codes: Iterable[str]) -> str:
 
 
 class _Reordering:
-    """A packer for callers who name the fields in another order than the stored one."""
+    """A packer for names in another order than the stored one."""
 
     def __init__(self, stored: Struct, names: tuple[str, ...], stored_names: list[str]) -> None:
         self.format = stored.format

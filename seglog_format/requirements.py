@@ -1,6 +1,6 @@
-"""The table of requirements, read from the chapters in `spec/`: the only place where ids are defined.
+"""The table of requirements, read from the chapters in `spec/`, which alone define the ids.
 
-A requirement stands on a line of its own, followed by its text up to a blank line::
+A requirement begins on a line of its own, followed by its text up to a blank line::
 
     [SEG-IDX-004]: MUST binds=writer,validator since=0.8.0 check=auto
     Entries are ordered by strictly increasing relative offset.
@@ -45,9 +45,9 @@ class Requirement:
     Attributes:
         id: such as ``SEG-IDX-004``; never renumbered, never reused.
         level: MUST, SHOULD or MAY.
-        binds: whom: writer, reader, validator, recovery.
+        binds: the roles that must follow it: writer, reader, validator, recovery.
         since: first broker version it holds for.
-        check: how it is held: ``auto`` (a check or decoder refuses bytes that break it), ``behaviour`` (a result
+        check: how it is enforced: ``auto`` (a check or decoder refuses bytes that break it), ``behaviour`` (a result
             that tests compare) or ``none`` (the text says why).
         title: its first sentence.
         text: the whole paragraph.
@@ -70,14 +70,14 @@ class Requirement:
 
 
 def spec_directory() -> Path:
-    """Where the chapters are: inside an installed package, or beside it in a checkout."""
+    """Return the directory of the chapters: inside an installed package, or beside it in a checkout."""
     package = Path(__file__).resolve().parent
     installed = package / "_spec"
     return installed if installed.is_dir() else package.parent / "spec"
 
 
 def parse_chapter(chapter: str, text: str) -> list[Requirement]:
-    """The requirements that one chapter defines, in order."""
+    """Return the requirements that one chapter defines, in order."""
     paragraphs = (block.strip().splitlines() for block in text.split("\n\n"))
     return [_requirement(chapter, lines) for lines in paragraphs if lines and DEFINITION.match(lines[0])]
 
@@ -102,7 +102,7 @@ def _requirement(chapter: str, lines: list[str]) -> Requirement:
 
 @cache
 def requirements() -> dict[str, Requirement]:
-    """Every requirement by id, in reading order.
+    """Return every requirement by id, in reading order.
 
     Raises:
         UsageError: an id is defined twice.
@@ -118,7 +118,7 @@ def requirements() -> dict[str, Requirement]:
 
 
 def requirement(identifier: str) -> Requirement:
-    """One requirement.
+    """Return one requirement.
 
     Raises:
         UsageError: there is no such id.

@@ -1,4 +1,4 @@
-"""The types of what the functions of `seglog_format` return. A name loads its module when it is first used."""
+"""The result types of the functions of `seglog_format`. A name loads its module at its first use."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from seglog_format.schema.fixed_fields import (
     MAGIC_POSITION,
     MESSAGE_CRC_POSITION,
     RECORD_BATCH_HEADER_SIZE,
-    batch_field_place,
+    batch_field_span,
 )
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def check_header(header: RecordBatchHeader, at: Location) -> None:
 
 def field(at: Location, name: str) -> Location:
     """Where a field of a record batch header stands."""
-    return at.at(name, *batch_field_place(name))
+    return at.at(name, *batch_field_span(name))
 
 
 def computed_crc(frame: Frame) -> int:

@@ -131,5 +131,5 @@ def check_transaction_version(entries: Iterable[AbortedTxn], at: Location) -> No
     for slot, entry in enumerate(entries):
         if entry.version != TRANSACTION_INDEX_VERSION:
             start = at.shifted(slot * TRANSACTION_INDEX_ENTRY.size)
-            place = start.at("version", *TRANSACTION_INDEX_ENTRY_LAYOUT.place("version"))
+            place = start.at("version", *TRANSACTION_INDEX_ENTRY_LAYOUT.span("version"))
             raise UnsupportedVersionError(place, "SEG-TXN-002", expected="version 0", found=entry.version)

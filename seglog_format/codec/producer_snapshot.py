@@ -79,7 +79,7 @@ def check_count(count: int, entry_size: int, entries: memoryview, at: Location) 
 
 
 def _field(at: Location, name: str) -> Location:
-    return at.at(name, *PRODUCER_SNAPSHOT_HEADER_LAYOUT.place(name))
+    return at.at(name, *PRODUCER_SNAPSHOT_HEADER_LAYOUT.span(name))
 
 
 def encode_producer_snapshot(producers: Iterable[ProducerStateEntry]) -> bytes:

@@ -12,7 +12,7 @@ from seglog_format.recovery.broker_scan import BrokerScan, Outcome
 from seglog_format.recovery.plan import Circumstances, RecoveryPlan, first_unflushed, reason_to_scan
 from seglog_format.recovery.segment_scan import Cut, Remark
 from seglog_format.recovery.segment_split import Split, broker_split_of
-from seglog_format.schema.fixed_fields import ENTRY_PREFIX, RECORD_BATCH_MAGIC, batch_field_place
+from seglog_format.schema.fixed_fields import ENTRY_PREFIX, RECORD_BATCH_MAGIC, batch_field_span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ TAIL: Final = "bytes that are no whole entry"
 OFFSET_AND_SIZE: Final = 12
 LEAST_SIZE: Final = 14
 """Sizes below this end a broker's walk with an error, whatever the magic."""
-DELTA_POSITION, DELTA_SIZE = batch_field_place("last_offset_delta")
+DELTA_POSITION, DELTA_SIZE = batch_field_span("last_offset_delta")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ INT64 = "a decimal number of 64 bits"
 _TOPIC_ID = re.compile(r"topic_id:[ \t\v\f]+([A-Za-z0-9_-]{22})")
 _VERSION = re.compile(r"version:[ \t\v\f]+(.+)")
 _ZERO_ID = re.compile(r"A{21}[A-P]")
-"""The last of 22 characters has four bits beyond the sixteenth byte, which readers drop."""
+"""The zero id: the last of 22 characters has four bits beyond the sixteenth byte, which readers drop."""
 
 
 def _number(word: Construct, bits: int) -> Decimal:

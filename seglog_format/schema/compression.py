@@ -1,6 +1,6 @@
-"""Headers that frame compressed data (chapter 34).
+"""Headers of compressed data (chapter 34).
 
-The codings inside are left to libraries; what stands around them decides what is complete, what is refused and how
+Libraries decode the compressed blocks; the headers around them decide what is complete, what is refused and how
 much memory a reader spends, so it is declared here. Numbers of gzip, lz4 and zstd are little-endian, alone in this
 format.
 """
@@ -69,7 +69,7 @@ def _is(wanted: object) -> Callable[[object], bool]:
 
 
 class _Conditional(Subconstruct):
-    """A field that other fields leave out or size, under the name of what it holds when it is there."""
+    """A field whose presence or size depends on other fields, named after its content."""
 
     def __init__(self, subcon: Construct, type_name: str) -> None:
         super().__init__(subcon)
@@ -174,7 +174,7 @@ Lz4BlockHeader = Struct(
 
 
 def _content_size_size(header: Any) -> int:
-    """Bytes of the content size, from bits 7 and 6 of the descriptor; a single segment always has one."""
+    """Return the bytes of the content size, from bits 7 and 6 of the descriptor; a single segment always has one."""
     code = header.descriptor >> 6
     return 1 << code if code or header.descriptor & ZSTD_SINGLE_SEGMENT else 0
 

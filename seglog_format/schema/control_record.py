@@ -113,7 +113,7 @@ KRAFT_VOTERS = _kraft_value(
 )
 
 KRAFT_VALUES = {2: LEADER_CHANGE, 3: SNAPSHOT_HEADER, 4: SNAPSHOT_FOOTER, 5: KRAFT_VERSION, 6: KRAFT_VOTERS}
-"""Definition of the value, by the type in the key."""
+"""Definitions of the value, by the type in the key."""
 
 LeaderChangeV0 = declaration(LEADER_CHANGE, 0)
 LeaderChangeV1 = declaration(LEADER_CHANGE, 1)

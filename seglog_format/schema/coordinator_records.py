@@ -1,7 +1,7 @@
-"""Records of `__consumer_offsets`, `__transaction_state` and `__share_group_state`: what the coordinators remember.
+"""Records of `__consumer_offsets`, `__transaction_state` and `__share_group_state`: the state of the coordinators.
 
-Key and value each start with a version of 16 bits; the version of the key says what kind of record it is. A null value
-deletes. These topics are ordinary ones to the log format, so nothing here decides whether a record is valid.
+Key and value each start with a version of 16 bits; the version of the key is the kind of the record. A null value
+deletes. To the log format these are ordinary topics, so these declarations do not decide whether a record is valid.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class CoordinatorRecord:
 
 
 TYPES: Final = {"TransactionLog": "transactionState"}
-"""Names for output that are not those of Kafka's messages: they are older than these."""
+"""Names for output that differ from those of Kafka's messages, because they are older."""
 
 
 def _kinds(table: str, broker: str) -> dict[int, CoordinatorRecord]:
-    """Kinds of records by the version of the key."""
+    """Return kinds of records by the version of the key."""
     known = {row["name"]: row for row in rows(table)}
     names = [name.removesuffix("Key") for name in known if name.endswith("Key")]
     return {
@@ -71,7 +71,7 @@ COORDINATOR_TOPICS = {
 """Kinds of records by topic."""
 
 CONSUMER_PROTOCOL = {row["name"]: message(row["name"], row, broker="0.9.0") for row in rows("consumer_protocol")}
-"""What members of consumer groups write into the byte fields of their groups' records, behind a version of 16 bits."""
+"""Messages in the byte fields of consumer groups' records, after a version of 16 bits."""
 
 EMBEDDED: Final = {
     "groupMetadata": {

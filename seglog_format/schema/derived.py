@@ -1,7 +1,7 @@
-"""Messages whose fields come from Kafka's own definitions, as the tables in ``messages/`` hold them.
+"""Messages whose fields come from Kafka's own definitions, stored as tables in ``messages/``.
 
-`tools/message_definitions.py` derives the tables from the jars of each release. What a table does not say is added here
-by whoever asks for a message: requirement ids, one sentence for a field, conditions on a value.
+`tools/message_definitions.py` derives the tables from the jars of each release. What a table lacks is added
+by the caller of `message`: requirement ids, one sentence for a field, conditions on a value.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 TABLES: Final = Path(__file__).with_name("messages")
 NEWEST: Final = 2**15 - 1
-"""Stands for the last version where there is no last one."""
+"""Last version of a field without a last version."""
 OLDEST_LINE: Final = "2.8"
-"""The first line of releases whose jars have definitions: what they know may be older."""
+"""The first line of releases whose jars have definitions; the fields in it may be older."""
 
 _NO_DOCS: Final[Mapping[str, str]] = {}
 _NO_CHECKS: Final[Mapping[str, Callable[[Construct], Construct]]] = {}
@@ -33,14 +33,14 @@ _NO_CHECKS: Final[Mapping[str, Callable[[Construct], Construct]]] = {}
 
 @cache
 def table(name: str) -> dict[str, Any]:
-    """A table: ``release``, the newest that it was derived from, and ``messages``."""
+    """Return a table: ``release``, the newest that it was derived from, and ``messages``."""
     text = (TABLES / f"{name}.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
     return found
 
 
 def rows(name: str) -> list[dict[str, Any]]:
-    """The messages of a table."""
+    """Return the messages of a table."""
     found: list[dict[str, Any]] = table(name)["messages"]
     return found
 
@@ -54,13 +54,13 @@ def message(
     docs: Mapping[str, str] = _NO_DOCS,
     checks: Mapping[str, Callable[[Construct], Construct]] = _NO_CHECKS,
 ) -> MessageDefinition:
-    """The definition that a row of a table describes.
+    """Create the definition that a row of a table describes.
 
     Args:
         name: of the message in output and errors.
         row: of a table.
         broker: first version that writes the message, if it is older than the definitions.
-        requirement: what a message breaks that does not fit.
+        requirement: id of the requirement that an invalid message breaks.
         docs: a sentence for a field, by its path, such as ``voters.voterId``.
         checks: of values, by the path of the field.
     """
@@ -109,16 +109,16 @@ def _type(word: str, inside: tuple[Field, ...]) -> FieldType:
 
 
 def _span(versions: str) -> tuple[int, int]:
-    """First and last of ``3``, ``0-4`` or ``2+``."""
+    """Parse first and last version from ``3``, ``0-4`` or ``2+``."""
     first, _, last = versions.removesuffix("+").partition("-")
     return int(first), NEWEST if versions.endswith("+") else int(last or first)
 
 
 def upper_snake(name: str) -> str:
-    """``NO_OP_RECORD`` of ``NoOpRecord``, as Kafka's tools print it."""
+    """Return ``NO_OP_RECORD`` for ``NoOpRecord``, as Kafka's tools print it."""
     return re.sub("(?<!^)(?=[A-Z])", "_", name).upper()
 
 
 def lower_camel(name: str) -> str:
-    """``offsetCommit`` of ``OffsetCommit``."""
+    """Return ``offsetCommit`` for ``OffsetCommit``."""
     return name[0].lower() + name[1:]

@@ -1,7 +1,7 @@
-"""What a construct declaration can tell about itself: documentation, requirement ids, layout.
+"""Metadata of construct declarations: documentation, requirement ids, layout.
 
 ``"magic" / Int8sb * Doc("Version of this entry.", "SEG-BAT-004")`` puts a `Doc` in construct's own docs slot. The
-functions here read it back: `layout` for tables and diagrams, `compiled` for a `struct.Struct` of a fixed-size
+functions of this module read it: `layout` for tables and diagrams, `compiled` for a `struct.Struct` of a fixed-size
 declaration. A declaration is written once and everything else is derived from it.
 """
 
@@ -27,9 +27,9 @@ class Doc(str):  # noqa: SLOT000 - construct keeps it where a plain str goes
 
         Args:
             text: one sentence: meaning, unit, sentinel values.
-            requirements: ids; the first is the one that an error at this field names.
+            requirements: ids; an error at this field names the first.
             since: first broker version that has the field.
-            default: what stands there where a writer has nothing to say; empty where there is always something.
+            default: the value that a writer stores for nothing; empty if there is always a value.
         """
         doc = super().__new__(cls, text)
         doc.requirements = requirements
@@ -55,7 +55,7 @@ class Checked(Renamed):
 
 
 class SchemaError(Exception):
-    """A value that a declaration does not allow. `codec` turns it into a `FormatError`; users never see it."""
+    """A value that a declaration does not allow. `codec` converts it to a `FormatError`; users never see it."""
 
     def __init__(self, expected: str, found: object, requirement: str) -> None:
         super().__init__(expected, found, requirement)
@@ -76,7 +76,7 @@ class FieldLayout:
         doc: one sentence.
         requirements: ids.
         since: first broker version.
-        default: what stands there where a writer has nothing to say; empty where there is always something.
+        default: the value that a writer stores for nothing; empty if there is always a value.
     """
 
     name: str
@@ -94,14 +94,14 @@ FORMAT_TYPES |= {code.upper(): "u" + name for code, name in list(FORMAT_TYPES.it
 
 
 def layout(declaration: Struct) -> tuple[FieldLayout, ...]:
-    """The fields of a declaration in stored order, nested ones as one row."""
+    """Return the fields of a declaration in stored order, nested ones as one row."""
     rows = []
     offset: int | None = 0
     for field in declaration.subcons:
         size = _size(field)
         doc = field.docs if isinstance(field.docs, Doc) else Doc(field.docs)
-        told = (str(doc), doc.requirements, doc.since, doc.default)
-        rows.append(FieldLayout(field.name, offset, size, type_name(field), *told))
+        metadata = (str(doc), doc.requirements, doc.since, doc.default)
+        rows.append(FieldLayout(field.name, offset, size, type_name(field), *metadata))
         offset = None if offset is None or size is None else offset + size
     return tuple(rows)
 
@@ -120,7 +120,7 @@ def position_of(declaration: Struct, name: str) -> int:
 
 
 def type_name(field: Construct) -> str:
-    """``int32`` for a number, else what the declaration calls itself."""
+    """Return ``int32`` for a number, else the declaration's own name."""
     inner = field
     while isinstance(inner, Renamed):
         inner = inner.subcon
@@ -130,7 +130,7 @@ def type_name(field: Construct) -> str:
 
 
 def field_codes(declaration: Struct) -> dict[str, str]:
-    """Return the code of `struct` for each field of a declaration of big-endian numbers, in stored order.
+    """Return the `struct` code for each field of a declaration of big-endian numbers, in stored order.
 
     Raises:
         TypeError: a field is not a big-endian number of fixed size.
@@ -148,7 +148,7 @@ def field_codes(declaration: Struct) -> dict[str, str]:
 
 
 def compiled(declaration: Struct) -> struct.Struct:
-    """A `struct.Struct` for a declaration of big-endian numbers: the same layout, a hundred times as quick.
+    """Return a `struct.Struct` for a declaration of big-endian numbers: the same layout, a hundred times as fast.
 
     Raises:
         TypeError: a field is not a big-endian number of fixed size.

@@ -1,6 +1,6 @@
-"""Readers and writers of fixed fields, without construct: walking over entries and index slots loads no declarations.
+"""Readers and writers of fixed fields without construct, so that walks over entries and slots need not import it.
 
-Each names the fields in the order in which the package hands them around. Where they are stored is declared in the
+Each names the fields in the order that the package uses. Their stored order is declared in the
 chapters' modules beside this one, and taken from there (`seglog_format.layouts`).
 """
 
@@ -24,7 +24,7 @@ RECORD_BATCH_MAGIC: Final = 2
 RECORD_BATCH_HEADER: Final = RECORD_BATCH_HEADER_LAYOUT.packer_of(RecordBatchHeader)
 RECORD_BATCH_HEADER_SIZE: Final = RECORD_BATCH_HEADER_LAYOUT.size
 BATCH_FIELDS: Final = tuple(field.name for field in fields(RecordBatchHeader))
-"""The order in which `RECORD_BATCH_HEADER` hands over its values."""
+"""The order of values in `RECORD_BATCH_HEADER`."""
 ATTRIBUTES_POSITION: Final = RECORD_BATCH_HEADER_LAYOUT.position("attributes")
 
 ENTRY_PREFIX: Final = ENTRY_PREFIX_LAYOUT.packer("offset", "size", "crc_or_epoch", "magic")
@@ -46,6 +46,6 @@ assert RECORD_BATCH_HEADER_SIZE == 61
 assert ENTRY_PREFIX.size == MAGIC_POSITION + 1
 
 
-def batch_field_place(name: str) -> tuple[int, int]:
+def batch_field_span(name: str) -> tuple[int, int]:
     """Return the byte position and the size of a field of a record batch header."""
-    return RECORD_BATCH_HEADER_LAYOUT.place(name)
+    return RECORD_BATCH_HEADER_LAYOUT.span(name)

@@ -14,7 +14,7 @@ def _is_int32_or_missing(text: str | None) -> bool:
 
 
 def is_int64(value: object) -> bool:
-    """Whether a JSON value is a number of 64 bits."""
+    """Return whether a JSON value is a 64-bit integer."""
     return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
 
 
@@ -23,7 +23,7 @@ def _is_zero(value: object) -> bool:
 
 
 class Number(Adapter):
-    """A property that is a number of 32 bits; a default where it is missing."""
+    """A property that is a 32-bit number; it has a default if it is missing."""
 
     type_name = "property, decimal int32"
 

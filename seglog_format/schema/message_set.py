@@ -1,7 +1,7 @@
 """Magic 0 and 1 messages, plain or as wrappers of compressed ones (chapter 33).
 
-The fixed fields stand in declarations of their own, so that a walk over a log can read them without construct. An
-outermost message and one inside a wrapper have the same layout; only what their offsets count from differs.
+The fixed fields have declarations of their own, so that a walk over a log can read them without construct. An
+outermost message and one inside a wrapper have the same layout; only the base of their offsets differs.
 """
 
 from construct import Int8sb, Int32sb, Int32ub, Int64sb, Struct
@@ -44,7 +44,7 @@ MessageV1Header = Struct(
 )
 
 BytesLength = Struct("length" / Int32sb * Doc("Bytes that follow; negative: null.", "SEG-MSG-007"))
-"""What stands before a key and before a value."""
+"""The length before a key or a value."""
 
 _KEY = (
     "key"
@@ -84,4 +84,4 @@ MESSAGES = {0: MessageV0, 1: MessageV1}
 """The declaration of a whole message, by magic."""
 
 MESSAGE_MIN_SIZES = {0: 14, 1: 22}
-"""Smallest value of the size field, by magic: fixed fields from the checksum on, and two lengths of 4 bytes."""
+"""Minimum of the size field, by magic: fixed fields from the checksum on, and two lengths of 4 bytes."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 REMOTE_LOG_METADATA_TOPIC = "__remote_log_metadata"
 FRAME_VERSIONS = (0, 1)
-"""0 in the early access of 2.8, whose messages were laid out otherwise; 1 since 3.0."""
+"""0 in the early access of 2.8, whose messages had another layout; 1 since 3.0."""
 
 MetadataFrame = Struct(
     "frameVersion" / UnsignedVarint32 * Doc("Of this frame: 0 in 2.8, 1 since 3.0.", "SEG-CTL-010", since="2.8.0"),
@@ -32,7 +32,7 @@ MetadataFrame = Struct(
 
 
 def _records(table: str, broker: str) -> dict[int, MessageDefinition]:
-    """Messages by type. A type that was given anew keeps its first message among the earlier layouts."""
+    """Return messages by type. A reused type keeps its first message among the earlier layouts."""
     found: dict[int, MessageDefinition] = {}
     for row in sorted(rows(table), key=lambda row: "until" in row):
         each = message(upper_snake(row["name"]), row, broker=broker)
@@ -42,7 +42,7 @@ def _records(table: str, broker: str) -> dict[int, MessageDefinition]:
 
 
 METADATA_RECORDS = _records("cluster_metadata", "3.0.0")
-"""Messages by type. A type that is missing here was never released, or is younger than the tables."""
+"""Messages by type. A missing type was never released, or is newer than the tables."""
 
 REMOTE_LOG_METADATA_RECORDS = _records("remote_log_metadata", "3.0.0")
 """Messages by type."""

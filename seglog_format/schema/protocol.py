@@ -1,4 +1,4 @@
-"""Kafka's message protocol, as far as records use it: typed fields that come and go with versions (chapter 32).
+"""Kafka's message protocol, as far as records use it: typed fields that depend on versions (chapter 32).
 
 The values of KRaft control records, and the records of Kafka's own topics, are messages of this protocol. A
 `MessageDefinition` says which fields a message has since which version; `declaration` makes the construct declaration
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What decides how a field is laid out.
+    """The facts that decide how a field is laid out.
 
     Attributes:
         version: of the message.
         flexible: whether that version has compact lengths and tagged fields.
-        requirement: what a message breaks that does not fit its definition.
+        requirement: id of the requirement that an invalid message breaks.
         broker: first broker version that writes the message.
     """
 
@@ -64,7 +64,7 @@ class FieldType(Protocol):
     """A type of Kafka's message definitions."""
 
     def declare(self, shape: Shape) -> Construct:
-        """The declaration in a message of one version."""
+        """Return the declaration in a message of one version."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,29 +78,29 @@ class Fixed:
     construct: Construct
 
     def declare(self, shape: Shape) -> Construct:
-        """The declaration in a message of one version."""
+        """Return the declaration in a message of one version."""
         return self.construct
 
 
 class Text:
-    """Text behind a length of 16 bits, or a compact one."""
+    """Text after a length of 16 bits, or a compact one."""
 
     def declare(self, shape: Shape) -> Construct:
-        """The declaration in a message of one version."""
+        """Return the declaration in a message of one version."""
         return Utf8(CompactLength() if shape.flexible else Int16sb)
 
 
 class Blob:
-    """Bytes behind a length of 32 bits, or a compact one."""
+    """Bytes after a length of 32 bits, or a compact one."""
 
     def declare(self, shape: Shape) -> Construct:
-        """The declaration in a message of one version."""
+        """Return the declaration in a message of one version."""
         return Measured(CompactLength() if shape.flexible else Int32sb)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayOf:
-    """Elements behind a count of 32 bits, or a compact one.
+    """Elements after a count of 32 bits, or a compact one.
 
     Attributes:
         element: type of each.
@@ -109,14 +109,14 @@ class ArrayOf:
     element: FieldType
 
     def declare(self, shape: Shape) -> Construct:
-        """The declaration in a message of one version."""
+        """Return the declaration in a message of one version."""
         element = _required(self.element.declare(shape), shape)
         return CountedArray(CompactLength() if shape.flexible else Int32sb, element)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Structure:
-    """Fields one after the other, and tagged ones at the end in a flexible version.
+    """Consecutive fields, followed by tagged ones in a flexible version.
 
     Attributes:
         fields: in stored order.
@@ -125,7 +125,7 @@ class Structure:
     fields: tuple[Field, ...]
 
     def declare(self, shape: Shape) -> Struct:
-        """The declaration in a message of one version."""
+        """Return the declaration in a message of one version."""
         present = [field for field in self.fields if field.exists(shape.version)]
         rows = [field.declaration(shape) for field in present if field.tag is None]
         if shape.flexible:
@@ -166,9 +166,9 @@ class Field:
         since: first version of the message that has the field.
         until: last version that has it; None: all later ones.
         nullable: whether the value may be null.
-        tag: number of a tagged field; None for one that is always there.
-        default: the value of a field that is left out, as Kafka's definitions write it; None where they are silent.
-        check: makes a declaration that also holds the value to a condition.
+        tag: number of a tagged field; None for one that is always present.
+        default: the value of an omitted field, as Kafka's definitions write it; None if they have none.
+        check: adds a condition on the value to the declaration.
     """
 
     name: str
@@ -182,11 +182,11 @@ class Field:
     check: Callable[[Construct], Construct] | None = None
 
     def exists(self, version: int) -> bool:
-        """Whether messages of this version have the field."""
+        """Return whether messages of this version have the field."""
         return self.since <= version and (self.until is None or version <= self.until)
 
     def declaration(self, shape: Shape) -> Construct:
-        """The named declaration of this field in one version."""
+        """Return the named declaration of this field in one version."""
         value = self.type.declare(shape)
         if not self.nullable:
             value = _required(value, shape)
@@ -204,13 +204,13 @@ class MessageDefinition:
     Attributes:
         name: Kafka's, such as ``LeaderChangeMessage``.
         fields: in stored order.
-        latest: the highest version that is described here.
+        latest: the highest version described.
         flexible_since: first version with compact lengths and tagged fields; None: no version.
-        requirement: what a message breaks that does not fit its definition.
+        requirement: id of the requirement that an invalid message breaks.
         broker: first broker version that writes the message.
-        earliest: the lowest version that is described here.
-        releases: the first and the last line of releases with this layout; the last is empty if it is in use still.
-        earlier: other layouts that early releases gave to the same versions, the newest first.
+        earliest: the lowest version described.
+        releases: the first and the last line of releases with this layout; the last is empty if it is still in use.
+        earlier: other layouts of the same versions in early releases, the newest first.
     """
 
     name: str
@@ -224,13 +224,13 @@ class MessageDefinition:
     earlier: tuple[MessageDefinition, ...] = ()
 
     def describes(self, version: int) -> bool:
-        """Whether a version of the message is described here."""
+        """Return whether a version of the message is described."""
         return self.earliest <= version <= self.latest
 
 
 @cache
 def declaration(definition: MessageDefinition, version: int) -> Struct:
-    """The construct declaration of one version, the earliest to the latest."""
+    """Return the construct declaration of one version, the earliest to the latest."""
     since = definition.flexible_since
     flexible = since is not None and version >= since
     shape = Shape(version, flexible, definition.requirement, definition.broker)

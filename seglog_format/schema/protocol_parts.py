@@ -1,4 +1,4 @@
-"""The parts that messages of Kafka's protocol are stored in: lengths, text, arrays, tagged fields (chapter 32)."""
+"""The building blocks of messages of Kafka's protocol: lengths, text, arrays, tagged fields (chapter 32)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TAGGED_FIELDS = "taggedFields"
 """Name of the field that ends every structure of a flexible version."""
 
 UNKNOWN_TAGGED_FIELDS = "unknownTaggedFields"
-"""Where the tags stand that the definition does not name."""
+"""Name of the field for tags that the definition lacks."""
 
 
 class CompactLength(UnsignedVarint):
@@ -44,7 +44,7 @@ class CompactLength(UnsignedVarint):
 
 
 class Uuid(Adapter):
-    """Sixteen bytes, shown as Kafka shows them: 22 characters of URL-safe Base64 without padding."""
+    """Sixteen bytes as Kafka shows them: 22 characters of URL-safe Base64 without padding."""
 
     type_name = "uuid"
 
@@ -59,7 +59,7 @@ class Uuid(Adapter):
 
 
 class Measured(Subconstruct):
-    """Bytes behind their length; a negative one is null."""
+    """Bytes after their length; a negative one is null."""
 
     type_name = "bytes"
 
@@ -84,7 +84,7 @@ class Measured(Subconstruct):
 
 
 class Utf8(Measured):
-    """Text. Bytes that are not UTF-8 become replacement characters, as they do in Kafka's own tools."""
+    """Text. Bytes that are not UTF-8 become replacement characters, as in Kafka's own tools."""
 
     type_name = "string"
 
@@ -96,7 +96,7 @@ class Utf8(Measured):
 
 
 class CountedArray(Array):
-    """Elements behind their count, a negative one is null; memory follows the bytes that are there, not the count."""
+    """Elements after their count, of which a negative one is null; memory is bounded by the bytes, not by the count."""
 
     type_name = "array"
 
@@ -119,12 +119,12 @@ class CountedArray(Array):
 
 
 class Optional(Subconstruct):
-    """A structure behind a number that says whether it is there.
+    """A structure after a number that says whether it is present.
 
     Args:
-        structure: which may be there.
+        structure: the optional structure.
         mark: the number: an unsigned varint in a tagged field, else a byte.
-        absent: its value where there is none; greater ones mean that there is one.
+        absent: the number's value if there is none; greater ones mean that there is one.
     """
 
     def __init__(self, structure: Construct, mark: Construct, absent: int) -> None:
@@ -147,7 +147,7 @@ class Optional(Subconstruct):
 
 
 class TaggedFields(Construct):
-    """Pairs of a tag and a value behind its size: known ones by name, the others as they stand."""
+    """Pairs of a tag and a value after its size: known ones by name, the others as stored."""
 
     type_name = "tagged fields"
 

@@ -1,7 +1,7 @@
-"""Building blocks for the declarations of names and text files: lines, words, decimal numbers, properties.
+"""Building blocks for declarations of names and text files: lines, words, decimal numbers, properties.
 
-Each takes what stands there, however odd, as a string; conditions on it are `Checked` fields of the declaration, so
-that every refusal names its requirement. Bytes that are not UTF-8 become surrogates, which no condition lets pass.
+Each parses any text as a string; conditions on it are `Checked` fields of the declaration, so
+that every error names its requirement. Bytes that are not UTF-8 become surrogates, which no condition accepts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 FOUND_SIZE: Final = 60
-"""Characters of a line or word that an error shows."""
+"""Characters of a line or word shown in an error."""
 
 # White space and line ends as brokers know them. `\v` and `\f` part fields, but do not end lines.
 _LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\r|\n)?")
@@ -30,7 +30,7 @@ _REST = re.compile(rb"[ \t\v\f]*([^\r\n]*)(?:\r\n|\r|\n)?")
 
 
 class Shown(str):
-    """Text from a file; in an error it appears shortened and with what cannot be printed escaped."""
+    """Text from a file, which errors show shortened and escaped."""
 
     __slots__ = ()
 
@@ -39,12 +39,12 @@ class Shown(str):
 
 
 def plain(text: str) -> str:
-    """The same text as an ordinary string, for the model."""
+    """Return the text as an ordinary string, for the model."""
     return text[:]
 
 
 class Matched(Construct):
-    """What a pattern matches from here on: its first group, or nothing where it does not match."""
+    """The first group of a pattern at this position, or nothing if it does not match."""
 
     def __init__(self, pattern: re.Pattern[bytes], type_name: str) -> None:
         super().__init__()
@@ -60,16 +60,16 @@ class Matched(Construct):
 
 
 Line = Matched(_LINE, "line")
-"""Up to the end of the line, which LF, CR, CRLF or the end of the file makes."""
+"""Text up to the end of the line: LF, CR, CRLF or the end of the file."""
 
 FirstWord = Matched(_FIRST_WORD, "word")
-"""Up to white space; nothing where the line opens with white space."""
+"""Text up to white space; nothing if the line starts with white space."""
 
 Word = Matched(_WORD, "word")
-"""The next word of the same line; nothing where there is none."""
+"""The next word of the same line; nothing if there is none."""
 
 RestOfLine = Matched(_REST, "rest of line")
-"""What is left of a line, white space before it aside."""
+"""The rest of a line, without white space before it."""
 
 
 class Decimal(Adapter):
@@ -85,22 +85,22 @@ class Decimal(Adapter):
 
 
 def fits(bits: int) -> Callable[[str], bool]:
-    """A condition for `Checked`: a decimal number of that width."""
+    """Return a condition for `Checked`: a decimal number of that width."""
     return lambda text: parse_decimal(text, bits=bits) is not None
 
 
 def is_utf8(text: str) -> bool:
-    """A condition for `Checked`: the bytes were UTF-8."""
+    """Return whether the bytes were UTF-8, as a condition for `Checked`."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def is_not_negative(value: int) -> bool:
-    """A condition for `Checked`."""
+    """Return whether a number is not negative, as a condition for `Checked`."""
     return value >= 0
 
 
 class AtEnd(Subconstruct):
-    """A field that may be missing at the end of the file, where it has a default."""
+    """A field with a default, which may be missing at the end of the file."""
 
     def __init__(self, subcon: Construct, default: object) -> None:
         super().__init__(subcon)
@@ -112,7 +112,7 @@ class AtEnd(Subconstruct):
 
 
 class UntilEnd(Subconstruct):
-    """One structure after the other up to the end of the file; maybe none."""
+    """A structure repeated up to the end of the file, maybe never."""
 
     type_name = "lines"
 
@@ -129,12 +129,12 @@ class UntilEnd(Subconstruct):
 
 
 def is_at_end(stream: io.BytesIO) -> bool:
-    """Whether nothing is left to read."""
+    """Return whether nothing is left to read."""
     return stream.tell() >= stream.getbuffer().nbytes
 
 
 class AfterColon(Adapter):
-    """The part of a line behind its first colon and the white space after that."""
+    """The part of a line after its first colon and white space."""
 
     type_name = "text"
 
@@ -143,7 +143,7 @@ class AfterColon(Adapter):
 
 
 class Property(Construct):
-    """The value of one key of a Java properties file, wherever it stands; None where it is missing."""
+    """The value of one key of a Java properties file, anywhere in it; None if it is missing."""
 
     type_name = "property"
 
@@ -160,7 +160,7 @@ _JSON_TYPES: Final = {int: "number", list: "list", str: "text"}
 
 
 class Member(Construct):
-    """One member of the JSON object that makes up the file; None where it is missing."""
+    """One member of the JSON object in the file; None if it is missing."""
 
     def __init__(self, key: str, expected: type) -> None:
         super().__init__()
@@ -178,9 +178,9 @@ class Member(Construct):
 
 
 def json_object(data: bytes) -> dict[str, Any] | None:
-    """The JSON object that the bytes are; None where they are something else.
+    """Parse a JSON object; return None if the bytes are anything else.
 
-    Nesting beyond what the parser stands, numbers of thousands of digits and broken UTF-8 count as something else.
+    Nesting beyond the parser's limit, numbers of thousands of digits and invalid UTF-8 count as anything else.
     """
     try:
         value = json.loads(data.decode("utf-8"))
@@ -199,7 +199,7 @@ _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def properties(data: bytes) -> list[tuple[str, str]] | None:
-    """Keys and values of a Java properties file, in file order; None where an escape is malformed."""
+    """Return keys and values of a Java properties file, in file order; None if an escape is malformed."""
     pairs = [_PAIR.fullmatch(line) for line in _logical_lines(data.decode("iso-8859-1"))]
     found = [(match[1], match[2]) for match in pairs if match]
     if any("\\" in _ESCAPE.sub("", part) for pair in found for part in pair):

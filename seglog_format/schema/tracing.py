@@ -1,6 +1,6 @@
-"""A traced copy of a declaration: the same parse, with the span of every field and the place of an error.
+"""Traced copies of declarations: the same parse, with the span of every field and the position of an error.
 
-Tracing costs, so it is made only when somebody asks: ``seglog inspect``, error messages, documentation.
+Tracing is slow, so it is made only on demand: for ``seglog inspect``, error messages and documentation.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from seglog_format.schema.fields import Doc, SchemaError
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where one field stands.
+    """The range of bytes of one field.
 
     Attributes:
         name: dotted path within the structure, such as ``headers[1].key``.
         start: first byte, counted from the start of the structure.
         end: byte after the last one.
-        value: as parsed; None where parsing stopped inside.
+        value: as parsed; None if parsing stopped inside.
         doc: the field's documentation, with its requirement ids.
         depth: 0 for a field of the structure itself.
-        failed: parsing stopped here or inside.
+        failed: parsing stopped at or inside this field.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Span:
 
 @dataclass(slots=True)
 class Trace:
-    """What a traced parse saw.
+    """The result of a traced parse.
 
     Attributes:
         spans: fields in the order in which they start.
@@ -62,7 +62,7 @@ class Trace:
 
 
 class _Traced(Subconstruct):
-    """Records the span of the named field it wraps."""
+    """Records the span of the named field that it wraps."""
 
     def __init__(self, subcon: Renamed, recorder: _Recorder) -> None:
         super().__init__(subcon)
@@ -117,7 +117,7 @@ class _Recorder:
 
 
 def _copy(node: Construct, recorder: _Recorder) -> Construct:
-    """The declaration again, with every named field and every array element wrapped."""
+    """Copy the declaration, with every named field and every array element wrapped."""
     twin = copy.copy(node)
     for attribute in ("subcon", "thensubcon", "elsesubcon", "countsubcon", "lengthfield", "countfield", "length"):
         child = getattr(node, attribute, None)
@@ -137,7 +137,7 @@ def _copy(node: Construct, recorder: _Recorder) -> Construct:
 
 @lru_cache(maxsize=256)
 def _traced_copy(declaration: Construct, _thread: int) -> tuple[Construct, _Recorder]:
-    """A traced copy to be used again and again, by one thread only: it holds what it sees while it parses."""
+    """Return a traced copy for repeated use by one thread only: it holds the spans of the current parse."""
     recorder = _Recorder()
     return _copy(declaration, recorder), recorder
 
@@ -150,7 +150,7 @@ def trace(declaration: Construct, data: bytes | memoryview) -> Trace:
         data: bytes that start with the structure; more may follow.
 
     Returns:
-        Spans of all fields that carry documentation; with an error, up to and including the field it stopped at.
+        Spans of all documented fields; with an error, up to and including the field at which it stopped.
     """
     twin, recorder = _traced_copy(declaration, get_ident())
     recorder.spans, recorder.path = [], []

@@ -1,4 +1,4 @@
-"""Variable-length numbers and the byte strings they measure (chapter 31).
+"""Variable-length numbers, and byte strings with such lengths (chapter 31).
 
 A signed number is zig-zag encoded (0, -1, 1, -2, ... become 0, 1, 2, 3, ...) and stored in groups of seven bits,
 low group first; the top bit of a byte says that another follows. Compact arrays and strings of the KRaft control
@@ -17,7 +17,7 @@ VARINT_MAX_SIZE = {32: 5, 64: 10}
 
 
 def unsigned_varint(value: int) -> bytes:
-    """The minimal encoding of a number that is not negative."""
+    """Return the shortest encoding of a number that is not negative."""
     groups = bytearray()
     while value > 0x7F:
         groups.append(value & 0x7F | 0x80)
@@ -27,17 +27,17 @@ def unsigned_varint(value: int) -> bytes:
 
 
 def zigzag(value: int) -> int:
-    """0, -1, 1, -2, ... as 0, 1, 2, 3, ..."""
+    """Convert 0, -1, 1, -2, ... to 0, 1, 2, 3, ..."""
     return value << 1 if value >= 0 else (-value << 1) - 1
 
 
 def unzigzag(value: int) -> int:
-    """0, 1, 2, 3, ... as 0, -1, 1, -2, ..."""
+    """Convert 0, 1, 2, 3, ... to 0, -1, 1, -2, ..."""
     return value >> 1 if value & 1 == 0 else -(value >> 1) - 1
 
 
 def varint_size(value: int) -> int:
-    """Bytes of the minimal encoding of a signed number (SEG-REC-005)."""
+    """Return the size of the shortest encoding of a signed number (SEG-REC-005)."""
     return max((zigzag(value).bit_length() + 6) // 7, 1)
 
 
@@ -66,7 +66,7 @@ class UnsignedVarint(Construct):
 
 
 class Varint(UnsignedVarint):
-    """A signed, zig-zag encoded number."""
+    """A signed, zigzag encoded number."""
 
     def __init__(self, bits: int) -> None:
         super().__init__(bits)
@@ -86,7 +86,7 @@ UnsignedVarint32 = UnsignedVarint(32)
 
 
 class NullableBytes(Subconstruct):
-    """Bytes behind their length; any negative length means null (SEG-REC-007, SEG-MSG-007)."""
+    """Bytes after their length; any negative length means null (SEG-REC-007, SEG-MSG-007)."""
 
     type_name = "nullable bytes"
 

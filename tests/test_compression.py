@@ -52,7 +52,7 @@ LZ4_HEADER = bytes.fromhex("04224d18604082")
 END_MARK = bytes(4)
 
 
-def expand(codec: int, data: bytes | memoryview, *, magic: int = 2, limit: int = DEFAULT_OUTPUT_LIMIT) -> bytes:
+def decompressed(codec: int, data: bytes | memoryview, *, magic: int = 2, limit: int = DEFAULT_OUTPUT_LIMIT) -> bytes:
     return decompress(codec, data, magic=magic, at=AT, limit=limit)
 
 
@@ -63,7 +63,7 @@ def trailing(codec: int, data: bytes) -> int:
 def refusal(codec: int, data: bytes, *, magic: int = 2) -> str:
     """Requirement and place of the error: the first id, the field below ``records``, its position in the data."""
     with pytest.raises(CorruptRecordError) as caught:
-        expand(codec, data, magic=magic)
+        decompressed(codec, data, magic=magic)
     where = caught.value.location
     assert where.path == AT.path
     return f"{caught.value.requirements[0]} {where.field.removeprefix('records.')} {where.position - AT.position}"
@@ -148,14 +148,14 @@ def gzip_member(content: bytes, flags: int = 0, *, os: int = 255) -> bytes:
 
 @pytest.mark.parametrize("codec", STREAMS)
 def test_streams_that_kafka_wrote(codec: int) -> None:
-    assert expand(codec, STREAMS[codec]) == RECORDS
-    assert expand(codec, memoryview(bytearray(STREAMS[codec]))) == RECORDS
+    assert decompressed(codec, STREAMS[codec]) == RECORDS
+    assert decompressed(codec, memoryview(bytearray(STREAMS[codec]))) == RECORDS
     assert trailing(codec, STREAMS[codec]) == 0
 
 
 def test_no_codec_changes_nothing() -> None:
-    assert expand(NONE, RECORDS) == RECORDS
-    assert expand(NONE, RECORDS, magic=0) == RECORDS
+    assert decompressed(NONE, RECORDS) == RECORDS
+    assert decompressed(NONE, RECORDS, magic=0) == RECORDS
     assert trailing(NONE, RECORDS) == 0
 
 
@@ -184,7 +184,7 @@ CONTENTS = {
 @pytest.mark.parametrize("name", COMPRESSORS)
 def test_other_compressors(name: str, content: bytes) -> None:
     codec, compress = COMPRESSORS[name]
-    assert expand(codec, compress(content)) == content
+    assert decompressed(codec, compress(content)) == content
     assert trailing(codec, compress(content)) == 0
 
 
@@ -195,7 +195,7 @@ repetitive = st.builds(lambda piece, count, tail: piece * count + tail, st.binar
 @given(content=repetitive)
 def test_round_trips(name: str, content: bytes) -> None:
     codec, compress = COMPRESSORS[name]
-    assert expand(codec, compress(content)) == content
+    assert decompressed(codec, compress(content)) == content
 
 
 @pytest.mark.parametrize("name", COMPRESSORS)
@@ -274,12 +274,12 @@ def test_a_flipped_bit_is_decoded_or_refused(codec: int) -> None:
 def test_optional_fields_of_a_gzip_header(flags: int) -> None:
     member = gzip_member(SMALL, flags)
     assert gzip.decompress(member) == SMALL
-    assert expand(GZIP, member) == SMALL
+    assert decompressed(GZIP, member) == SMALL
 
 
 @pytest.mark.parametrize("flags", [0x20, 0x40, 0x80])
 def test_unused_gzip_flags_mean_nothing(flags: int) -> None:
-    assert expand(GZIP, gzip_member(SMALL, flags)) == SMALL
+    assert decompressed(GZIP, gzip_member(SMALL, flags)) == SMALL
 
 
 @pytest.mark.req("SEG-COD-002")
@@ -330,14 +330,14 @@ def test_gzip_header_checksum() -> None:
 @pytest.mark.parametrize("count", [2, 3, 50])
 def test_gzip_members_follow_each_other(count: int) -> None:
     members = [gzip_member(b"%d " % number * number, number & 0x1E) for number in range(count)]
-    assert expand(GZIP, b"".join(members)) == gzip.decompress(b"".join(members))
+    assert decompressed(GZIP, b"".join(members)) == gzip.decompress(b"".join(members))
     assert trailing(GZIP, b"".join(members)) == 0
 
 
 @pytest.mark.req("SEG-COD-017")
 def test_empty_gzip_members_count() -> None:
     nothing = gzip.compress(b"", mtime=0)
-    assert expand(GZIP, nothing + nothing + STREAMS[GZIP] + nothing) == RECORDS
+    assert decompressed(GZIP, nothing + nothing + STREAMS[GZIP] + nothing) == RECORDS
 
 
 @pytest.mark.req("SEG-COD-002")
@@ -349,13 +349,13 @@ def test_damage_in_a_later_gzip_member_is_no_trailing_junk() -> None:
 
 @pytest.mark.parametrize("junk", [b"\0", bytes(100), b"\x1f", b"\x1f\x8b\x07" + bytes(40), b"text" * 10])
 def test_what_follows_a_gzip_member_is_passed_over(junk: bytes) -> None:
-    assert expand(GZIP, STREAMS[GZIP] + junk) == RECORDS
+    assert decompressed(GZIP, STREAMS[GZIP] + junk) == RECORDS
     assert trailing(GZIP, STREAMS[GZIP] + junk) == len(junk)
 
 
 def test_too_few_bytes_for_a_gzip_member_are_passed_over() -> None:
     member = STREAMS[GZIP]
-    assert expand(GZIP, member + member[:18]) == RECORDS
+    assert decompressed(GZIP, member + member[:18]) == RECORDS
     assert trailing(GZIP, member + member[:18]) == 18
     assert refusal(GZIP, member + member[:19]) == f"SEG-COD-002 gzip.data {len(member) + 19}"
 
@@ -372,7 +372,7 @@ def test_incomplete_codes_are_no_deflated_data() -> None:
 def test_gzip_data_longer_than_what_is_fed_at_a_time() -> None:
     content = hashlib.shake_128(b"long").digest(300_000) + bytes(5 * MEBIBYTE)
     member = gzip.compress(content, mtime=0)
-    assert expand(GZIP, member + member) == content + content
+    assert decompressed(GZIP, member + member) == content + content
 
 
 # snappy
@@ -403,14 +403,14 @@ def test_damaged_xerial_blocks(blocks: bytes, place: str) -> None:
 def test_a_xerial_block_may_have_any_size() -> None:
     content = b"segment log" * 10_000
     for block_size in (1, 1000, 32768, 65536, len(content)):
-        assert expand(SNAPPY, xerial(content[: block_size * 50], block_size)) == content[: block_size * 50]
+        assert decompressed(SNAPPY, xerial(content[: block_size * 50], block_size)) == content[: block_size * 50]
 
 
 @pytest.mark.req("SEG-COD-004")
 @pytest.mark.parametrize("content", [b"", b"a", RECORDS, b"segment" * 1000, bytes(100_000)])
 def test_bare_snappy(content: bytes) -> None:
-    assert expand(SNAPPY, snappy_raw(content)) == content
-    assert expand(SNAPPY, snappy_raw(content), magic=0) == content
+    assert decompressed(SNAPPY, snappy_raw(content)) == content
+    assert decompressed(SNAPPY, snappy_raw(content), magic=0) == content
 
 
 @pytest.mark.req("SEG-COD-004")
@@ -426,8 +426,8 @@ def test_bare_snappy(content: bytes) -> None:
 )
 def test_a_short_literal_at_the_end_may_have_its_size_behind_the_tag(block: bytes, content: bytes) -> None:
     """Kafka 4.1.1 reads these, by snappy-java 1.1.10, and so does Go's library; the library of ours does not."""
-    assert expand(SNAPPY, block) == content
-    assert expand(SNAPPY, XERIAL_HEADER + int_be(len(block)) + block) == content
+    assert decompressed(SNAPPY, block) == content
+    assert decompressed(SNAPPY, XERIAL_HEADER + int_be(len(block)) + block) == content
 
 
 @pytest.mark.req("SEG-COD-004")
@@ -450,21 +450,21 @@ def test_damaged_bare_snappy(data: bytes) -> None:
 @pytest.mark.req("SEG-COD-005")
 def test_repeated_xerial_header() -> None:
     stream = STREAMS[SNAPPY]
-    assert expand(SNAPPY, stream * 3) == RECORDS * 3
-    assert expand(SNAPPY, stream + XERIAL_HEADER) == RECORDS
-    assert expand(SNAPPY, XERIAL_HEADER * 2 + stream[16:]) == RECORDS
+    assert decompressed(SNAPPY, stream * 3) == RECORDS * 3
+    assert decompressed(SNAPPY, stream + XERIAL_HEADER) == RECORDS
+    assert decompressed(SNAPPY, XERIAL_HEADER * 2 + stream[16:]) == RECORDS
 
 
 @pytest.mark.req("SEG-COD-005")
 @pytest.mark.parametrize("version", [0, 2, -1, 2**31 - 1])
 def test_xerial_versions_mean_nothing(version: int) -> None:
     header = XERIAL_HEADER[:8] + int_be(version) + int_be(version)
-    assert expand(SNAPPY, header + STREAMS[SNAPPY][16:] + header + STREAMS[SNAPPY][16:]) == RECORDS * 2
+    assert decompressed(SNAPPY, header + STREAMS[SNAPPY][16:] + header + STREAMS[SNAPPY][16:]) == RECORDS * 2
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_bytes_too_few_for_a_xerial_length_are_passed_over(size: int) -> None:
-    assert expand(SNAPPY, STREAMS[SNAPPY] + bytes(size)) == RECORDS
+    assert decompressed(SNAPPY, STREAMS[SNAPPY] + bytes(size)) == RECORDS
     assert trailing(SNAPPY, STREAMS[SNAPPY] + bytes(size)) == size
 
 
@@ -511,15 +511,15 @@ def test_lz4_header_cut_short(size: int) -> None:
 def test_lz4_header_checksum(checksum: int) -> None:
     stream = STREAMS[LZ4][:6] + bytes([checksum]) + STREAMS[LZ4][7:]
     assert refusal(LZ4, stream) == refusal(LZ4, stream, magic=1) == "SEG-COD-007 lz4.header_checksum 6"
-    assert expand(LZ4, stream, magic=0) == RECORDS
+    assert decompressed(LZ4, stream, magic=0) == RECORDS
 
 
 @pytest.mark.req("SEG-COD-007", "SEG-COD-008")
 def test_wrappers_that_kafka_wrote() -> None:
     old, new = vector("V-03")[26:], vector("V-04")[34:]
-    assert expand(LZ4, old, magic=0) == vector("V-01")
+    assert decompressed(LZ4, old, magic=0) == vector("V-01")
     assert refusal(LZ4, old, magic=1) == "SEG-COD-007 lz4.header_checksum 6"
-    assert len(expand(LZ4, new, magic=1)) == len(expand(LZ4, new, magic=0)) == len(vector("V-02"))
+    assert len(decompressed(LZ4, new, magic=1)) == len(decompressed(LZ4, new, magic=0)) == len(vector("V-02"))
 
 
 @pytest.mark.req("SEG-COD-009")
@@ -543,17 +543,17 @@ def test_damaged_lz4_blocks(blocks: bytes, place: str) -> None:
 @pytest.mark.req("SEG-COD-009")
 def test_an_lz4_block_decodes_to_the_block_size_at_most() -> None:
     fits, too_long = (lz4.block.compress(bytes(size), store_size=False) for size in (65536, 65537))
-    assert expand(LZ4, LZ4_HEADER + int_le(len(fits)) + fits + END_MARK) == bytes(65536)
+    assert decompressed(LZ4, LZ4_HEADER + int_le(len(fits)) + fits + END_MARK) == bytes(65536)
     assert refusal(LZ4, LZ4_HEADER + int_le(len(too_long)) + too_long + END_MARK) == "SEG-COD-009 lz4.block 11"
     larger = lz4_header(0x60, 0x50)
-    assert expand(LZ4, larger + int_le(len(too_long)) + too_long + END_MARK) == bytes(65537)
+    assert decompressed(LZ4, larger + int_le(len(too_long)) + too_long + END_MARK) == bytes(65537)
 
 
 @pytest.mark.req("SEG-COD-009")
 @pytest.mark.parametrize(("code", "size"), [(4, 2**16), (5, 2**18), (6, 2**20), (7, 2**22)])
 def test_lz4_block_sizes(code: int, size: int) -> None:
     header = lz4_header(0x60, code << 4)
-    assert expand(LZ4, lz4_blocks(bytes(size), header=header)) == bytes(size)
+    assert decompressed(LZ4, lz4_blocks(bytes(size), header=header)) == bytes(size)
     assert refusal(LZ4, lz4_blocks(bytes(size + 1), header=header)) == "SEG-COD-009 lz4.block 11"
 
 
@@ -572,14 +572,14 @@ def test_lz4_content_checksum_is_missing() -> None:
 
 @pytest.mark.parametrize("extra", [b"\0", b"junk", LZ4_HEADER, STREAMS[LZ4]])
 def test_what_follows_an_lz4_frame_is_passed_over(extra: bytes) -> None:
-    assert expand(LZ4, STREAMS[LZ4] + extra) == RECORDS
+    assert decompressed(LZ4, STREAMS[LZ4] + extra) == RECORDS
     assert trailing(LZ4, STREAMS[LZ4] + extra) == len(extra)
 
 
 @pytest.mark.req("SEG-COD-012")
 def test_lz4_block_checksums() -> None:
     stream = lz4_frame(SMALL, block_checksum=True)
-    assert expand(LZ4, stream) == SMALL
+    assert decompressed(LZ4, stream) == SMALL
     position = len(stream) - 8
     for changed in (position, position + 3):
         wrong = stream[:changed] + bytes([stream[changed] ^ 1]) + stream[changed + 1 :]
@@ -590,7 +590,7 @@ def test_lz4_block_checksums() -> None:
 def test_lz4_block_checksum_of_a_stored_block() -> None:
     header = lz4_header(0x70, 0x40)
     block = int_le(len(RECORDS) | 1 << 31) + RECORDS
-    assert expand(LZ4, header + block + int_le(xxhash.xxh32_intdigest(RECORDS)) + END_MARK) == RECORDS
+    assert decompressed(LZ4, header + block + int_le(xxhash.xxh32_intdigest(RECORDS)) + END_MARK) == RECORDS
     assert refusal(LZ4, header + block + bytes(4) + END_MARK) == "SEG-COD-012 lz4.block_checksum 37"
     assert refusal(LZ4, header + block + b"\0") == "SEG-COD-012 lz4.block_checksum 37"
 
@@ -598,20 +598,20 @@ def test_lz4_block_checksum_of_a_stored_block() -> None:
 @pytest.mark.req("SEG-COD-013")
 def test_lz4_content_checksum_is_not_compared() -> None:
     stream = lz4_frame(SMALL, content_checksum=True)
-    assert expand(LZ4, stream[:-4] + b"junk") == SMALL
+    assert decompressed(LZ4, stream[:-4] + b"junk") == SMALL
     assert trailing(LZ4, stream[:-4] + b"junk") == 0
 
 
 @pytest.mark.req("SEG-COD-013")
 @pytest.mark.parametrize("size", [0, 1, len(RECORDS), 2**64 - 1])
 def test_lz4_content_size_is_not_compared(size: int) -> None:
-    assert expand(LZ4, lz4_blocks(RECORDS, header=lz4_header(0x68, 0x40, int_le(size, 8)))) == RECORDS
+    assert decompressed(LZ4, lz4_blocks(RECORDS, header=lz4_header(0x68, 0x40, int_le(size, 8)))) == RECORDS
 
 
 @pytest.mark.req("SEG-COD-024")
 def test_lz4_end_mark_with_the_top_bit_set() -> None:
     end = int_le(1 << 31)
-    assert expand(LZ4, lz4_blocks(RECORDS, end=end)) == RECORDS
+    assert decompressed(LZ4, lz4_blocks(RECORDS, end=end)) == RECORDS
     assert trailing(LZ4, lz4_blocks(RECORDS, end=end + STREAMS[LZ4][7:])) == len(STREAMS[LZ4]) - 7
 
 
@@ -651,7 +651,7 @@ def test_damaged_zstd_frames(data: bytes, place: str) -> None:
 def test_zstd_content_size_of_every_width(content: bytes) -> None:
     for single in (True, False):
         parameters = zstandard.ZstdCompressionParameters(window_log=10 if not single else 20, write_content_size=True)
-        assert expand(ZSTD, zstd(content, compression_params=parameters)) == content
+        assert decompressed(ZSTD, zstd(content, compression_params=parameters)) == content
 
 
 @pytest.mark.req("SEG-COD-014")
@@ -666,13 +666,13 @@ def test_zstd_with_a_window_no_wider_than_needed() -> None:
     content = hashlib.shake_128(b"wide").digest(3000) * 400
     for window_log in (10, 17, 20, 27):
         parameters = zstandard.ZstdCompressionParameters(window_log=window_log, write_content_size=False)
-        assert expand(ZSTD, zstd(content, compression_params=parameters)) == content
+        assert decompressed(ZSTD, zstd(content, compression_params=parameters)) == content
 
 
 @pytest.mark.req("SEG-COD-015")
 def test_zstd_frames_follow_each_other() -> None:
     frames = [STREAMS[ZSTD], zstd(SMALL), zstd(b""), zstd(SMALL, write_content_size=False, write_checksum=True)]
-    assert expand(ZSTD, b"".join(frames)) == RECORDS + SMALL + SMALL
+    assert decompressed(ZSTD, b"".join(frames)) == RECORDS + SMALL + SMALL
     assert trailing(ZSTD, b"".join(frames)) == 0
 
 
@@ -680,8 +680,8 @@ def test_zstd_frames_follow_each_other() -> None:
 @pytest.mark.parametrize("kind", [0x50, 0x57, 0x5F])
 def test_skippable_zstd_frames(kind: int) -> None:
     skippable = bytes([kind, 0x2A, 0x4D, 0x18]) + int_le(5) + b"12345"
-    assert expand(ZSTD, skippable + STREAMS[ZSTD] + skippable + STREAMS[ZSTD] + skippable) == RECORDS * 2
-    assert expand(ZSTD, skippable) == b""
+    assert decompressed(ZSTD, skippable + STREAMS[ZSTD] + skippable + STREAMS[ZSTD] + skippable) == RECORDS * 2
+    assert decompressed(ZSTD, skippable) == b""
     for size in range(4, len(skippable)):
         assert refusal(ZSTD, STREAMS[ZSTD] + skippable[:size]).startswith("SEG-COD-023 zstd")
 
@@ -691,14 +691,14 @@ def test_skippable_zstd_frames(kind: int) -> None:
 def test_zstd_dictionary(code: int, size: int) -> None:
     block = zstd_block(0, 26, RECORDS)
     assert refusal(ZSTD, zstd_header(code, b"\x58", int_le(7, size)) + block) == "SEG-COD-021 zstd 0"
-    assert expand(ZSTD, zstd_header(code, b"\x58", int_le(0, size)) + block) == RECORDS
+    assert decompressed(ZSTD, zstd_header(code, b"\x58", int_le(0, size)) + block) == RECORDS
 
 
 @pytest.mark.req("SEG-COD-022")
 def test_zstd_window_limit() -> None:
     block = zstd_block(1, 2**17, b"a")
     widest, too_wide = (zstd_header(0, bytes([window])) for window in (17 << 3, 17 << 3 | 1))
-    assert expand(ZSTD, widest + block) == b"a" * 2**17
+    assert decompressed(ZSTD, widest + block) == b"a" * 2**17
     assert refusal(ZSTD, too_wide + block) == "SEG-COD-022 zstd 0"
     assert refusal(ZSTD, zstd_header(0, b"\xff") + block) == "SEG-COD-022 zstd 0"
 
@@ -708,7 +708,7 @@ def test_a_single_zstd_segment_is_its_own_window() -> None:
     blocks = [zstd_block(1, 2**17, b"a", last=number == 1024) for number in range(1025)]
     fits = zstd_header(0xA0, int_le(2**27)) + b"".join(blocks[1:])
     assert refusal(ZSTD, zstd_header(0xA0, int_le(2**27 + 2**17)) + b"".join(blocks)) == "SEG-COD-022 zstd 0"
-    assert len(expand(ZSTD, fits)) == 2**27
+    assert len(decompressed(ZSTD, fits)) == 2**27
 
 
 # Limits
@@ -720,10 +720,10 @@ def test_a_single_zstd_segment_is_its_own_window() -> None:
 def test_the_limit_is_exact(name: str, content: bytes) -> None:
     codec, compress = COMPRESSORS[name]
     stream = compress(content)
-    assert expand(codec, stream, limit=len(content)) == content
+    assert decompressed(codec, stream, limit=len(content)) == content
     for limit in (len(content) - 1, 0):
         with pytest.raises(RefusedError) as caught:
-            expand(codec, stream, limit=limit)
+            decompressed(codec, stream, limit=limit)
         assert caught.value.requirements == ("SEG-COD-016",)
 
 
@@ -732,9 +732,9 @@ def test_the_limit_is_exact(name: str, content: bytes) -> None:
 def test_the_limit_holds_for_all_members_and_frames_together(codec: int) -> None:
     stream = STREAMS[codec] * (1 if codec == LZ4 else 3)
     size = len(RECORDS) * (1 if codec == LZ4 else 3)
-    assert len(expand(codec, stream, limit=size)) == size
+    assert len(decompressed(codec, stream, limit=size)) == size
     with pytest.raises(RefusedError):
-        expand(codec, stream, limit=size - 1)
+        decompressed(codec, stream, limit=size - 1)
 
 
 @pytest.mark.req("SEG-COD-016")
@@ -758,7 +758,7 @@ def run_apart(*command: str) -> dict[str, Any]:
 def test_damage_within_the_limit_is_not_taken_for_size() -> None:
     frame = zstd_header(0, b"\x58") + zstd_block(1, 2**17, b"a", last=False) + zstd_block(2, 4, b"\xff" * 4)
     with pytest.raises(CorruptRecordError):
-        expand(ZSTD, frame, limit=2**17)
+        decompressed(ZSTD, frame, limit=2**17)
 
 
 CLAIMS = """
@@ -827,7 +827,7 @@ def test_too_little_memory_says_nothing_about_the_bytes(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(f"{PACKAGE}.zstd._pieces", fail)
     with pytest.raises(RefusedError) as caught:
-        expand(ZSTD, STREAMS[ZSTD])
+        decompressed(ZSTD, STREAMS[ZSTD])
     assert caught.value.requirements == ("SEG-COD-016",)
 
 

@@ -1,1 +1,1 @@
-"""Bytes to model objects and back, without any input or output. Construct's containers end here."""
+"""Conversion of bytes to model objects and back, without file access. Construct's containers end in this package."""

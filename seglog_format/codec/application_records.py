@@ -1,4 +1,4 @@
-"""Records of Kafka's own topics, decoded for people to read."""
+"""Decoders of the records of Kafka's own topics, for display."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def decode_application_record(topic: str, key: bytes | None, value: bytes | None
         value: of the record.
 
     Returns:
-        A dictionary for JSON with ``type`` and what that type holds; None for any other topic. Bytes that do not fit
-        give ``error``: the record itself is sound whatever its application wrote into it (SEG-CTL-010).
+        A dictionary for JSON with ``type`` and that type's fields; None for any other topic. Invalid bytes
+        give ``error``: the record itself is valid whatever its application wrote into it (SEG-CTL-010).
     """
     try:
         if topic in COORDINATOR_TOPICS:
             return decode_coordinator_record(topic, key, value)
         return decode_metadata_record(topic, value) if topic in FRAMED_TOPICS else None
     except FormatError as problem:
-        place = f"{problem.location.field} at byte {problem.location.position}"
-        return {"error": f"{place}: expected {problem.expected}, found {problem.found}"}
+        text = f"{problem.location.field} at byte {problem.location.position}"
+        return {"error": f"{text}: expected {problem.expected}, found {problem.found}"}

@@ -1,6 +1,6 @@
-"""New batches from records: header fields as brokers and their clients compute them (chapters 30 to 33).
+"""Construction of batches from records, with header fields as brokers and clients compute them (chapters 30 to 33).
 
-What is built here has no size and no checksum yet; encoding computes both. The functions at the end change encoded
+A batch that is built has no size and no checksum yet; encoding computes both. The functions at the end change encoded
 entries in place, as a leader does when it appends them.
 """
 
@@ -54,7 +54,7 @@ STAMPED: Final = {
     1: (MESSAGE_V1_HEADER_LAYOUT.slot("attributes"), MESSAGE_V1_HEADER_LAYOUT.slot("timestamp_ms"), CODEC_MASK),
     2: (RECORD_BATCH_HEADER_LAYOUT.slot("attributes"), RECORD_BATCH_HEADER_LAYOUT.slot("max_timestamp_ms"), 0x7F),
 }
-"""By magic: attributes and timestamp of the header, and the attribute bits that stay when they are written."""
+"""By magic: layout of attributes and timestamp in the header, and the attribute bits kept when they are written."""
 
 
 def new_record(
@@ -64,7 +64,7 @@ def new_record(
     headers: Sequence[RecordHeader | tuple[bytes, bytes | None]] = (),
     timestamp_ms: int = NO_TIMESTAMP,
 ) -> Record:
-    """A record that has no offset yet.
+    """Create a record without an offset.
 
     Args:
         key: bytes, or None for null.
@@ -98,20 +98,20 @@ def build_batch(  # noqa: PLR0913 - each is a field of the header
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
     keeps_offsets: bool = False,
 ) -> RecordBatch:
-    """A record batch of magic 2 as a producer builds it.
+    """Build a record batch of magic 2 as a producer does.
 
     Args:
-        records: one or more; of each, timestamp, key, value, headers and attributes count.
+        records: one or more; timestamp, key, value, headers and attributes are used.
         base_offset: of the batch; the records take the offsets from there on.
         codec: how the records are compressed.
-        log_append_time_ms: the broker's time, which then replaces the records' own; None for CreateTime.
+        log_append_time_ms: the broker's time, which replaces the records' own; None for CreateTime.
         producer_id: or -1.
         producer_epoch: or -1.
         base_sequence: sequence number of the first record, or -1.
         is_transactional: attribute bit 4.
         is_control: attribute bit 5.
         partition_leader_epoch: or -1.
-        keeps_offsets: records keep the offsets that they have, which are not below `base_offset` and increase.
+        keeps_offsets: whether records keep their offsets, which must increase from `base_offset` or above.
 
     Raises:
         UsageError: no records, an offset out of range, or offsets that do not increase.
@@ -196,17 +196,17 @@ def build_message_entry(
     codec: CompressionCodec = CompressionCodec.NONE,
     log_append_time_ms: int | None = None,
 ) -> RecordBatch:
-    """A message of magic 0 or 1, or the wrapper around several compressed ones.
+    """Build a message of magic 0 or 1, or the wrapper around several compressed ones.
 
     Args:
-        records: of each, timestamp, key and value count; exactly one where nothing is compressed.
+        records: timestamp, key and value are used; exactly one if nothing is compressed.
         magic: 0 or 1.
-        base_offset: the messages take the offsets from there on.
+        base_offset: offset of the first message.
         codec: of the wrapper.
-        log_append_time_ms: the broker's time, which then replaces the records' own; None for CreateTime.
+        log_append_time_ms: the broker's time, which replaces the records' own; None for CreateTime.
 
     Raises:
-        UsageError: another magic, records with headers, or a number of records that does not fit.
+        UsageError: another magic, records with headers, or a wrong number of records.
     """
     if magic not in {0, 1} or any(record.headers for record in records):
         msg = f"messages are of magic 0 or 1 and have no headers; magic {magic}"
@@ -246,12 +246,12 @@ def _message(record: Record, number: int, base_offset: int, header: MessageHeade
 
 
 def with_offset(data: Buffer, offset: int, leader_epoch: int | None = None) -> bytes:
-    """An encoded entry at another offset; the checksum does not cover what changes (SEG-BAT-010, SEG-APP-003).
+    """Return an encoded entry with another offset, which the checksum does not cover (SEG-BAT-010, SEG-APP-003).
 
     Args:
         data: one whole entry.
         offset: base offset of a record batch; offset of a message, or of the last message in a wrapper.
-        leader_epoch: of the leader that appends it; None leaves it. Messages have none.
+        leader_epoch: of the leader that appends it; None for no change. Messages have none.
     """
     changed = bytearray(data)
     OFFSET.write(changed, offset)
@@ -261,10 +261,10 @@ def with_offset(data: Buffer, offset: int, leader_epoch: int | None = None) -> b
 
 
 def with_timestamps(data: Buffer, timestamp_type: TimestampType, max_timestamp_ms: int) -> bytes:
-    """An encoded entry with the timestamp type and largest timestamp of its header set (SEG-APP-010).
+    """Return an encoded entry with timestamp type and largest timestamp of its header set (SEG-APP-010).
 
-    Deltas and inner messages stay as they are. Nothing changes where both agree already, nor in magic 0; where
-    something does, the checksum is computed anew, and attribute bits without a meaning are cleared.
+    Deltas and inner messages stay unchanged. Nothing changes if both are equal already, nor in magic 0; if
+    something does, the checksum is computed again, and undefined attribute bits are set to 0.
 
     Args:
         data: one whole entry.
@@ -286,7 +286,7 @@ def with_timestamps(data: Buffer, timestamp_type: TimestampType, max_timestamp_m
 
 
 def sealed(entry: bytearray) -> bytes:
-    """An encoded entry with the checksum that its bytes ask for."""
+    """Return an encoded entry with its checksum computed."""
     if entry[MAGIC_POSITION] == MAGIC_2:
         CRC.write(entry, crc32c(memoryview(entry)[ATTRIBUTES_POSITION:]))
     else:

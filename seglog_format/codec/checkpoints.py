@@ -1,4 +1,4 @@
-"""Checkpoint files and partition metadata: bytes to model and back (chapter 51)."""
+"""Decoders and encoders of checkpoint files and partition metadata (chapter 51)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def decode_offset_checkpoint(data: bytes | memoryview, at: Location = NOWHERE) -
 
     Raises:
         UnsupportedVersionError: a version other than 0 (SEG-CKP-001).
-        CorruptIndexError: the lines are not what a checkpoint consists of (SEG-CKP-002, SEG-CKP-003, SEG-CKP-004,
+        CorruptIndexError: the lines are not those of a checkpoint (SEG-CKP-002, SEG-CKP-003, SEG-CKP-004,
             SEG-CKP-013).
     """
     found = _parse(schema.OffsetCheckpoint, data, at)
@@ -53,7 +53,7 @@ def decode_leader_epoch_checkpoint(data: bytes | memoryview, at: Location = NOWH
 
     Raises:
         UnsupportedVersionError: a version other than 0 (SEG-CKP-001).
-        CorruptIndexError: the lines are not what a checkpoint consists of (SEG-CKP-002, SEG-CKP-003, SEG-CKP-004).
+        CorruptIndexError: the lines are not those of a checkpoint (SEG-CKP-002, SEG-CKP-003, SEG-CKP-004).
     """
     found = _parse(schema.LeaderEpochCheckpoint, data, at)
     return LeaderEpochCheckpoint(found.version, tuple(EpochStart(row.epoch, row.start_offset) for row in found.entries))
@@ -80,23 +80,23 @@ def decode_partition_metadata(data: bytes | memoryview, at: Location = NOWHERE) 
     """Decode `partition.metadata`.
 
     Args:
-        data: the whole file; what follows the second line is not looked at.
+        data: the whole file; anything after the second line is ignored.
         at: the file's name.
 
     Raises:
-        CorruptIndexError: not the two lines that it consists of (SEG-CKP-009).
+        CorruptIndexError: the first two lines are invalid (SEG-CKP-009).
     """
     found = parse(schema.PartitionMetadata, data, at, requirement="SEG-CKP-009", error=CorruptIndexError)
     return PartitionMetadata(found.version, plain(found.topic_id))
 
 
 def encode_offset_checkpoint(entries: Iterable[CheckpointedOffset]) -> bytes:
-    """The bytes of an offset checkpoint with these lines, in this order."""
+    """Encode an offset checkpoint with these lines, in this order."""
     return _checkpoint([f"{entry.topic} {entry.partition} {entry.offset}" for entry in entries])
 
 
 def encode_leader_epoch_checkpoint(entries: Iterable[EpochStart]) -> bytes:
-    """The bytes of a leader epoch checkpoint with these lines, in this order."""
+    """Encode a leader epoch checkpoint with these lines, in this order."""
     return _checkpoint([f"{entry.epoch} {entry.start_offset}" for entry in entries])
 
 
@@ -105,7 +105,7 @@ def _checkpoint(lines: Sequence[str]) -> bytes:
 
 
 def encode_partition_metadata(topic_id: str) -> bytes:
-    """The bytes of `partition.metadata`; the last line has no end.
+    """Encode `partition.metadata`; the last line has no end.
 
     Args:
         topic_id: 22 characters of base64url.

@@ -20,25 +20,25 @@ CRC32_POLYNOMIAL: Final = 0x04C11DB7
 CRC32C_POLYNOMIAL: Final = 0x1EDC6F41
 
 CRC32C_IS_FAST: Final = google_crc32c.implementation == "c"
-"""False where google-crc32c fell back to Python: right, but some thousand times slower."""
+"""False if google-crc32c uses its Python fallback: right, but some thousand times slower."""
 
 COPY_SIZE: Final = 2**18
-"""Bytes copied at a time: little enough to stay in the processor's cache."""
+"""Bytes copied at a time, few enough to stay in the processor's cache."""
 
 
 def crc32(data: Buffer, start: int = 0) -> int:
-    """CRC-32 (polynomial 04c11db7) as an unsigned number; reads any buffer without copying (SEG-MSG-004).
+    """Compute CRC-32 (polynomial 04c11db7) as an unsigned number, without copying (SEG-MSG-004).
 
     Args:
         data: bytes.
-        start: checksum of the bytes before these, when they come in pieces.
+        start: checksum of the preceding bytes, for data in pieces.
     """
     return int(_fast_crc32()(data, start))
 
 
 @cache
 def _fast_crc32() -> Callable[[Buffer, int], int]:
-    """The quickest that there is; who meets no old message does not load it."""
+    """Return the fastest available function, imported at its first use: old messages are rare."""
     try:
         from isal.isal_zlib import crc32 as fast  # noqa: PLC0415
     except ImportError:  # there is no wheel for every processor
@@ -47,13 +47,13 @@ def _fast_crc32() -> Callable[[Buffer, int], int]:
 
 
 def crc32c(data: Buffer, start: int = 0) -> int:
-    """CRC-32C (polynomial 1edc6f41) as an unsigned number (SEG-BAT-003, SEG-PSN-001).
+    """Compute CRC-32C (polynomial 1edc6f41) as an unsigned number (SEG-BAT-003, SEG-PSN-001).
 
-    The library reads `bytes` only; of any other buffer, small pieces are copied.
+    The library reads `bytes` only; other buffers are copied in small pieces.
 
     Args:
         data: bytes.
-        start: checksum of the bytes before these, when they come in pieces.
+        start: checksum of the preceding bytes, for data in pieces.
     """
     if isinstance(data, bytes):
         return int(google_crc32c.extend(start, data))

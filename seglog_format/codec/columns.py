@@ -1,4 +1,4 @@
-"""Arrow columns to record batches, by the columnar engine."""
+"""Conversion of Arrow columns to record batches, by the columnar engine."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def encode_columns(  # noqa: PLR0913 - each is a field of the header, or cuts ro
     Needs the extra ``fast``.
 
     Args:
-        table: of ``offset``, ``timestamp``, ``key``, ``value`` and ``headers``, any of which may be missing; a time
+        table: columns ``offset``, ``timestamp``, ``key``, ``value`` and ``headers``, each optional; a timestamp
             is in milliseconds since 1970, a header a pair of key and value.
-        base_offset: of the first row, where there are no offsets.
-        batch_size: bytes of a batch of several records at most, before compression.
-        counts: records of each batch, instead.
+        base_offset: offset of the first row, if there is no column of offsets.
+        batch_size: maximum bytes of a batch of several records, before compression.
+        counts: number of records in each batch, instead of `batch_size`.
         codec: how the records of a batch are compressed.
         producer_id: or -1.
         producer_epoch: or -1.
@@ -57,7 +57,7 @@ def encode_columns(  # noqa: PLR0913 - each is a field of the header, or cuts ro
         One or several whole batches.
 
     Raises:
-        UsageError: while iterating: rows that no batch can hold, options that make no sense, or the engine is not
+        UsageError: while iterating: rows that no batch can hold, invalid options, or the engine is not
             installed.
 
     Examples:

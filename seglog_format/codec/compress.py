@@ -1,7 +1,7 @@
-"""Compression as brokers and their clients frame it (chapter 34).
+"""Compression with the frames that brokers and their clients write (chapter 34).
 
-The bytes of a coding are up to its library and level; the frames around them are Kafka's own choices, and these are
-written here.
+The compressed bytes depend on library and level; the frames around them are Kafka's own choices, and these are
+written by this module.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ def _pieces(data: bytes, size: int) -> Iterator[bytes]:
 
 
 def _gzip(data: bytes) -> bytes:
-    """One member without name or time."""
+    """Compress to one member without name or time."""
     compressor = zlib.compressobj(wbits=GZIP_WINDOW_BITS)
     return compressor.compress(data) + compressor.flush()
 
 
 def _snappy(data: bytes) -> bytes:
-    """A xerial header and blocks of 32 KiB."""
+    """Compress to a xerial header and blocks of 32 KiB."""
     import cramjam  # noqa: PLC0415 - loaded when snappy is written
 
     header = XerialHeader.build(
@@ -87,7 +87,7 @@ def _snappy(data: bytes) -> bytes:
 
 
 def _lz4(data: bytes, magic: int) -> bytes:
-    """One frame of independent 64 KiB blocks; a block that does not get smaller is stored."""
+    """Compress to one frame of independent 64 KiB blocks; a block that does not shrink is stored."""
     blocks = (_lz4_block(piece) for piece in _pieces(data, LZ4_BLOCK_SIZE))
     return _lz4_header(magic) + b"".join(blocks) + LZ4_END_MARK
 
@@ -117,7 +117,7 @@ def _lz4_block(piece: bytes) -> bytes:
 
 
 def _zstd(data: bytes) -> bytes:
-    """One frame without content size and checksum, closed by an empty block as a stream's is."""
+    """Compress to one frame without content size and checksum, closed by an empty block as a stream's is."""
     import zstandard  # noqa: PLC0415 - loaded when zstd is written
 
     compressor = zstandard.ZstdCompressor(

@@ -1,4 +1,4 @@
-"""New control batches: the ends of transactions, and what KRaft writes into its log (chapter 32)."""
+"""Construction of control batches: ends of transactions, and KRaft's own (chapter 32)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def build_control_batch(
     producer_epoch: int = NO_PRODUCER_EPOCH,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> RecordBatch:
-    """A control batch: an end marker's where there is a producer, KRaft's own otherwise (SEG-CTL-007, SEG-CTL-011).
+    """Build a control batch: an end marker's if there is a producer id, else KRaft's (SEG-CTL-007, SEG-CTL-011).
 
     Args:
         records: see `control_record`.
@@ -64,7 +64,7 @@ def build_end_marker(  # noqa: PLR0913 - each is a field of the marker
     base_offset: int = 0,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> RecordBatch:
-    """The batch that ends a transaction.
+    """Build the batch that ends a transaction.
 
     Args:
         kind: ABORT or COMMIT.
@@ -100,7 +100,7 @@ def build_end_marker(  # noqa: PLR0913 - each is a field of the marker
 
 
 def control_record(kind: ControlRecordType, fields: Mapping[str, object], *, timestamp_ms: int) -> Record:
-    """A control record.
+    """Create a control record.
 
     Args:
         kind: its type.
@@ -114,7 +114,7 @@ def control_record(kind: ControlRecordType, fields: Mapping[str, object], *, tim
 
 
 def _with_tagged_fields(value: object) -> object:
-    """Plain values with the empty tagged fields that end every structure."""
+    """Add the empty tagged fields that end every structure."""
     if isinstance(value, Mapping):
         return {name: _with_tagged_fields(item) for name, item in value.items()} | {TAGGED_FIELDS: {}}
     return [_with_tagged_fields(item) for item in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""Control records: key and value to a `ControlRecord` (chapter 32)."""
+"""Decoder of control records (chapter 32)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def decode_control_record(key: bytes | None, value: bytes | None, at: Location) 
     Args:
         key: of the record: version and type.
         value: of the record.
-        at: where the record stands; positions of errors count from the start of its key or value.
+        at: location of the record; positions in errors are relative to the start of its key or value.
 
     Returns:
-        The record; without fields where its type is not known (SEG-CTL-003).
+        The record; without fields if its type is unknown (SEG-CTL-003).
 
     Raises:
         CorruptRecordError: the key (SEG-CTL-001) or the value (SEG-CTL-004, SEG-CTL-006) does not fit its layout.
@@ -58,7 +58,7 @@ def _marker(value: bytes | None, at: Location) -> dict[str, object]:
 
 
 def _kraft_value(definition: MessageDefinition, value: bytes | None, at: Location) -> dict[str, object]:
-    """Versions above the known ones are read as the latest of them (SEG-CTL-012)."""
+    """Decode a KRaft value; versions above the known ones are read as the latest of them (SEG-CTL-012)."""
     if value is None:
         raise CorruptRecordError(at, "SEG-CTL-006", expected=definition.name, found="null")
     version = int.from_bytes(value[:VERSION_SIZE], "big", signed=True)

@@ -1,4 +1,4 @@
-"""Records of `__consumer_offsets`, `__transaction_state` and `__share_group_state` to plain values."""
+"""Decoder of records of `__consumer_offsets`, `__transaction_state` and `__share_group_state`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from seglog_format.schema.protocol import MessageDefinition
 
 CONSUMER: Final = "consumer"
-"""Type of the protocol of groups of consumers. Others, such as those of Kafka Connect, embed something else."""
+"""Protocol type of consumer groups. Others, such as those of Kafka Connect, embed other data."""
 
 
 def decode_coordinator_record(topic: str, key: bytes | None, value: bytes | None) -> dict[str, object]:
@@ -24,11 +24,11 @@ def decode_coordinator_record(topic: str, key: bytes | None, value: bytes | None
 
     Args:
         topic: a key of `COORDINATOR_TOPICS`.
-        key: of the record; null never occurs, but is no reason to fail.
+        key: of the record; null, which never occurs, is accepted.
         value: of the record; null deletes what the key names.
 
     Returns:
-        ``type``, ``version`` (of the key), ``key``, ``valueVersion`` and ``value``; or ``unknownVersion`` in the place
+        ``type``, ``version`` (of the key), ``key``, ``valueVersion`` and ``value``; or ``unknownVersion`` instead
         of what cannot be decoded for its version. ``embedded`` lists the messages of the consumer protocol inside byte
         fields, ``layoutOf`` names an early release that laid the value out otherwise than today's.
 
@@ -58,30 +58,30 @@ def _value(kind: str, definition: MessageDefinition, value: bytes | None) -> dic
 
 
 def _embedded(kind: str, fields: dict[str, Any]) -> Iterator[dict[str, object]]:
-    """The messages of the consumer protocol in byte fields; bytes that are none are passed over."""
+    """Yield the messages of the consumer protocol in byte fields; skip bytes that are none."""
     if fields.get("protocolType", CONSUMER) != CONSUMER:
         return
     names = EMBEDDED.get(kind, {})
-    for path, place, text in _texts(fields) if names else ():
+    for path, full_path, text in _texts(fields) if names else ():
         message = _consumer_message(names[path], base64.b64decode(text)) if path in names else None
         if message is not None:
-            yield {"path": place, "type": names[path], **message}
+            yield {"path": full_path, "type": names[path], **message}
 
 
-def _texts(value: object, path: str = "", place: str = "") -> Iterator[tuple[str, str, str]]:
-    """Every text in stored order, with its path and its place, such as ``members.subscription`` and its number."""
+def _texts(value: object, path: str = "", full_path: str = "") -> Iterator[tuple[str, str, str]]:
+    """Yield every text in stored order, with its path without and with numbers of elements."""
     if isinstance(value, list):
         for number, each in enumerate(value):
-            yield from _texts(each, path, f"{place}[{number}]")
+            yield from _texts(each, path, f"{full_path}[{number}]")
     elif isinstance(value, dict):
         for name, each in value.items():
-            yield from _texts(each, f"{path}.{name}" if path else name, f"{place}.{name}" if place else name)
+            yield from _texts(each, f"{path}.{name}" if path else name, f"{full_path}.{name}" if full_path else name)
     elif isinstance(value, str):
-        yield path, place, value
+        yield path, full_path, value
 
 
 def _consumer_message(name: str, data: bytes) -> dict[str, object] | None:
-    """A version above the known ones is read as the latest of them, as clients do; more bytes may follow."""
+    """Decode a message of the consumer protocol as clients do: newer versions as the latest known."""
     definition = CONSUMER_PROTOCOL[name]
     try:
         version, body = _versioned(data, name)
@@ -96,6 +96,6 @@ def _consumer_message(name: str, data: bytes) -> dict[str, object] | None:
 
 
 def _versioned(data: bytes, name: str) -> tuple[int, bytes]:
-    """The version that key and value each start with, and the message after it."""
+    """Split off the version at the start of key or value."""
     prefix = parse(VersionPrefix, data, Location(field=name), requirement="SEG-CTL-010")
     return prefix.version, data[VersionPrefix.sizeof() :]

@@ -1,7 +1,7 @@
-"""`RecordBatch` values to bytes: the way back from `codec.decode` (chapters 30 to 33).
+"""Encoder of `RecordBatch` values, the inverse of `codec.decode` (chapters 30 to 33).
 
-Sizes and checksums are computed; everything else is written as the model holds it, unknown attribute bits and all. So
-what was decoded without compression encodes to the same bytes.
+Sizes and checksums are computed; everything else is written as the model has it, unknown attribute bits included. So
+an uncompressed batch encodes to the bytes that it was decoded from.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def encode_batch(batch: RecordBatch) -> bytes:
     """Encode one entry of a log.
 
     Args:
-        batch: a record batch, or an outermost message of magic 0 or 1 with what it holds. Sizes, counts of bytes and
-            the checksum in its header are not looked at.
+        batch: a record batch, or an outermost message of magic 0 or 1 with its content. Sizes, counts of bytes and
+            the checksum in its header are ignored.
 
     Returns:
         The whole entry, its 12-byte prefix included.
@@ -86,7 +86,7 @@ def encode_record(record: Record) -> bytes:
 
 
 def body_size(record: Record) -> int:
-    """Bytes of a record after its length field, with the shortest varints."""
+    """Return the size of a record after its length field, with the shortest varints."""
     size = 1 + varint_size(record.timestamp_delta) + varint_size(record.offset_delta)
     size += _nullable_size(record.key) + _nullable_size(record.value) + varint_size(len(record.headers))
     return size + sum(_nullable_size(header.key) + _nullable_size(header.value) for header in record.headers)
@@ -113,7 +113,7 @@ def _stored_header(message: Message) -> MessageHeader:
 
 
 def encode_message(header: MessageHeader, key: bytes | None, value: bytes | None) -> bytes:
-    """Encode one message of magic 0 or 1; size and checksum of the header are not looked at."""
+    """Encode one message of magic 0 or 1; size and checksum in the header are ignored."""
     body = sum(len(data) for data in (key, value) if data is not None)
     size = MESSAGE_HEADERS[header.magic].size - ENTRY_PREFIX_SIZE + 2 * LENGTH_SIZE + body
     fields = {
@@ -132,7 +132,7 @@ def encode_message(header: MessageHeader, key: bytes | None, value: bytes | None
 
 
 def codec_named(codec_id: int) -> CompressionCodec:
-    """The codec of an id.
+    """Return the codec of an id.
 
     Raises:
         UsageError: the id names none (SEG-COD-001).
@@ -145,7 +145,7 @@ def codec_named(codec_id: int) -> CompressionCodec:
 
 
 def _only(kind: type[RecordT], records: Sequence[Record | Message]) -> list[RecordT]:
-    """The records, all of the kind that the header asks for.
+    """Check that all records are of the kind that the header requires, and return them.
 
     Raises:
         UsageError: one is of the other kind.

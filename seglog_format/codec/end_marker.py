@@ -1,4 +1,4 @@
-"""End markers: what a control batch of a producer says about its transaction (chapter 32)."""
+"""End markers of transactions in control batches of producers (chapter 32)."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class EndMarker:
 
 
 def _is_of_producer(header: BatchHeader) -> bool:
-    """Whether an entry is a control batch with a producer id; control batches of KRaft have none."""
+    """Return whether an entry is a control batch with a producer id; control batches of KRaft have none."""
     return header.is_control and header.producer_id > NO_PRODUCER_ID
 
 
 def lacks_end_marker(header: BatchHeader, marker: EndMarker | None) -> bool:
-    """Whether a control batch of a producer has a record that is no end marker, given what `end_marker_of` read."""
+    """Return whether a control batch of a producer has a record that is no end marker."""
     return marker is None and _is_of_producer(header) and header.records_count != 0
 
 

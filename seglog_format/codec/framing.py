@@ -1,6 +1,6 @@
-"""From a run of bytes to entries: the walk that everything else stands on (chapter 20).
+"""The walk from entry to entry of a log, on which every reader is built (chapter 20).
 
-The walk trusts nothing but sizes and magic. Checksums, counts and offsets are looked at by whoever needs them.
+The walk checks only sizes and magic. Checksums, counts and offsets are checked by its callers.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ MIN_ENTRY_SIZE: Final = 14
 """Smallest size field: the fixed fields of a magic 0 message (SEG-LOG-003)."""
 
 MAX_TRAILING_SIZE: Final = 17
-"""So many bytes at the end of a log are never looked at: they cannot hold a prefix and one byte more (SEG-LOG-002)."""
+"""Maximum bytes at the end of a log that are ignored, since no prefix and one byte more fit (SEG-LOG-002)."""
 
 SHOWN_SIZE: Final = ENTRY_PREFIX.size
-"""Bytes of an entry that tell its size and magic."""
+"""Bytes of an entry that contain its size and magic."""
 
 ZERO_CHUNK: Final = bytes(1 << 20)
 
@@ -54,13 +54,13 @@ assert max(MESSAGE_V0_HEADER.size, MESSAGE_V1_HEADER.size) <= ENTRY_PREFIX_SIZE 
 
 
 class FrameWalk:
-    """Entries of a log from one position to another; iterate it once.
+    """Iterator over the entries of a log from one position to another; iterate it once.
 
     Attributes:
         source: the bytes of the log.
-        position: where the next entry starts; after the walk, the end of the last whole entry.
+        position: start of the next entry; after the walk, the end of the last whole entry.
         end: where the walk stops.
-        tail: what stands after the last whole entry; known once the walk has ended.
+        tail: the bytes after the last whole entry; known once the walk has ended.
     """
 
     def __init__(
@@ -89,11 +89,11 @@ def walk(data: Readable, start: int = 0, end: int | None = None, *, path: str = 
     Args:
         data: bytes of the log file.
         start: position of an entry.
-        end: where to stop; the end of the data by default.
+        end: where to stop; by default the end of the data.
         path: file name for errors.
 
     Raises:
-        FormatError: while iterating: at an entry whose size or magic cannot be right. Nothing after it can be found.
+        FormatError: while iterating: at an entry of impossible size or magic. Entries after it cannot be found.
 
     Examples:
         >>> from pathlib import Path
@@ -111,7 +111,7 @@ def walk(data: Readable, start: int = 0, end: int | None = None, *, path: str = 
 
 
 def frame_at(data: Readable, position: int, end: int, path: str = "") -> Frame | Tail:
-    """The entry at a position, or what stands there instead at the end of a log.
+    """Return the entry at a position, or the tail there at the end of a log.
 
     Raises:
         CorruptRecordError: the size is below 14 (SEG-LOG-003), or that of a batch below 49 (SEG-BAT-002).
@@ -137,12 +137,12 @@ def frame_at(data: Readable, position: int, end: int, path: str = "") -> Frame |
 
 
 def whole_frame(source: ByteSource, position: int, magic: int, at: Location) -> Frame:
-    """The entry at a position, whose size field is known to be right.
+    """Return the entry at a position, whose size field is known to be right.
 
     Args:
         source: the bytes of the log.
         position: of the entry.
-        magic: to read it by.
+        magic: of the entry.
         at: where it stands, for errors.
 
     Raises:
@@ -165,7 +165,7 @@ def short_tail(source: ByteSource, position: int, end: int) -> Tail:
 
 
 def is_zero(source: ByteSource, position: int, end: int) -> bool:
-    """Whether a range of bytes is nothing but zeros; quick also for gigabytes, as a broker preallocates them."""
+    """Return whether a range of bytes is all zeros; fast even for gigabytes of preallocated space."""
     while position < end:
         start, data = source.window(position, 1)
         chunk = bytes(data[position - start : min(position - start + len(ZERO_CHUNK), end - start)])
@@ -185,7 +185,7 @@ def check_magic(magic: int, at: Location) -> None:
 
 
 def read_header(entry: memoryview, size: int, magic: int, at: Location) -> BatchHeader:
-    """The fixed fields of an entry of known magic.
+    """Return the header fields of an entry of known magic.
 
     Args:
         entry: its first bytes, which hold at least the fixed fields, if it has them.

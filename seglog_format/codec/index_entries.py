@@ -1,7 +1,7 @@
-"""Slots of the index files: bytes to entries, and where the entries end.
+"""Decoders of the slots of index files, and where their entries end.
 
-An offset or time index is an array of equal slots without a header. A broker maps it at its full size, so what is
-copied from a running or killed broker ends in slots that hold zeros, or leftovers of entries that were taken back.
+An offset or time index is an array of equal slots without a header. A broker maps it at its full size, so a file
+copied from a running or killed broker ends in slots of zeros, or of entries that were truncated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TRANSACTION_INDEX_VERSION: Final = 0
 
 
 class Slots(Sequence[EntryT]):
-    """The first ``count`` slots of an index file, each decoded when it is asked for."""
+    """The first ``count`` slots of an index file, each decoded on access."""
 
     def __init__(self, source: ByteSource, layout: Packer, decode: Callable[[int, int], EntryT], count: int) -> None:
         self._source = source
@@ -59,7 +59,7 @@ class Slots(Sequence[EntryT]):
 
 
 def slot_fields(source: ByteSource, layout: Packer, count: int) -> Iterator[tuple[int, int]]:
-    """The two numbers of each of the first slots, in order."""
+    """Yield the two numbers of each of the first slots, in order."""
     position, end = 0, count * layout.size
     while position < end:
         start, data = source.window(position, layout.size)
@@ -70,7 +70,7 @@ def slot_fields(source: ByteSource, layout: Packer, count: int) -> Iterator[tupl
 
 
 def trailing_zero_size(source: ByteSource, size: int) -> int:
-    """How many zero bytes end the first ``size`` bytes; quick also where megabytes do."""
+    """Return the number of zero bytes that end the first ``size`` bytes; fast even for megabytes."""
     end = size
     while end:
         start = max(0, end - CHUNK_SIZE)
@@ -82,7 +82,7 @@ def trailing_zero_size(source: ByteSource, size: int) -> int:
 
 
 def usable_offset_slots(fields: Iterable[tuple[int, int]]) -> int:
-    """How many slots of an offset index are entries (SEG-IDX-010).
+    """Return the number of slots of an offset index that are entries (SEG-IDX-010).
 
     Args:
         fields: relative offset and position of each slot, in order.
@@ -98,7 +98,7 @@ def usable_offset_slots(fields: Iterable[tuple[int, int]]) -> int:
 
 
 def usable_time_slots(fields: Iterable[tuple[int, int]]) -> int:
-    """How many slots of a time index are entries (SEG-TIX-009).
+    """Return the number of slots of a time index that are entries (SEG-TIX-009).
 
     Args:
         fields: timestamp in milliseconds and relative offset of each slot, in order.
@@ -114,7 +114,7 @@ def usable_time_slots(fields: Iterable[tuple[int, int]]) -> int:
 
 
 def decode_transaction_index(data: bytes | memoryview, at: Location) -> tuple[AbortedTxn, ...]:
-    """The entries of a transaction index; bytes after the last whole one are passed over (SEG-TXN-001).
+    """Decode a transaction index; bytes after the last whole entry are ignored (SEG-TXN-001).
 
     Raises:
         UnsupportedVersionError: an entry's version is not 0 (SEG-TXN-002).
@@ -131,5 +131,5 @@ def check_transaction_version(entries: Iterable[AbortedTxn], at: Location) -> No
     for slot, entry in enumerate(entries):
         if entry.version != TRANSACTION_INDEX_VERSION:
             start = at.shifted(slot * TRANSACTION_INDEX_ENTRY.size)
-            place = start.at("version", *TRANSACTION_INDEX_ENTRY_LAYOUT.span("version"))
-            raise UnsupportedVersionError(place, "SEG-TXN-002", expected="version 0", found=entry.version)
+            location = start.at("version", *TRANSACTION_INDEX_ENTRY_LAYOUT.span("version"))
+            raise UnsupportedVersionError(location, "SEG-TXN-002", expected="version 0", found=entry.version)

@@ -1,4 +1,4 @@
-"""Records of `__cluster_metadata` and `__remote_log_metadata` to plain values."""
+"""Decoder of records of `__cluster_metadata` and `__remote_log_metadata`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def decode_metadata_record(topic: str, value: bytes | None) -> dict[str, object]
 
     Returns:
         ``type``, ``version`` and ``data`` with Kafka's names, and ``layoutOf`` where an early release laid it out
-        otherwise; ``hex`` with the message's bytes in the place of ``data`` where type or version is not known.
+        otherwise; ``hex`` with the message's bytes instead of ``data`` if type or version is unknown.
 
     Raises:
         CorruptRecordError: the value is not a frame of version 0 or 1, or its message does not fit (SEG-CTL-010).
@@ -34,8 +34,8 @@ def decode_metadata_record(topic: str, value: bytes | None) -> dict[str, object]
         raise CorruptRecordError(VALUE, "SEG-CTL-010", expected="a metadata record", found="null")
     frame = parse(MetadataFrame, value, VALUE, requirement="SEG-CTL-010")
     if frame.frameVersion not in FRAME_VERSIONS:
-        place = VALUE.at("value.frameVersion", 0, 1)
-        raise CorruptRecordError(place, "SEG-CTL-010", expected="0 or 1", found=frame.frameVersion)
+        location = VALUE.at("value.frameVersion", 0, 1)
+        raise CorruptRecordError(location, "SEG-CTL-010", expected="0 or 1", found=frame.frameVersion)
     definition, body = FRAMED_TOPICS[topic].get(frame.type), value[frame.end :]
     if definition is not None and not frame.frameVersion:
         definition = _oldest(definition)
@@ -48,6 +48,6 @@ def decode_metadata_record(topic: str, value: bytes | None) -> dict[str, object]
 
 
 def _oldest(definition: MessageDefinition) -> MessageDefinition | None:
-    """The layout of 2.8; None where that release has no such message."""
+    """Return the layout of 2.8; None if that release has no such message."""
     layouts = (each for each in (definition, *definition.earlier) if each.releases[0] == OLDEST_LINE)
     return next(layouts, None)

@@ -1,4 +1,4 @@
-"""Parsing by declaration, with construct's errors turned into `FormatError` that say where and which requirement."""
+"""Parsing by declaration; errors of construct become `FormatError` with location and requirement."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def parse(
     Args:
         declaration: from a schema module.
         data: bytes that start with the structure; more may follow.
-        at: where the bytes stand.
-        requirement: named where the field that is wrong names none itself.
-        error: kind of error to raise.
+        at: location of the bytes.
+        requirement: id for errors at fields that name none.
+        error: class of the error to raise.
 
     Raises:
-        FormatError: of that kind, with the position and name of the field that is wrong.
+        FormatError: of that class, with position and name of the invalid field.
     """
     try:
         return declaration.parse_stream(io.BytesIO(data))
@@ -51,7 +51,7 @@ def explain(
     requirement: str,
     error: type[FormatError] = CorruptRecordError,
 ) -> FormatError:
-    """The `FormatError` for a parse that failed: parses again with a traced copy to find the field."""
+    """Return the `FormatError` for a failed parse: parse again with a traced copy to find the field."""
     from seglog_format.schema.tracing import trace  # noqa: PLC0415 - who meets no damage starts without it
 
     failed = trace(declaration, data).failed

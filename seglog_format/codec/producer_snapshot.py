@@ -1,4 +1,4 @@
-"""Producer snapshots: bytes to model and back (chapter 50)."""
+"""Decoder and encoder of producer snapshots (chapter 50)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRODUCER_SNAPSHOT_VERSION: Final = 1
 PRODUCER_SNAPSHOT_HEADER: Final = PRODUCER_SNAPSHOT_HEADER_LAYOUT.packer("version", "crc", "count")
 PRODUCER_STATE_ENTRY: Final = PRODUCER_STATE_ENTRY_LAYOUT.packer_of(ProducerStateEntry)
 CHECKED_POSITION: Final = PRODUCER_SNAPSHOT_HEADER_LAYOUT.end("crc")
-"""The checksum covers everything from here to the end of the file (SEG-PSN-002)."""
+"""Position from which on the checksum covers the file (SEG-PSN-002)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ def check_version(version: int, at: Location) -> None:
 def require_crc(stored: int, computed: int, at: Location) -> None:
     """Refuse a file that carries another checksum than the computed one (SEG-PSN-002)."""
     if computed != stored:
-        place = _field(at, "crc")
-        raise CorruptIndexError(place, "SEG-PSN-002", expected=f"{computed:08x}", found=f"{stored:08x}")
+        location = _field(at, "crc")
+        raise CorruptIndexError(location, "SEG-PSN-002", expected=f"{computed:08x}", found=f"{stored:08x}")
 
 
 def check_count(count: int, entry_size: int, entries: memoryview, at: Location) -> None:
@@ -83,7 +83,7 @@ def _field(at: Location, name: str) -> Location:
 
 
 def encode_producer_snapshot(producers: Iterable[ProducerStateEntry]) -> bytes:
-    """The bytes of a snapshot of these producers, in this order."""
+    """Encode a snapshot of these producers, in this order."""
     entries = [PRODUCER_STATE_ENTRY.pack(*astuple(producer)) for producer in producers]
     unsealed = PRODUCER_SNAPSHOT_HEADER.pack(PRODUCER_SNAPSHOT_VERSION, 0, len(entries)) + b"".join(entries)
     crc = crc32c(unsealed[CHECKED_POSITION:])

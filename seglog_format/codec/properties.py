@@ -1,4 +1,4 @@
-"""Root files of a log directory and the quorum's state file: bytes to model and back (chapter 11)."""
+"""Decoders of the root files of a log directory and of the quorum's state file (chapter 11)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _text(value: str | None) -> str | None:
 
 
 def decode_clean_shutdown(data: bytes | memoryview, at: Location = NOWHERE) -> CleanShutdown:
-    """Decode `.kafka_cleanshutdown`. That the file is there says more than what it holds (SEG-LDR-003).
+    """Decode `.kafka_cleanshutdown`, whose presence matters more than its content (SEG-LDR-003).
 
     Args:
         data: the whole file; up to 3.6 it is empty.
@@ -103,5 +103,5 @@ def _voter_ids(found: Container[Any]) -> tuple[int, ...]:
 
 
 def encode_clean_shutdown(state: CleanShutdown) -> bytes:
-    """The bytes of `.kafka_cleanshutdown` since 3.7; before, the file was empty."""
+    """Encode `.kafka_cleanshutdown` as since 3.7; before, the file was empty."""
     return json.dumps({"version": state.version, "brokerEpoch": state.broker_epoch}, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""Messages of Kafka's protocol to plain values, ready for JSON, and back."""
+"""Decoder and encoder of messages of Kafka's protocol, with plain values ready for JSON."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from seglog_format.schema.protocol import FieldType, MessageDefinition
 
 Plain: TypeAlias = dict[str, object]
-"""The fields of a message, as JSON knows them."""
+"""The fields of a message as JSON types."""
 
 
 def decode_message(definition: MessageDefinition, version: int, data: bytes, at: Location) -> dict[str, object]:
-    """The fields of one message by Kafka's names.
+    """Decode the fields of one message, by Kafka's names.
 
     Args:
-        definition: what the message is.
+        definition: of the message.
         version: of the message, from 0 to the latest that the definition describes.
         data: bytes that start with the message; more may follow.
-        at: where the bytes stand.
+        at: location of the bytes.
 
     Returns:
-        Fields in stored order; those of tagged fields follow, as far as they are there. Uuids and bytes are Base64
+        Fields in stored order, followed by the tagged fields that are present. Uuids and bytes are Base64
         text, as in Kafka's own tools.
 
     Raises:
-        CorruptRecordError: the bytes do not fit; names the definition's requirement.
+        CorruptRecordError: the bytes are invalid; names the definition's requirement.
     """
     container = parse(declaration(definition, version), data, at, requirement=definition.requirement)
     plain = to_plain(container)
@@ -48,16 +48,16 @@ def decode_message(definition: MessageDefinition, version: int, data: bytes, at:
 
 
 def decode_whole(definition: MessageDefinition, version: int, data: bytes, at: Location) -> tuple[Plain, str]:
-    """The fields of a message that fills its bytes, laid out by whichever release wrote it.
+    """Decode a message that fills its bytes, in the layout of any release.
 
-    Early releases changed some messages without a new version. So where the layout of today does not fit the bytes, or
-    leaves some, those of earlier releases are tried, the newest of them first.
+    Early releases changed some messages without a new version. So if today's layout does not fit the bytes, or
+    leaves some, those of earlier releases are tried, the newest first.
 
     Args:
-        definition: what the message is.
+        definition: of the message.
         version: of the message; the definition describes it.
         data: the message and nothing else.
-        at: where the bytes stand.
+        at: location of the bytes.
 
     Returns:
         The fields, as `decode_message` has them, and the last line of releases with that layout; empty for today's.
@@ -89,10 +89,10 @@ def _decode_all(definition: MessageDefinition, version: int, data: bytes, at: Lo
 
 
 def encode_message(definition: MessageDefinition, version: int, fields: Mapping[str, object]) -> bytes:
-    """The bytes of a message from what `decode_message` gives.
+    """Encode a message from the result of `decode_message`.
 
     Args:
-        definition: what the message is.
+        definition: of the message.
         version: of the message; the definition describes it.
         fields: by Kafka's names. Tagged fields may be left out.
 
@@ -107,7 +107,7 @@ def encode_message(definition: MessageDefinition, version: int, fields: Mapping[
 
 
 def _to_stored(kind: FieldType, version: int, value: Any) -> Any:  # noqa: ANN401 - JSON, and what construct builds
-    """A plain value as its declaration builds it."""
+    """Convert a plain value to the form that its declaration builds."""
     if value is None:
         return None
     if isinstance(kind, Structure):
@@ -130,7 +130,7 @@ def _structure_to_stored(kind: Structure, version: int, value: Mapping[str, Any]
 
 
 def to_plain(value: object) -> object:
-    """A parsed value as JSON knows it: tagged fields among the others, bytes as Base64, no NaN."""
+    """Convert a parsed value to JSON types: tagged fields among the others, bytes as Base64, no NaN."""
     if isinstance(value, dict):
         tagged = value.get(TAGGED_FIELDS, {})
         fields = {name: item for name, item in value.items() if name not in {TAGGED_FIELDS, "_io"}} | tagged

@@ -1,4 +1,4 @@
-"""Offset checkpoints as brokers write them, read without the declared schema; whatever is otherwise is left to it."""
+"""A fast parser for offset checkpoints as brokers write them; anything else is left to the declared schema."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 
 LINE: Final = re.compile(rb"([a-zA-Z0-9._-]+) (0|[1-9][0-9]{0,8}) (0|[1-9][0-9]{0,17})\n")
 CHECKPOINT: Final = re.compile(rb"0\n(0|[1-9][0-9]{0,8})\n((?:%b)*)" % LINE.pattern)
-"""Version, count and lines; numbers are those that cannot be too large."""
+"""Version, count and lines, with numbers short enough not to overflow."""
 
 
 def quick_offsets(data: bytes) -> dict[tuple[str, int], int] | None:
-    """Offsets by topic and partition, of which the last line counts; None where anything is irregular.
+    """Parse offsets by topic and partition, the last line of each; return None for any unusual content.
 
     Args:
         data: the whole file.

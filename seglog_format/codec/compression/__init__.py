@@ -1,8 +1,8 @@
-"""Decompression within a limit (chapter 34).
+"""Decompression with a limit on the output (chapter 34).
 
-The raw codings are left to libraries. What frames them is read here: libraries differ in which cut, lengthened or
-joined streams they let pass, and none of them stops where a broker's reader stops. A length that the data claims is
-held against what so few bytes can decode to, and against the limit, before anything is allocated for it.
+Libraries decode the compressed blocks. The frames around them are read here: libraries differ in which cut, extended or
+joined streams they accept, and none of them stops where a broker's reader stops. A length that the data claims is
+checked against the maximum that so few bytes can decode to, and against the limit, before memory is allocated for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Buffer
 
 DEFAULT_OUTPUT_LIMIT: Final = 256 * 2**20
-"""Bytes that one batch or wrapper may decompress to, unless the caller says otherwise."""
+"""Default maximum of bytes that one batch or wrapper may decompress to."""
 
 
 def decompress(codec_id: int, data: Buffer, *, magic: int, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> bytes:
@@ -26,41 +26,41 @@ def decompress(codec_id: int, data: Buffer, *, magic: int, at: Location, limit: 
 
     Args:
         codec_id: attribute bits 0 to 2, 0 to 7.
-        data: the compressed bytes, nothing else.
+        data: the compressed bytes alone.
         magic: of the batch or wrapper: 0, 1 or 2.
         at: where the compressed bytes start.
-        limit: bytes that may come out at most; exactly that many is fine.
+        limit: maximum bytes of output.
 
     Raises:
         CorruptRecordError: the data is no complete stream of that codec; names the requirement.
         RefusedError: the data decompresses to more than the limit (SEG-COD-016).
     """
-    output, _ = _expand(codec_id, data, magic, at, limit)
+    output, _ = _decompress(codec_id, data, magic, at, limit)
     return output.content()
 
 
 def trailing_size(codec_id: int, data: Buffer, *, magic: int, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> int:
-    """Bytes at the end of the data that decompression passes over (SEG-COD-011, SEG-COD-018, SEG-COD-019).
+    """Return how many bytes at the end decompression ignores (SEG-COD-011, SEG-COD-018, SEG-COD-019).
 
     Arguments and errors are those of `decompress`.
     """
-    _, used = _expand(codec_id, data, magic, at, limit)
+    _, used = _decompress(codec_id, data, magic, at, limit)
     return memoryview(data).nbytes - used
 
 
 def decompress_all(
     codec_id: int, data: Buffer, *, magic: int, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT
 ) -> bytes | None:
-    """Decompress data that is needed to its last byte; None where decompression passes over some at its end.
+    """Decompress data; return None if decompression ignores bytes at its end.
 
     Arguments and errors are those of `decompress`.
     """
-    output, used = _expand(codec_id, data, magic, at, limit)
+    output, used = _decompress(codec_id, data, magic, at, limit)
     return output.content() if used == memoryview(data).nbytes else None
 
 
 def codec_of(codec_id: int, *, magic: int, at: Location) -> CompressionCodec:
-    """The codec that attribute bits 0 to 2 name.
+    """Return the codec that attribute bits 0 to 2 name.
 
     Raises:
         CorruptRecordError: they name none (SEG-COD-001), or one that this magic does not have (SEG-MSG-018).
@@ -73,18 +73,18 @@ def codec_of(codec_id: int, *, magic: int, at: Location) -> CompressionCodec:
     return codec
 
 
-def _expand(codec_id: int, data: Buffer, magic: int, at: Location, limit: int) -> tuple[Output, int]:
-    """The decompressed bytes, and how many of the compressed ones they took."""
+def _decompress(codec_id: int, data: Buffer, magic: int, at: Location, limit: int) -> tuple[Output, int]:
+    """Return the decompressed bytes, and how many compressed ones were read."""
     output = Output(limit, at)
     codec = codec_of(codec_id, magic=magic, at=at)
     try:
-        return output, _expand_into(output, codec, memoryview(data).cast("B"), magic, at)
+        return output, _decompress_into(output, codec, memoryview(data).cast("B"), magic, at)
     except MemoryError:
         expected = f"memory for {limit} decompressed bytes"
         raise RefusedError(at, "SEG-COD-016", expected=expected, found="not enough") from None
 
 
-def _expand_into(output: Output, codec: CompressionCodec, data: memoryview, magic: int, at: Location) -> int:
+def _decompress_into(output: Output, codec: CompressionCodec, data: memoryview, magic: int, at: Location) -> int:
     match codec:
         case CompressionCodec.NONE:
             output.append(data)
@@ -92,18 +92,18 @@ def _expand_into(output: Output, codec: CompressionCodec, data: memoryview, magi
         case CompressionCodec.GZIP:
             from seglog_format.codec.compression import gzip  # noqa: PLC0415 - loaded when gzip is read
 
-            return gzip.expand(data, output, at)
+            return gzip.decompress(data, output, at)
         case CompressionCodec.SNAPPY:
             from seglog_format.codec.compression import snappy  # noqa: PLC0415 - loaded when snappy is read
 
-            return snappy.expand(data, output, at)
+            return snappy.decompress(data, output, at)
         case CompressionCodec.LZ4:
             from seglog_format.codec.compression import lz4  # noqa: PLC0415 - loaded when lz4 is read
 
-            return lz4.expand(data, output, at, verify_header=magic > 0)
+            return lz4.decompress(data, output, at, verify_header=magic > 0)
         case CompressionCodec.ZSTD:
             from seglog_format.codec.compression import zstd  # noqa: PLC0415 - loaded when zstd is read
 
-            return zstd.expand(data, output, at)
+            return zstd.decompress(data, output, at)
         case _:
             assert_never(codec)

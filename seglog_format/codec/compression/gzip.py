@@ -1,6 +1,6 @@
-"""gzip: members one after the other (SEG-COD-002, SEG-COD-017, SEG-COD-018).
+"""Decompression of gzip: consecutive members (SEG-COD-002, SEG-COD-017, SEG-COD-018).
 
-Libraries disagree about what may follow a member, so headers and trailers are read here and only the deflate coding
+Libraries disagree about what may follow a member, so headers and trailers are read here and only the deflate data
 between them is a library's. That is zlib, as in Java: isal is twice as quick, but decodes some data that zlib refuses
 because its codes are incomplete.
 """
@@ -33,35 +33,35 @@ HEADER_SIZE: Final[int] = GzipMemberHeader.sizeof()
 TRAILER_SIZE: Final[int] = GzipMemberTrailer.sizeof()
 
 FEED_SIZE: Final = 2**16
-"""Compressed bytes given to the library at a time: what it does not take, it copies."""
+"""Compressed bytes given to the library at a time: it copies what it does not consume."""
 
 RAW_DEFLATE: Final = -15
 ERRORS: Final = (*LIBRARY_ERRORS, zlib.error)
 
 
-def expand(data: memoryview, output: Output, at: Location) -> int:
+def decompress(data: memoryview, output: Output, at: Location) -> int:
     """Decompress every member.
 
     Args:
         data: compressed bytes.
-        output: takes the decompressed ones.
+        output: receives the decompressed ones.
         at: where the data starts.
 
     Returns:
-        Bytes read; the rest starts no further member and is passed over.
+        Bytes read; the rest starts no further member and is ignored.
 
     Raises:
         CorruptRecordError: a member is damaged or cut short (SEG-COD-002).
         RefusedError: the output is full (SEG-COD-016).
     """
-    position = _expand_member(data, 0, output, at)
+    position = _decompress_member(data, 0, output, at)
     while _member_follows(data, position, at):
-        position = _expand_member(data, position, output, at)
+        position = _decompress_member(data, position, output, at)
     return position
 
 
 def _member_follows(data: memoryview, position: int, at: Location) -> bool:
-    """Whether a further member starts here, decided as Java's reader does."""
+    """Return whether a further member starts here, decided as Java's reader does."""
     if len(data) - position <= HEADER_SIZE + TRAILER_SIZE:
         return False
     try:
@@ -71,7 +71,7 @@ def _member_follows(data: memoryview, position: int, at: Location) -> bool:
     return True
 
 
-def _expand_member(data: memoryview, start: int, output: Output, at: Location) -> int:
+def _decompress_member(data: memoryview, start: int, output: Output, at: Location) -> int:
     body = _Inflation(data, _header_end(data, start, at))
     crc, size = 0, 0
     try:
@@ -98,7 +98,7 @@ def _verify_trailer(data: memoryview, position: int, crc: int, size: int, at: Lo
 
 
 class _Inflation:
-    """Raw deflate data, decoded in pieces; afterwards, where it ended."""
+    """A decoder of raw deflate data in pieces, which knows where the data ended."""
 
     def __init__(self, data: memoryview, position: int) -> None:
         self._data = data
@@ -106,7 +106,7 @@ class _Inflation:
         self._fed = position
 
     def pieces(self) -> Iterator[bytes]:
-        """Decoded pieces; they end with the deflated data or with the bytes."""
+        """Yield decoded pieces up to the end of the deflated data or of the bytes."""
         pending: bytes | memoryview = b""
         while not self._inflater.eof:
             pending = pending or self._feed()
@@ -128,12 +128,12 @@ class _Inflation:
 
     @property
     def position(self) -> int:
-        """The byte after the last one that belongs to the deflated data."""
+        """Position after the last byte of the deflated data."""
         return self._fed - len(self._inflater.unused_data)
 
 
 def _header_end(data: memoryview, start: int, at: Location) -> int:
-    """Position after a member's header, with the optional fields that its flags announce."""
+    """Return the position after a member's header, with the optional fields that its flags announce."""
     where = inside(at, "gzip", start)
     header = parse(GzipMemberHeader, data[start : start + HEADER_SIZE], where, requirement="SEG-COD-002")
     end = start + HEADER_SIZE
@@ -144,15 +144,15 @@ def _header_end(data: memoryview, start: int, at: Location) -> int:
             end = _text_end(data, end)
     end += 2 if header.flags & GZIP_HEADER_CHECKSUM else 0
     if end > len(data):
-        place = inside(at, "gzip.header", start, len(data) - start)
-        raise CorruptRecordError(place, "SEG-COD-002", expected="a complete header", found="the end")
+        location = inside(at, "gzip.header", start, len(data) - start)
+        raise CorruptRecordError(location, "SEG-COD-002", expected="a complete header", found="the end")
     if header.flags & GZIP_HEADER_CHECKSUM:
         _verify_header(data, start, end - 2, at)
     return end
 
 
 def _text_end(data: memoryview, start: int) -> int:
-    """Position after a text that ends with a zero byte; past the data where it has none."""
+    """Return the position after a zero-terminated text; a position after the data if no zero follows."""
     zero = bytes(data[start:]).find(0)
     return start + zero + 1 if zero >= 0 else len(data) + 1
 

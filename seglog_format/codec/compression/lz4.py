@@ -1,4 +1,4 @@
-"""lz4: one frame of independent blocks (SEG-COD-006 to SEG-COD-013, SEG-COD-024)."""
+"""Decompression of lz4: one frame of independent blocks (SEG-COD-006 to SEG-COD-013, SEG-COD-024)."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
 BLOCK_HEADER_SIZE: Final[int] = Lz4BlockHeader.sizeof()
 CHECKSUM_SIZE: Final = 4
 
-MAX_EXPANSION: Final = 255
-"""More than a block can grow: one byte stands for 255 at most."""
+MAX_RATIO: Final = 255
+"""Upper bound for the growth of a block: one byte stands for 255 at most."""
 
 ERRORS: Final = (*LIBRARY_ERRORS, lz4.block.LZ4BlockError)
 
 
-def expand(data: memoryview, output: Output, at: Location, *, verify_header: bool) -> int:
+def decompress(data: memoryview, output: Output, at: Location, *, verify_header: bool) -> int:
     """Decompress one frame.
 
     Args:
         data: compressed bytes.
-        output: takes the decompressed ones.
+        output: receives the decompressed ones.
         at: where the data starts.
-        verify_header: hold the header to its checksum, as from magic 1 on.
+        verify_header: verify the header's checksum, as from magic 1 on.
 
     Returns:
-        Bytes read; what follows the frame is passed over.
+        Bytes read; bytes after the frame are ignored.
 
     Raises:
         CorruptRecordError: the frame is damaged, cut short or of a kind that brokers do not read.
@@ -57,7 +57,7 @@ def expand(data: memoryview, output: Output, at: Location, *, verify_header: boo
         _verify_header(data[LZ4_DESCRIPTOR_POSITION : position - 1], header.header_checksum, at)
     frame = _Frame(data, header, at)
     while block_size := frame.block_size_at(position):
-        position = frame.expand_block(position, block_size, output)
+        position = frame.decompress_block(position, block_size, output)
     return frame.end(position)
 
 
@@ -79,7 +79,7 @@ class _Frame:
         self._max_block_size = 1 << (8 + 2 * (header.block_descriptor >> 4))
 
     def block_size_at(self, position: int) -> int:
-        """The size field of the block at a position; 0, stored or not, is the end mark (SEG-COD-024)."""
+        """Return the size field of the block at a position; 0, stored or not, is the end mark (SEG-COD-024)."""
         field = self._data[position : position + BLOCK_HEADER_SIZE]
         if len(field) < BLOCK_HEADER_SIZE:
             where = inside(self._at, "lz4.block_size", position, len(field))
@@ -87,7 +87,7 @@ class _Frame:
         size = int.from_bytes(field, "little")
         return 0 if size == LZ4_STORED else size
 
-    def expand_block(self, position: int, size_field: int, output: Output) -> int:
+    def decompress_block(self, position: int, size_field: int, output: Output) -> int:
         """Decompress one block and return the position after it."""
         start = position + BLOCK_HEADER_SIZE
         size = size_field & ~LZ4_STORED
@@ -102,7 +102,7 @@ class _Frame:
         return start + size + CHECKSUM_SIZE * self._has_block_checksums
 
     def _decode(self, block: memoryview, where: Location) -> bytes:
-        room = min(self._max_block_size, len(block) * MAX_EXPANSION)
+        room = min(self._max_block_size, len(block) * MAX_RATIO)
         try:
             return bytes(lz4.block.decompress(block, uncompressed_size=room))
         except ERRORS as problem:
@@ -117,7 +117,7 @@ class _Frame:
             raise CorruptRecordError(where, "SEG-COD-012", expected=computed.hex(), found=stored.hex())
 
     def end(self, position: int) -> int:
-        """Position after the end mark, and after the content checksum where there is one."""
+        """Return the position after the end mark, and after the content checksum if there is one."""
         end = position + BLOCK_HEADER_SIZE + CHECKSUM_SIZE * self._has_content_checksum
         if end > len(self._data):
             where = inside(self._at, "lz4.content_checksum", position + BLOCK_HEADER_SIZE)

@@ -1,4 +1,4 @@
-"""Where decompressed bytes go: a buffer with a limit."""
+"""The buffer for decompressed bytes, with a limit."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Buffer
 
 PIECE_SIZE: Final = 2**20
-"""Decompressed bytes asked for at a time where a library can stop and go on."""
+"""Decompressed bytes requested at a time from libraries that can pause."""
 
 LIBRARY_ERRORS: Final = (BufferError, OverflowError, RuntimeError, SystemError, ValueError)
-"""What a library may raise over bytes it cannot decode, besides its own errors."""
+"""Errors of a library for bytes it cannot decode, besides its own error classes."""
 
 
 def inside(at: Location, name: str, position: int = 0, size: int = 0) -> Location:
-    """A named part of what stands at a location, ``position`` bytes into it."""
+    """Return the location of a named part, ``position`` bytes after another location."""
     return at.at(f"{at.field}.{name}" if at.field else name, position, size)
 
 
@@ -33,28 +33,28 @@ class Output:
 
     @property
     def room(self) -> int:
-        """Bytes that may still come."""
+        """Bytes that still fit."""
         return self._limit - self._buffer.tell()
 
     def reserve(self, size: int) -> None:
-        """Make sure that so many bytes may still come.
+        """Check that so many bytes still fit.
 
         Raises:
-            RefusedError: they would pass the limit (SEG-COD-016).
+            RefusedError: they would exceed the limit (SEG-COD-016).
         """
         if size > self.room:
             expected = f"at most {self._limit} decompressed bytes, the limit set"
             raise RefusedError(self._at, "SEG-COD-016", expected=expected, found="more")
 
     def append(self, piece: Buffer) -> None:
-        """Take bytes over.
+        """Append bytes.
 
         Raises:
-            RefusedError: they pass the limit (SEG-COD-016).
+            RefusedError: they exceed the limit (SEG-COD-016).
         """
         self.reserve(len(piece))
         self._buffer.write(piece)
 
     def content(self) -> bytes:
-        """Everything taken so far, without another copy."""
+        """Return all bytes so far, without another copy."""
         return self._buffer.getvalue()

@@ -1,4 +1,4 @@
-"""snappy: xerial blocks behind a header, or one bare block (SEG-COD-003 to SEG-COD-005, SEG-COD-019)."""
+"""Decompression of snappy: xerial blocks with a header, or one bare block (SEG-COD-003 to SEG-COD-005, SEG-COD-019)."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ if TYPE_CHECKING:
 HEADER_SIZE: Final[int] = XerialHeader.sizeof()
 BLOCK_HEADER_SIZE: Final[int] = XerialBlock.sizeof()
 
-MAX_EXPANSION: Final = 22
-"""More than a block can grow: its densest element is three bytes that stand for 64."""
+MAX_RATIO: Final = 22
+"""Upper bound for the growth of a block: its densest element is three bytes that stand for 64."""
 
 SHORT_LITERAL: Final = 60
-"""Literals of more bytes have their size behind the tag."""
+"""Longer literals have their size after the tag."""
 COPY_SIZES: Final = (0, 2, 3, 5)
 """Bytes of a copy, by kind."""
 LONG_TAILS: Final = ((b"\xf0\x00", 1), (b"\xf0\x01", 2), (b"\xf4\x00\x00", 1))
-"""Tag and size in front of a literal that ends fewer than four bytes behind its tag, and how many bytes it has."""
+"""Tag and size before a literal that ends fewer than four bytes after its tag, and the literal's size."""
 
 REFUSED: Final = cramjam.DecompressionError
 ERRORS: Final = (*LIBRARY_ERRORS, REFUSED)
 
 
-def expand(data: memoryview, output: Output, at: Location) -> int:
+def decompress(data: memoryview, output: Output, at: Location) -> int:
     """Decompress xerial blocks or one bare block.
 
     Args:
         data: compressed bytes.
-        output: takes the decompressed ones.
+        output: receives the decompressed ones.
         at: where the data starts.
 
     Returns:
-        Bytes read; the rest is too short for a block length and passed over.
+        Bytes read; the rest is too short for a block length and ignored.
 
     Raises:
         CorruptRecordError: a block is damaged or cut short (SEG-COD-003, SEG-COD-004).
         RefusedError: the output is full (SEG-COD-016).
     """
     if _header_stands_at(data, 0):
-        return _expand_blocks(data, output, at)
-    if not _expand_block(data, output):
+        return _decompress_blocks(data, output, at)
+    if not _decompress_block(data, output):
         where = inside(at, "snappy.block", 0, len(data))
         raise CorruptRecordError(where, "SEG-COD-004", expected="one raw snappy block", found="no such block")
     return len(data)
@@ -58,7 +58,7 @@ def _header_stands_at(data: memoryview, position: int) -> bool:
     return data[position : position + len(XERIAL_MAGIC)] == XERIAL_MAGIC
 
 
-def _expand_blocks(data: memoryview, output: Output, at: Location) -> int:
+def _decompress_blocks(data: memoryview, output: Output, at: Location) -> int:
     if len(data) < HEADER_SIZE + BLOCK_HEADER_SIZE:
         where = inside(at, "snappy.block", len(data))
         raise CorruptRecordError(where, "SEG-COD-003", expected="a block after the header", found="the end")
@@ -84,20 +84,20 @@ def _block_end(data: memoryview, position: int, output: Output, at: Location) ->
     if not 0 <= size <= len(data) - start:
         where = inside(at, "snappy.block_size", position, BLOCK_HEADER_SIZE)
         raise CorruptRecordError(where, "SEG-COD-003", expected=f"0 to {len(data) - start}", found=size)
-    if not _expand_block(data[start : start + size], output):
+    if not _decompress_block(data[start : start + size], output):
         where = inside(at, "snappy.block", start, size)
         raise CorruptRecordError(where, "SEG-COD-003", expected="a raw snappy block", found="no such block")
     return start + size
 
 
-def _expand_block(block: memoryview, output: Output) -> bool:
-    """Decompress one raw block; False if it is none.
+def _decompress_block(block: memoryview, output: Output) -> bool:
+    """Decompress one raw block; return False if it is none.
 
-    A block starts with its decompressed size, which is not believed before it is known to be possible.
+    A block starts with its decompressed size, which is first checked to be possible.
     """
     try:
         claimed = cramjam.snappy.decompress_raw_len(block)
-        if not len(block) or claimed > len(block) * MAX_EXPANSION:
+        if not len(block) or claimed > len(block) * MAX_RATIO:
             return False
         output.reserve(claimed)
         content = _content(block)
@@ -108,10 +108,10 @@ def _expand_block(block: memoryview, output: Output) -> bool:
 
 
 def _content(block: memoryview) -> Any:  # noqa: ANN401 - a buffer of the library
-    """What a block decompresses to.
+    """Return the decompressed content of a block.
 
-    The library wants four bytes behind the tag of a literal whose size does not stand in the tag. So it refuses a block
-    that ends with such a literal of one or two bytes. Kafka's reads it: the literal is tried with its size in the tag.
+    The library requires four bytes after the tag of a literal whose size is not in the tag. So it refuses a block
+    that ends with such a literal of one or two bytes. Kafka reads it, so the block is retried with the size in the tag.
 
     Raises:
         DecompressionError: the block is damaged.
@@ -126,10 +126,7 @@ def _content(block: memoryview) -> Any:  # noqa: ANN401 - a buffer of the librar
 
 
 def _with_plain_tail(block: bytes) -> bytes | None:
-    """A block that ends with a literal of one or two bytes behind a size of its own, with that size in the tag instead.
-
-    None for any other block.
-    """
+    """Move the size of a last literal of one or two bytes into its tag; return None for any other block."""
     for head, size in LONG_TAILS:
         start = len(block) - len(head) - size
         if start > 0 and block.startswith(head, start) and _element_starts_at(block, start):
@@ -137,13 +134,13 @@ def _with_plain_tail(block: bytes) -> bytes | None:
     return None
 
 
-def _element_starts_at(block: bytes, place: int) -> bool:
-    """Whether the elements of a block, each as long as its tag says, lead to a position."""
+def _element_starts_at(block: bytes, target: int) -> bool:
+    """Return whether the elements of a block, each as long as its tag says, lead to a position."""
     position = 0
-    while position < place and block[position] & 0x80:  # the decompressed size
+    while position < target and block[position] & 0x80:  # the decompressed size
         position += 1
     position += 1
-    while position < place:
+    while position < target:
         tag = block[position]
         if tag & 3:
             position += COPY_SIZES[tag & 3]
@@ -152,4 +149,4 @@ def _element_starts_at(block: bytes, place: int) -> bool:
         else:
             count = (tag >> 2) - SHORT_LITERAL + 1
             position += 2 + count + int.from_bytes(block[position + 1 : position + 1 + count], "little")
-    return position == place
+    return position == target

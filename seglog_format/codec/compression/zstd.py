@@ -1,7 +1,7 @@
-"""zstd: frames one after the other (SEG-COD-014, SEG-COD-015, SEG-COD-021 to SEG-COD-023).
+"""Decompression of zstd: consecutive frames (SEG-COD-014, SEG-COD-015, SEG-COD-021 to SEG-COD-023).
 
-The library believes a frame header: it allocates the window that a frame of ten bytes claims, and some of its
-functions the content size. So the block headers are walked first. They tell whether the frame is complete, and how
+The library trusts a frame header: it allocates the window that a frame of ten bytes claims, and some of its
+functions the content size. So the block headers are walked first. They show whether the frame is complete, and how
 much it can decode to at most; the library then gets a header that claims no more than that.
 """
 
@@ -45,12 +45,12 @@ COMPRESSED: Final = 2
 RESERVED: Final = 3
 
 
-def expand(data: memoryview, output: Output, at: Location) -> int:
+def decompress(data: memoryview, output: Output, at: Location) -> int:
     """Decompress every frame.
 
     Args:
         data: compressed bytes.
-        output: takes the decompressed ones.
+        output: receives the decompressed ones.
         at: where the data starts.
 
     Returns:
@@ -89,14 +89,14 @@ def _skippable_end(data: memoryview, start: int, at: Location) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A frame that is complete.
+    """A complete frame.
 
     Attributes:
         start, end: positions of its first byte and of the byte after it.
         window_size: as claimed.
         content_size: as claimed, or None.
         dictionary_id: 0 for none.
-        bound: no more than so many bytes can come out.
+        bound: upper bound for its decompressed size.
     """
 
     start: int
@@ -122,7 +122,7 @@ def _walk(data: memoryview, start: int, at: Location) -> _Frame:
 
 
 def _content_size(header: Any) -> int | None:  # noqa: ANN401 - a construct container
-    """Decompressed size as claimed; stored in two bytes, it is 256 less."""
+    """Return the decompressed size as claimed; stored in two bytes, it is 256 less."""
     if header.content_size is None:
         return None
     return int(header.content_size) + (256 if header.descriptor >> 6 == 1 else 0)
@@ -134,7 +134,7 @@ def _window_size(descriptor: int) -> int:
 
 
 def _walk_blocks(data: memoryview, position: int, max_size: int, at: Location) -> tuple[int, int]:
-    """Position after the last block, and how many bytes can come out at most."""
+    """Return the position after the last block, and an upper bound for the output."""
     last, bound = False, 0
     while not last and position < len(data):
         fields = int.from_bytes(data[position : position + BLOCK_HEADER_SIZE], "little")
@@ -152,7 +152,7 @@ def _walk_blocks(data: memoryview, position: int, max_size: int, at: Location) -
 
 
 def _verify_header(frame: _Frame, output: Output, at: Location) -> None:
-    """Hold what the header claims against the rules, the possible and the limit, in that order."""
+    """Check what the header claims against the rules, the possible maximum and the limit, in that order."""
     where = inside(at, "zstd", frame.start, frame.end - frame.start)
     if frame.dictionary_id:
         raise CorruptRecordError(where, "SEG-COD-021", expected="no dictionary", found=frame.dictionary_id)
@@ -179,7 +179,7 @@ def _decode(data: memoryview, frame: _Frame, output: Output, at: Location) -> No
 
 
 def _with_modest_window(stored: memoryview, frame: _Frame) -> memoryview:
-    """The frame with the smallest window that all its content fits in: the library allocates what it reads there."""
+    """Return the frame with the smallest sufficient window, since the library allocates the claimed one."""
     if frame.window_size <= max(frame.bound, 1 << MIN_WINDOW_LOG):
         return stored
     window_log = max((frame.bound - 1).bit_length(), MIN_WINDOW_LOG)
@@ -188,7 +188,7 @@ def _with_modest_window(stored: memoryview, frame: _Frame) -> memoryview:
 
 
 def _measure(stored: memoryview, piece_size: int, output: Output) -> None:
-    """Decode without keeping anything: a frame that will not fit is not held beside the library's own window."""
+    """Decode without keeping the output: a frame beyond the limit takes no memory besides the library's window."""
     size = 0
     for piece in _pieces(stored, piece_size):
         size += len(piece)
@@ -202,5 +202,5 @@ def _pieces(stored: memoryview, piece_size: int) -> Iterator[bytes]:
 
 
 def _library() -> Any:  # noqa: ANN401 - a module
-    """Zstandard, imported where it is needed: that takes ten times as long as the other libraries."""
+    """Return the zstandard module, imported at its first use because that takes ten times as long as the others."""
     return import_module("zstandard")

@@ -30,7 +30,7 @@ def decode_records(section: bytes, header: RecordBatchHeader, at: Location) -> t
     Args:
         section: everything after the batch header, decompressed.
         header: of the batch.
-        at: where the section stands; positions of errors count from there.
+        at: location of the section; positions in errors are relative to it.
 
     Raises:
         CorruptRecordError: a record is damaged, or count and section do not agree (SEG-BAT-008).
@@ -44,7 +44,7 @@ def decode_first_record(section: bytes, header: RecordBatchHeader, at: Location)
     Args:
         section: everything after the batch header, decompressed.
         header: of the batch.
-        at: where the section stands; positions of errors count from there.
+        at: location of the section; positions in errors are relative to it.
 
     Raises:
         CorruptRecordError: the record is damaged.

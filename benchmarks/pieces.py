@@ -16,7 +16,7 @@ class Pieces:
     Args:
         path: where it is kept.
         terms: of the run; what was kept under others is not used.
-        say: told of failures, and of what is used again.
+        say: called with a message about a failure, or about reused results.
         resume: use what is there already.
 
     Attributes:

@@ -142,7 +142,7 @@ class Measuring:
         return found
 
     def touch(self) -> None:
-        """Bring every file into memory: the system has let go of some since, for which who comes first would pay."""
+        """Bring every file into memory: the system has dropped some since, and the first peer would pay for that."""
         for directory in (self.broker.logs, self.logs, self.place / "ceiling"):
             for path in directory.rglob("*"):
                 if path.is_file():

@@ -2,7 +2,7 @@
 
 Each history (`proofs/power/history.py`) is a small log directory on a simulated disk, written by one to eight appenders
 that take turns as a seed says, also in the middle of each other's flushes. After a random operation the power goes;
-what was not synced then survives by chance, in part or not at all.
+what was not synced then survives at random, in part or not at all.
 
 What is left is judged twice. The next process opens it as a user would, and so believes a clean-shutdown file; and on a
 copy of the same state, recovery runs first, which may lose the power, too, and starts again. Both times each log has to

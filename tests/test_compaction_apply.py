@@ -280,7 +280,7 @@ def test_the_process_dies_at_every_step(tmp_path: Path) -> None:
 
 @pytest.mark.req("SEG-CMP-022")
 def test_a_power_cut_at_every_other_step(tmp_path: Path) -> None:
-    """What was not synced survives by chance."""
+    """What was not synced survives at random."""
     before, known, allowed = outcome(tmp_path / "whole")
     for until in range(1, 200, 2):
         root = tmp_path / str(until)

@@ -250,7 +250,7 @@ def test_a_crash_at_every_step(
 def test_a_power_cut_at_every_step(
     config: LogConfig, kept: dict[int, int], start: int, seed: int, tmp_path: Path
 ) -> None:
-    """What was not synced survives by chance."""
+    """What was not synced survives at random."""
     for until in range(1, 100):
         root = tmp_path / str(until)
         logs = log_directory(root).parent

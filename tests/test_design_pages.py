@@ -35,7 +35,7 @@ def test_giving_up_a_segment_removes_a_file_and_a_whole_log_is_copied(tmp_path: 
     assert left == {"whole.log": found["logBytes"], "new.log": found["rewrittenBytes"]}
 
 
-@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the page cache cannot be told to let go")
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the page cache cannot be dropped")
 def test_reads_and_sends_are_timed(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(bytes(SIZE))

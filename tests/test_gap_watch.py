@@ -1,4 +1,4 @@
-"""Who reads a partition is told of offsets that are missing from it, and reads on behind them."""
+"""A reader of a partition gets a callback for missing offsets, and reads on after them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server does once and not again, what it lets go, and what it does not wait for by turning round."""
+"""What a server does only once, what it releases, and what it waits for without spinning."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ def test_below_the_first_segment_the_power_may_go_too(tmp_path: Path) -> None:
 @pytest.mark.req("SEG-TRN-001")
 @pytest.mark.parametrize("seed", range(20))
 def test_a_power_cut_leaves_no_hole(seed: int, tmp_path: Path) -> None:
-    """What was not synced survives by chance: of two renames the second may be there without the first."""
+    """What was not synced survives at random: of two renames the second may be there without the first."""
     segments = {f"{base}.log": entry(base, 10) for base in range(0, 60, 10)}
     for moment in range(1, 100):
         directory = make(tmp_path / str(moment), segments)

@@ -17,7 +17,7 @@ def digest(request: dict[str, Any]) -> str:
 
 
 def random_lives(op: str) -> list[dict[str, Any]]:
-    """Those by chance, of one operation: name, request, and what Kafka left."""
+    """Return the random ones of one operation: name, request, and what Kafka left."""
     return [life for life in _document()["lives"] if life["op"] == op and "request" in life]
 
 

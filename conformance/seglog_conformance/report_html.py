@@ -67,7 +67,7 @@ def content(outcomes: Sequence[Outcome], cases: Sequence[Case], environment: Jso
 
 
 def withheld_cases(outcomes: Sequence[Outcome]) -> set[str]:
-    """Ids of cases whose bytes are not published: they make something crash or hang that was not told of it yet."""
+    """Return ids of cases whose bytes are not published: they crash or hang a program whose authors do not know yet."""
     return {result.case for outcome in outcomes for result in outcome.results if result.disclosure}
 
 

@@ -62,7 +62,7 @@ def run_session(  # noqa: PLR0913 - keyword arguments
         all_cases: that there are.
         options: of the run.
         reports: to write.
-        on_result: told of each result, from one thread at a time.
+        on_result: called with each result, from one thread at a time.
     """
     kept = _put_aside(reports.jsonl) if reports.resumes and reports.jsonl is not None else None
     if kept is not None:

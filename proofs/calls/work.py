@@ -72,7 +72,7 @@ class Work:
         root = self.top / "died"
         dead = LogWriter(root, SMALL)
         dead.open("t", 0).append(RECORDS)
-        dead._root.close()  # noqa: SLF001 - a process that ends lets go of its lock, and of nothing else
+        dead._root.close()  # noqa: SLF001 - a process that ends releases its lock, and nothing else
         with LogWriter(root) as logs:
             writer = logs.open("t", 0)
             assert writer.recovery_point == 1

@@ -100,7 +100,7 @@ def literal(data: bytes, width: int) -> bytes:
 
 
 def random_lz4(dice: random.Random) -> bytes:
-    """A block by chance; about every second one is right."""
+    """Make a random block; about every second one is right."""
     sequences, size = [], 0
     for _ in range(dice.choice((1, 1, 2, 3, 5, 12))):
         literals, match = dice.choice(LITERAL_SIZES), dice.choice(MATCH_SIZES)
@@ -114,7 +114,7 @@ def random_lz4(dice: random.Random) -> bytes:
 
 
 def random_snappy(dice: random.Random) -> bytes:
-    """A raw block by chance; most are right."""
+    """Make a random raw block; most are right."""
     elements: list[Element] = [(LITERAL, dice.choice(LITERAL_SIZES[1:]), 0)]
     size = elements[0][1]
     for _ in range(dice.choice((1, 2, 3, 5, 12, 20))):

@@ -1,4 +1,4 @@
-"""Damage by chance to the bytes of a `.log` file, repeated by its seed: what crashes, disks and software do to logs."""
+"""Random damage to the bytes of a `.log` file, repeatable by its seed: what crashes, disks and software do to logs."""
 
 from __future__ import annotations
 

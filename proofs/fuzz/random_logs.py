@@ -1,4 +1,4 @@
-"""Logs by chance: append sequences that repeat with their seed, of every magic, codec and kind of batch."""
+"""Random logs: append sequences that repeat with their seed, of every magic, codec and kind of batch."""
 
 from __future__ import annotations
 

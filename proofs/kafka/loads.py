@@ -1,6 +1,6 @@
 """Whole partitions recovered as a broker would, against Kafka's own loader on the same files.
 
-What is generated is damaged by chance: bytes of one log, a missing index, a recovery point anywhere. Then the plan that
+What is generated is damaged at random: bytes of one log, a missing index, a recovery point anywhere. Then the plan that
 imitates a broker is carried out on one copy, and Kafka loads the other one.
 """
 

@@ -1,4 +1,4 @@
-"""Our recovery of single segments against Kafka's ``LogSegment.recover``, on segments that were damaged by chance.
+"""Our recovery of single segments against Kafka's ``LogSegment.recover``, on segments damaged at random.
 
 Both of our scans are held against Kafka's: the one that imitates a broker has to give the same bytes, and the default
 one has to give the same or name the requirement by which it departs.

@@ -60,7 +60,7 @@ class Log:
     kinds: list[str] = field(default_factory=list)
 
     def allows(self, kind: Callable[[random.Random, Log], None]) -> bool:
-        """Whether there is something left for a kind of damage, and it is known what is to be told of it."""
+        """Return whether a kind of damage is possible, with a known expected report."""
         if kind is cut:
             return self.parts[-1][1] is not None
         is_alone = len(self.parts) == 1

@@ -1,6 +1,6 @@
 """Compare the rows of the data source for Spark with those of the reference reader.
 
-Directories that real brokers wrote, and logs made by chance, are read as Spark reads them, whole and cut into small
+Directories that real brokers wrote, and random logs, are read as Spark reads them, whole and cut into small
 tasks, and by the reference, record by record; in both isolation levels. Rows have to be equal, and where the reference
 finds damage the task has to fail with the same requirement and the same file. In the end one query of a real session
 reads all directories that have none, and its rows are held against all that the reference gave.
@@ -116,7 +116,7 @@ def _difference(expected: Outcome, found: Outcome) -> str:
 
 
 def generated(root: Path, seeds: Iterable[int]) -> Iterable[tuple[str, Path]]:
-    """Logs made by chance, each in a partition directory of its own."""
+    """Make random logs, each in a partition directory of its own."""
     for seed in seeds:
         log, directory = random_log(seed), root / f"chance{seed}-0"
         directory.mkdir(parents=True)
@@ -144,7 +144,7 @@ def run(spark: SparkSession, root: Path, names: Iterable[str], seeds: range) -> 
 def main() -> int:
     """Run and report; the exit status is 1 where rows differ."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=300, help="logs made by chance")
+    parser.add_argument("--count", type=int, default=300, help="number of random logs")
     parser.add_argument("--seed", type=int, default=0, help="of the first")
     parser.add_argument("--cases", type=int, help="authentic directories; default: all that are at hand")
     parser.add_argument("--report", type=Path)

@@ -180,7 +180,7 @@ class Processor:
 
     def _serve(self, connection: Connection, events: int) -> None:
         """Read or write as far as possible now; an error ends this connection and no other."""
-        if connection.is_closed:  # since the selector told of it
+        if connection.is_closed:  # since the selector reported it
             return
         try:
             if events & selectors.EVENT_WRITE and connection.is_sending:

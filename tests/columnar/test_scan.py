@@ -1,4 +1,4 @@
-"""Scans deliver what the reference delivers, of every authentic log and of logs by chance."""
+"""Scans deliver what the reference delivers, of every authentic log and of random logs."""
 
 from __future__ import annotations
 

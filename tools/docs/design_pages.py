@@ -68,7 +68,7 @@ A log of {index[logBytes]:,} bytes in {index[batches]:,} batches of {batch_bytes
 | of each batch | {index[batches]:,} | {index[everyBatchBytes]:,} | {batch_share:.2%} | 0 |
 | of each record | {index[records]:,} | {index[everyRecordBytes]:,} | {record_share:.2%} | 0 |
 
-The last column is the mean of {lookups:,} lookups by chance: bytes between the place where reading starts and the batch
+The last column is the mean of {lookups:,} random lookups: bytes between the place where reading starts and the batch
 that was looked for. With the sparse index that is less than one read of a disk, and it is read anyway: batches can only
 be read whole, and what follows will be asked for next. With batches larger than the interval each batch has its entry,
 and nothing is passed at all.

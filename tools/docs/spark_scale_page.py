@@ -29,7 +29,7 @@ The logs were made for it, with batches of 16 KiB, right checksums and the index
 
 ## Memory
 
-Files are mapped, and what was read of a segment is let go every 64 MiB. So a task's memory does not depend on the size
+Files are mapped, and pages that were read are released every 64 MiB. So a task's memory does not depend on the size
 of its segments. The peak of the largest Python process, mapped files included; the limit set for it is 512 MiB. A task
 is one such process; Java's part is what Spark is given for it.
 

@@ -128,7 +128,7 @@ def offset_index(directory: Path, log: bytes) -> list[tuple[int, int]]:
 
 
 def sequential(path: Path, rounds: int) -> dict[str, Any]:
-    """The same blocks in order and shuffled, each time after the page cache has let go of them."""
+    """The same blocks in order and shuffled, each time after the page cache has dropped them."""
     places = list(range(0, path.stat().st_size - BLOCK, BLOCK))
     some = random.Random(3).sample(places, len(places))  # noqa: S311 - chance that repeats
     found: dict[str, float] = {}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tools.public_names import private_uses
+from tools.wording import names_follow_glossary, of_tree, phrases_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,7 +111,15 @@ def stems_agree(root: Path) -> Iterator[str]:
             yield f"tests/faults/{path.name}: spec/ has no chapter of that name"
 
 
-RULES = (no_machine_in_text, files_are_small, modules_are_short, stems_agree, private_uses)
+def text_follows_glossary(root: Path) -> Iterator[str]:
+    """Yield the lines with a phrase that the glossary replaces."""
+    yield from phrases_in(text_lines(root), of_tree(root)[0])
+
+
+RULES = (
+    *(no_machine_in_text, files_are_small, modules_are_short, stems_agree),
+    *(private_uses, names_follow_glossary, text_follows_glossary),
+)
 
 
 def main() -> int:

@@ -95,14 +95,14 @@ class IndexState:
 
     entries: int
     zero_slots: int
-    is_odd: bool
+    is_inconsistent: bool
 
     def __str__(self) -> str:
-        return f"{self.entries}{'+' if self.zero_slots else ''}{'!' if self.is_odd else ''}"
+        return f"{self.entries}{'+' if self.zero_slots else ''}{'!' if self.is_inconsistent else ''}"
 
     def as_object(self) -> dict[str, Any]:
         """Return it for JSON."""
-        return {"entries": self.entries, "trailingZeroEntries": self.zero_slots, "isOdd": self.is_odd}
+        return {"entries": self.entries, "trailingZeroEntries": self.zero_slots, "isOdd": self.is_inconsistent}
 
 
 @dataclass(slots=True)
@@ -206,8 +206,8 @@ def _index_state(index: Any) -> IndexState | None:  # noqa: ANN401 - an index of
     if index is None:
         return None
     entries, zeros = len(index.entries), index.trailing_zero_count
-    is_odd = bool(index.trailing_size) or entries + zeros != index.slot_count
-    return IndexState(entries, zeros, is_odd)
+    is_inconsistent = bool(index.trailing_size) or entries + zeros != index.slot_count
+    return IndexState(entries, zeros, is_inconsistent)
 
 
 def _size(path: Path | None) -> int:

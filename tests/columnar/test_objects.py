@@ -1,4 +1,4 @@
-"""`Partition.records` on large input, and lookups of single records, give what the reference gives: fields and errors."""
+"""`Partition.records` on large input, and lookups of single records, equal the reference: fields and errors."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ UNCHECKED_NAMES = tuple(
 """Modules of these that are still to be done."""
 
 PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-USUAL_NAMES = frozenset({"clear", "section"})
+USUAL_NAMES = frozenset({"clear", "section", "records_section"})
 """Names with a usual meaning: what Python's own collections do, and the records section of a batch."""
 
 

@@ -1,4 +1,4 @@
-"""One small function per requirement, yielding findings; `verify` runs them over whatever a path names."""
+"""The checks of the requirements, one small function each; `verify` runs them over any path."""
 
 from seglog_format.checks.finding import Finding, Problem
 from seglog_format.checks.verify import verify, verify_log

@@ -1,4 +1,4 @@
-"""Checks of chapter 51: checkpoints that parse and still say something that cannot be."""
+"""Checks of chapter 51: checkpoints that parse, but hold impossible values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class EpochCheckpoint:
     entries: Sequence[EpochStart]
 
     def at(self, index: int, field: str) -> Location:
-        """A field of an entry."""
+        """Return the location of a field of an entry."""
         return Location(self.path, field=f"entries[{index}].{field}")
 
 
@@ -38,13 +38,13 @@ class PartitionOffsets:
     entries: Sequence[CheckpointedOffset]
 
     def at(self, index: int) -> Location:
-        """An entry."""
+        """Return the location of an entry."""
         return Location(self.path, field=f"entries[{index}]")
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetsAndLogs:
-    """An offset checkpoint, and the log end offsets of the partitions beside it by topic and partition."""
+    """An offset checkpoint, and the log end offsets of the partitions beside it, by topic and partition."""
 
     checkpoint: PartitionOffsets
     log_end_offsets: Mapping[tuple[str, int], int]
@@ -52,7 +52,7 @@ class OffsetsAndLogs:
 
 @checks("SEG-CKP-007")
 def epochs_increase(checkpoint: EpochCheckpoint) -> Iterator[Problem]:
-    """Epochs and start offsets both."""
+    """Report epochs or start offsets that do not increase."""
     for index, entry in enumerate(checkpoint.entries):
         if entry.epoch < 0 or entry.start_offset < 0:
             yield Problem(checkpoint.at(index, "epoch"), "an epoch and offset of 0 or more", tuple(entry))
@@ -65,7 +65,7 @@ def epochs_increase(checkpoint: EpochCheckpoint) -> Iterator[Problem]:
 
 @checks("SEG-CKP-008")
 def one_entry_for_a_partition(checkpoint: PartitionOffsets) -> Iterator[Problem]:
-    """Of two entries, brokers take the last."""
+    """Report a second entry for a partition; brokers use the last."""
     seen: Counter[tuple[str, int]] = Counter()
     for index, entry in enumerate(checkpoint.entries):
         partition = entry.topic, entry.partition
@@ -79,7 +79,7 @@ def one_entry_for_a_partition(checkpoint: PartitionOffsets) -> Iterator[Problem]
 
 @checks("SEG-CKP-012")
 def not_above_log_end(subject: OffsetsAndLogs) -> Iterator[Problem]:
-    """Brokers lower such an offset to the log end offset."""
+    """Report an offset above the log end offset; brokers lower it to that."""
     for index, entry in enumerate(subject.checkpoint.entries):
         end = subject.log_end_offsets.get((entry.topic, entry.partition))
         if end is not None and entry.offset > end:

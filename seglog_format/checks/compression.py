@@ -1,4 +1,4 @@
-"""Checks of chapter 34: what decompression passes over without a word."""
+"""Checks of chapter 34: bytes that decompression ignores."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Compressed:
     """The compressed part of an intact entry.
 
     Attributes:
-        at: where it starts.
-        codec: none where nothing is compressed.
-        trailing_size: bytes at its end that a reader passes over.
+        at: location of its start.
+        codec: none if nothing is compressed.
+        trailing_size: bytes at its end that a reader ignores.
     """
 
     at: Location
@@ -34,12 +34,12 @@ class Compressed:
     trailing_size: int
 
     def problem(self) -> Problem:
-        """What stands behind the last byte that a reader needs."""
+        """Return the problem of bytes after the last one that a reader needs."""
         return Problem(self.at, "the end of the compressed data", f"{self.trailing_size} more bytes")
 
 
 def compressed_part(subject: Batch | Messages, limit: int) -> Compressed:
-    """The compressed part of an entry that could be decoded within this limit."""
+    """Return the compressed part of an entry that could be decoded within this limit."""
     codec_id, magic = subject.header.codec_id, subject.header.magic
     start, end = _records(subject) if isinstance(subject, Batch) else _value(subject)
     at = subject.at.at("records" if isinstance(subject, Batch) else "value", start, end - start)
@@ -54,7 +54,7 @@ def _records(batch: Batch) -> tuple[int, int]:
 
 
 def _value(messages: Messages) -> tuple[int, int]:
-    """Where the value of the outermost message starts and ends."""
+    """Return start and end of the value of the outermost message."""
     lengths = 2 * BYTES_LENGTH.size
     start = MESSAGE_HEADERS[messages.header.magic].size + lengths + len(messages.contents.key or b"")
     return start, len(messages.frame.data) - messages.contents.trailing_size
@@ -62,20 +62,20 @@ def _value(messages: Messages) -> tuple[int, int]:
 
 @checks("SEG-COD-011")
 def after_lz4_frame(compressed: Compressed) -> Iterator[Problem]:
-    """Perhaps a second frame, which nobody reads."""
+    """Report bytes after the lz4 frame, perhaps a second one, which is never read."""
     if compressed.codec is CompressionCodec.LZ4 and compressed.trailing_size:
         yield compressed.problem()
 
 
 @checks("SEG-COD-018")
 def after_gzip_members(compressed: Compressed) -> Iterator[Problem]:
-    """Bytes that start no further member."""
+    """Report bytes that start no further gzip member."""
     if compressed.codec is CompressionCodec.GZIP and compressed.trailing_size:
         yield compressed.problem()
 
 
 @checks("SEG-COD-019")
 def after_snappy_blocks(compressed: Compressed) -> Iterator[Problem]:
-    """Too few bytes for the length of a block."""
+    """Report bytes too few for the length of a snappy block."""
     if compressed.codec is CompressionCodec.SNAPPY and compressed.trailing_size:
         yield compressed.problem()

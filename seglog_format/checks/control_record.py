@@ -1,4 +1,4 @@
-"""Checks of chapter 32. What the decoder of control records refuses is reported under the id that it names."""
+"""Checks of chapter 32. Errors of the decoder of control records are reported under the ids that they name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def control_records(batch: Batch) -> Iterator[ControlRecord]:
-    """The control records of a batch that can be decoded; none for a data batch."""
+    """Yield the control records of a batch that can be decoded; none for a data batch."""
     for record in batch.records if batch.header.is_control else ():
         try:
             yield decode_control_record(record.key, record.value, batch.at)
@@ -27,7 +27,7 @@ def control_records(batch: Batch) -> Iterator[ControlRecord]:
 
 
 def refusals(batch: Batch) -> Iterator[Finding]:
-    """What the decoder says about the others (SEG-CTL-001, SEG-CTL-004, SEG-CTL-006)."""
+    """Yield the decoder's errors for the others (SEG-CTL-001, SEG-CTL-004, SEG-CTL-006)."""
     for index, record in enumerate(batch.records if batch.header.is_control else ()):
         try:
             decode_control_record(record.key, record.value, batch.at.at(f"records[{index}]"))
@@ -37,7 +37,7 @@ def refusals(batch: Batch) -> Iterator[Finding]:
 
 @checks("SEG-CTL-003")
 def known_types(batch: Batch) -> Iterator[Problem]:
-    """A type that this text does not list."""
+    """Report a type that the specification does not list."""
     for record in control_records(batch):
         if record.type is None:
             yield Problem(batch.at.at("records"), "a control record of type 0 to 6", record.type_id)
@@ -45,7 +45,7 @@ def known_types(batch: Batch) -> Iterator[Problem]:
 
 @checks("SEG-CTL-005")
 def end_marker_batch(batch: Batch) -> Iterator[Problem]:
-    """The form in which coordinators write markers."""
+    """Report a marker in another form than coordinators write."""
     if not any(record.type in END_MARKER_TYPES for record in control_records(batch)):
         return
     if len(batch.records) > 1:

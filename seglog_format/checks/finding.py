@@ -1,6 +1,6 @@
 """Findings, and the registry of the functions that yield them.
 
-A check is one small function for one requirement. What it looks at, its *subject*, is the class of its parameter::
+A check is one small function for one requirement. Its *subject* is the class of its parameter::
 
     @checks("SEG-LOG-009")
     def offset_span(entry: Entry) -> Iterator[Problem]: ...
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What a check saw.
+    """What a check found.
 
     Attributes:
-        location: where.
-        expected: what its requirement asks for.
-        found: what stands there.
+        location: where it was found.
+        expected: what its requirement demands.
+        found: what was found instead.
         missing: the offsets that are missing from the log, if that is the problem.
-        is_explained: something else explains it, so that it is a note.
+        is_explained: whether something else explains it, so that it is only a note.
     """
 
     location: Location
@@ -48,13 +48,13 @@ class Finding:
 
     Attributes:
         location: file, position, field.
-        severity: error for a MUST, warning for a SHOULD, note for a MAY, or where something explains what was found.
+        severity: error for a MUST, warning for a SHOULD, note for a MAY, or if something explains what was found.
         requirement: its id.
-        expected: what it asks for, in a few words.
-        found: what stands there instead.
+        expected: short text of what it demands.
+        found: what was found instead.
         message: the requirement's first sentence.
         count: how often the same note holds in this file, from this position on; 1 for errors and warnings.
-        missing: the offsets that are missing from the log, where the finding tells of some.
+        missing: the offsets missing from the log, if that is the finding.
     """
 
     location: Location
@@ -73,15 +73,15 @@ class Finding:
 
     @classmethod
     def of(cls, identifier: str, problem: Problem) -> Finding:
-        """The finding for a requirement that a check saw broken."""
+        """Create the finding for a broken requirement."""
         rule = requirement(identifier)
         severity = Severity.NOTE if problem.is_explained else rule.severity
-        place, expected, found = problem.location, problem.expected, str(problem.found)
-        return cls(place, severity, rule.id, expected, found, rule.title, missing=problem.missing)
+        location, expected, found = problem.location, problem.expected, str(problem.found)
+        return cls(location, severity, rule.id, expected, found, rule.title, missing=problem.missing)
 
     @classmethod
     def of_error(cls, error: FormatError) -> Finding:
-        """The finding for an error that a decoder raised.
+        """Create the finding for an error of a decoder.
 
         A refusal says nothing about the bytes, so it is a warning: they were not checked.
         """
@@ -112,7 +112,7 @@ def checks(identifier: str) -> Callable[[CheckFunction], CheckFunction]:
 
 
 def findings_of(subject: object) -> Iterator[Finding]:
-    """Everything that the checks for a subject's class find in it."""
+    """Yield the findings of all checks for a subject's class."""
     for identifier, check in CHECKS[type(subject).__name__]:
         for problem in check(subject):
             yield Finding.of(identifier, problem)

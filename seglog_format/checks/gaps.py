@@ -1,4 +1,4 @@
-"""Checks of chapters 10, 50 and 51 about offsets that are missing: between segments, and at the end of the log."""
+"""Checks of chapters 10, 50 and 51 about missing offsets: between segments, and at the end of the log."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FoundGap:
     is_compacted: bool
 
     def problem(self, expected: str, found: str, *, is_explained: bool = False) -> Problem:
-        """A problem with the offsets of the file that shows the gap."""
+        """Return a problem located in the file that shows the gap."""
         return Problem(Location(self.gap.path, field="offset"), expected, found, self.gap.missing, is_explained)
 
 
@@ -63,7 +63,7 @@ class ReplacedLog:
 
 @checks("SEG-PDR-014")
 def segments_join(found: FoundGap) -> Iterator[Problem]:
-    """Only compaction takes offsets from the end of a segment, or a whole one out of the middle."""
+    """Report offsets missing between segments; only compaction removes such offsets."""
     if found.gap.kind is GapKind.BETWEEN_SEGMENTS:
         expected = f"the next segment to begin at {found.gap.first_offset}"
         yield found.problem(expected, f"one that begins at {found.gap.next_offset}", is_explained=found.is_compacted)
@@ -71,7 +71,7 @@ def segments_join(found: FoundGap) -> Iterator[Problem]:
 
 @checks("SEG-PDR-024")
 def side_files_know_no_more(found: FoundGap) -> Iterator[Problem]:
-    """Compaction writes whole entries, and the indexes of what it leaves."""
+    """Report an index that names missing offsets; compaction rewrites the indexes too."""
     if found.gap.kind is GapKind.CUT_SEGMENT:
         expected = f"offsets up to {found.gap.next_offset - 1}, where the next segment begins"
         yield found.problem(expected, f"the end of the file after {found.gap.first_offset - 1}")
@@ -81,7 +81,7 @@ def side_files_know_no_more(found: FoundGap) -> Iterator[Problem]:
 
 @checks("SEG-PSN-008")
 def snapshot_is_in_log(subject: SnapshotAndEnd) -> Iterator[Problem]:
-    """A broker writes it when the log has come to the offset in its name."""
+    """Report a snapshot above the log end offset; a broker writes it when the log has reached its offset."""
     if subject.offset > subject.log_end_offset:
         expected = f"at most {subject.log_end_offset}, the log end offset"
         missing = MissingOffsets(subject.log_end_offset, subject.offset)
@@ -90,7 +90,7 @@ def snapshot_is_in_log(subject: SnapshotAndEnd) -> Iterator[Problem]:
 
 @checks("SEG-PDR-025")
 def replacement_reaches_as_far(subject: ReplacedLog) -> Iterator[Problem]:
-    """Compaction leaves the last segment alone, and a split drops nothing."""
+    """Report a replacement that ends early: compaction keeps the last segment, and a split drops nothing."""
     if subject.next_offset > subject.log_end_offset:
         expected = f"a replacement with offsets up to {subject.next_offset - 1}"
         missing = MissingOffsets(subject.log_end_offset, subject.next_offset)
@@ -100,10 +100,10 @@ def replacement_reaches_as_far(subject: ReplacedLog) -> Iterator[Problem]:
 
 
 class CheckedGaps:
-    """The offsets that are missing before, between and behind the segments of a partition.
+    """The offsets that are missing before, between and after the segments of a partition.
 
     Attributes:
-        log_end_offset: the first offset after the last segment, the log start offset without one; None where damage
+        log_end_offset: the first offset after the last segment, the log start offset without one; None if damage
             hides it.
     """
 
@@ -115,13 +115,13 @@ class CheckedGaps:
         *,
         is_compacted: bool,
     ) -> None:
-        """Find gaps.
+        """Find the gaps.
 
         Args:
             listing: of the directory.
             states: of its segments.
-            checkpointed: what the checkpoints of the log directory say of the partition.
-            is_compacted: the caller says that the log is compacted.
+            checkpointed: the partition's offsets in the checkpoints of the log directory.
+            is_compacted: whether the caller says that the log is compacted.
         """
         self._listing = listing
         self._is_known_compacted = is_compacted
@@ -148,12 +148,12 @@ class CheckedGaps:
 
     @property
     def orphans(self) -> tuple[Orphan, ...]:
-        """The index files without a log; the first of each gap tells which offsets are missing."""
+        """The index files without a log; the first of each gap names the missing offsets."""
         paths = (str(file.path) for file in self._listing.orphans)
         return tuple(Orphan(path, self._of_orphans.get(path)) for path in paths)
 
     def findings(self) -> Iterator[Finding]:
-        """What is to be said about gaps that no index file without a log shows."""
+        """Yield findings about gaps that no index file without a log shows."""
         gaps = [gap for gap in self._gaps if gap.path not in self._of_orphans]
         is_compacted = any(gap.kind is GapKind.BETWEEN_SEGMENTS for gap in gaps) and self._is_compacted()
         for gap in gaps:
@@ -163,7 +163,7 @@ class CheckedGaps:
             yield from self._end_findings(self.log_end_offset)
 
     def _is_compacted(self) -> bool:
-        """Whether the log is compacted, as far as it can be known (SEG-PDR-023)."""
+        """Return whether the log is compacted, as far as that is known (SEG-PDR-023)."""
         cleaned_to = self._checkpointed.get(FileKind.CLEANER_OFFSET_CHECKPOINT)
         is_known = self._is_known_compacted or is_known_compacted(self._listing.name, cleaned_to)
         return is_known or shows_compaction(self._opened())
@@ -174,10 +174,10 @@ class CheckedGaps:
                 yield segment
 
     def _end_findings(self, log_end_offset: int) -> Iterator[Finding]:
-        """What snapshots and replaced logs say of the end of the log; nothing that a checkpoint says already."""
-        told = max(self._checkpointed.values(), default=-1)
+        """Yield findings of snapshots and replaced logs about the log end, unless a checkpoint shows the same."""
+        checkpointed = max(self._checkpointed.values(), default=-1)
         for snapshot in self._listing.snapshots:
-            if snapshot.base_offset > told:
+            if snapshot.base_offset > checkpointed:
                 yield from findings_of(SnapshotAndEnd(str(snapshot.path), snapshot.base_offset, log_end_offset))
         for file in self._listing.set_aside:
             if file.name.kind is FileKind.LOG and not file.name.suffix:

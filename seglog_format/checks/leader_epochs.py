@@ -1,4 +1,4 @@
-"""Checks of chapters 20 and 51 about leader epochs: in the log, and in the checkpoint beside it."""
+"""Checks of chapters 20 and 51 about leader epochs in the log, and in the checkpoint beside it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from seglog_format.small_model import EpochStart
 
 EPOCH_POSITION: Final = 12
-"""Of the field in a batch."""
+"""Position of the field in a batch."""
 
 
 class EpochRun(NamedTuple):
-    """Batches of one leader epoch that follow each other.
+    """Consecutive batches of one leader epoch.
 
     Attributes:
-        epoch: of all of them, 0 or more.
-        first_offset: of the first.
-        last_offset: of the last.
-        at: where the first stands.
+        epoch: the epoch of all of them, 0 or more.
+        first_offset: of the first batch.
+        last_offset: of the last batch.
+        at: location of the first batch.
     """
 
     epoch: int
@@ -46,7 +46,7 @@ class EpochsOfLog:
 
 @dataclass(frozen=True, slots=True)
 class EpochsAndCheckpoint:
-    """Leader epochs as a checkpoint has them, and as the log has them from the log start offset on."""
+    """The leader epochs in a checkpoint, and those in the log from the log start offset on."""
 
     path: str
     entries: Sequence[EpochStart]
@@ -55,16 +55,16 @@ class EpochsAndCheckpoint:
 
 @checks("SEG-LOG-012")
 def epochs_do_not_go_back(log: EpochsOfLog) -> Iterator[Problem]:
-    """Batches without an epoch, which compaction makes of old messages, do not count."""
+    """Report an epoch below an earlier one; converted old messages, which have no epoch, are ignored."""
     for before, run in pairwise(log.runs):
         if run.epoch < before.epoch:
-            place = run.at.at("partition_leader_epoch", EPOCH_POSITION, 4)
-            yield Problem(place, f"{before.epoch} or more, as before it", run.epoch)
+            location = run.at.at("partition_leader_epoch", EPOCH_POSITION, 4)
+            yield Problem(location, f"{before.epoch} or more, as before it", run.epoch)
 
 
 @checks("SEG-CKP-015")
 def checkpoint_knows_epochs(subject: EpochsAndCheckpoint) -> Iterator[Problem]:
-    """From its first entry on: what stands before it is not known any more."""
+    """Report an epoch that the checkpoint lacks, from its first entry on."""
     for run in subject.runs:
         started = [entry for entry in subject.entries if entry.start_offset <= run.last_offset]
         if started and started[-1].epoch != run.epoch:
@@ -80,12 +80,12 @@ def checkpoint_knows_epochs(subject: EpochsAndCheckpoint) -> Iterator[Problem]:
 def epoch_findings(
     epochs: Sequence[Sequence[EpochRun]], checkpoint: Path | None, log_start_offset: int
 ) -> Iterator[Finding]:
-    """What is to be said about leader epochs across the segments of a partition.
+    """Yield findings about leader epochs across the segments of a partition.
 
     Args:
         epochs: of each segment.
         checkpoint: of the partition, if it has one.
-        log_start_offset: what ends below it is not looked at.
+        log_start_offset: runs that end below it are ignored.
     """
     filled = [runs for runs in epochs if runs]
     for before, after in pairwise(filled):
@@ -104,6 +104,6 @@ def epoch_findings(
 
 
 def _increase(entries: Sequence[EpochStart]) -> bool:
-    """Whether a checkpoint can be looked anything up in; SEG-CKP-007 reports others."""
+    """Return whether the entries of a checkpoint are in order; SEG-CKP-007 reports others."""
     pairs = pairwise(entries)
     return all(after.epoch > before.epoch and after.start_offset > before.start_offset for before, after in pairs)

@@ -1,4 +1,4 @@
-"""Verifying a log directory: its partitions, its root files, and what they say of each other (chapter 11)."""
+"""Verification of a log directory: its partitions, its root files, and whether they agree (chapter 11)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class BrokerDirectories:
 
 
 class Checkpoints:
-    """The offset checkpoints of a log directory that can be read.
+    """The readable offset checkpoints of a log directory.
 
-    Read them before the logs: a broker at work only adds to these.
+    Read them before the logs: a running broker only appends to these.
     """
 
     def __init__(self, found: Mapping[FileKind, PartitionOffsets]) -> None:
@@ -48,25 +48,25 @@ class Checkpoints:
         return cls({kind: checkpoint for kind, checkpoint in read.items() if checkpoint is not None})
 
     def of(self, partition: tuple[str, int] | None) -> dict[FileKind, int]:
-        """What each says of a partition; nothing where the directory is not that of a partition in use."""
+        """Return the offset of a partition in each; nothing if the directory is not that of a partition in use."""
         return {kind: offsets[partition] for kind, offsets in self._offsets.items() if partition in offsets}
 
     def findings(self, log_end_offsets: Mapping[tuple[str, int], int]) -> Iterator[Finding]:
-        """Hold them against logs."""
+        """Check them against the log end offsets."""
         for checkpoint in self._found.values():
             yield from findings_of(OffsetsAndLogs(checkpoint, log_end_offsets))
 
 
 @checks("SEG-LDR-002")
 def partition_stands_once(broker: BrokerDirectories) -> Iterator[Problem]:
-    """Copies that wait for something have a name of their own."""
+    """Report a partition in two log directories; copies for other purposes have other names."""
     for (topic, partition), paths in broker.partitions.items():
         for path in paths[1:]:
             yield Problem(Location(path), f"{topic}-{partition} in one directory", f"it also stands in {paths[0]}")
 
 
 def log_directory_findings(path: Path, options: Options) -> Iterator[Finding]:
-    """Everything that is to be said about a log directory."""
+    """Yield all findings about a log directory."""
     listing = list_log_directory(path)
     checkpoints = Checkpoints.beside(path)
     options.extent.files += len(listing.root_files)
@@ -89,7 +89,7 @@ def log_directory_findings(path: Path, options: Options) -> Iterator[Finding]:
 
 
 def lone_partition_findings(path: Path, options: Options) -> Iterator[Finding]:
-    """Everything that is to be said about a partition directory, and what the checkpoints above it say of its end."""
+    """Yield all findings about a partition directory, and those of the checkpoints above about its end."""
     name = list_partition(path).name
     key = None if name is None or name.state else name.topic_partition
     checkpoints = Checkpoints.beside(path.absolute().parent)
@@ -99,7 +99,7 @@ def lone_partition_findings(path: Path, options: Options) -> Iterator[Finding]:
 
 
 def broker_directories(listings: list[LogDirectoryListing]) -> BrokerDirectories:
-    """The partitions in use of several log directories."""
+    """Return the partitions in use of several log directories."""
     found: defaultdict[tuple[str, int], tuple[str, ...]] = defaultdict(tuple)
     for listing in listings:
         for partition in listing.partitions:

@@ -1,4 +1,4 @@
-"""Checks of chapter 33: what a message or wrapper with a right checksum may still get wrong."""
+"""Checks of chapter 33: rules that a message or wrapper with a right checksum may still break."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @checks("SEG-MSG-006")
 def nothing_after_value(entry: Messages) -> Iterator[Problem]:
-    """Of the outermost message and of those inside."""
+    """Report bytes after the value, of the outermost message and of inner ones."""
     contents = entry.contents
     if contents.trailing_size:
         yield Problem(entry.at.at("value"), "the end of the message", f"{contents.trailing_size} more bytes")
@@ -27,16 +27,16 @@ def nothing_after_value(entry: Messages) -> Iterator[Problem]:
 
 @checks("SEG-MSG-016")
 def inner_checksums(entry: Messages) -> Iterator[Problem]:
-    """Brokers check them on produce only."""
+    """Report a wrong checksum of an inner message; brokers check them on produce only."""
     for index, message in enumerate(entry.contents.messages):
         if entry.is_wrapper and not message.is_valid:
-            place = entry.at.at(f"messages[{index}].crc")
-            yield Problem(place, "the checksum of the message", f"{message.crc:#010x}")
+            location = entry.at.at(f"messages[{index}].crc")
+            yield Problem(location, "the checksum of the message", f"{message.crc:#010x}")
 
 
 @checks("SEG-MSG-019")
 def last_message_is_whole(entry: Messages) -> Iterator[Problem]:
-    """Brokers drop it without a word."""
+    """Report a truncated last message, which brokers drop silently."""
     size = entry.contents.dropped_size
     if size:
         index = len(entry.contents.messages)
@@ -45,7 +45,7 @@ def last_message_is_whole(entry: Messages) -> Iterator[Problem]:
 
 @checks("SEG-MSG-020")
 def unknown_attribute_bits(entry: Messages) -> Iterator[Problem]:
-    """Bits 3 to 7 in magic 0, 4 to 7 in magic 1."""
+    """Report bits 3 to 7 in magic 0, 4 to 7 in magic 1."""
     if entry.header.unknown_attribute_bits:
         found = f"{entry.header.unknown_attribute_bits & 0xFF:#04x}"
         yield Problem(entry.at.at("attributes", 17, 1), "bits without a meaning clear", found)
@@ -53,7 +53,7 @@ def unknown_attribute_bits(entry: Messages) -> Iterator[Problem]:
 
 @checks("SEG-MSG-021")
 def wrapper_timestamp(entry: Messages) -> Iterator[Problem]:
-    """Only with CreateTime: with LogAppendTime the wrapper's timestamp is the one that counts."""
+    """Report a wrapper's timestamp below the maximum inside; with LogAppendTime the wrapper's own is valid."""
     header = entry.header
     if entry.is_wrapper and header.timestamp_type is TimestampType.CREATE_TIME:
         largest = max(message.timestamp_ms for message in entry.contents.messages)
@@ -63,23 +63,23 @@ def wrapper_timestamp(entry: Messages) -> Iterator[Problem]:
 
 @checks("SEG-MSG-022")
 def inner_offsets_increase(entry: Messages) -> Iterator[Problem]:
-    """Within the wrapper."""
+    """Report offsets that do not increase within the wrapper."""
     for index, (before, message) in enumerate(pairwise(entry.contents.messages), start=1):
         if message.offset <= before.offset:
-            place = entry.at.at(f"messages[{index}].offset")
-            yield Problem(place, f"more than {before.stored_offset}", message.stored_offset)
+            location = entry.at.at(f"messages[{index}].offset")
+            yield Problem(location, f"more than {before.stored_offset}", message.stored_offset)
 
 
 @checks("SEG-MSG-023")
 def wrapper_key(entry: Messages) -> Iterator[Problem]:
-    """A key of the wrapper would belong to no message."""
+    """Report a key of the wrapper, which would belong to no message."""
     if entry.is_wrapper and entry.contents.key is not None:
         yield Problem(entry.at.at("key"), "null in a wrapper", f"{len(entry.contents.key)} bytes")
 
 
 @checks("SEG-MSG-024")
 def wrapper_offset(entry: Messages) -> Iterator[Problem]:
-    """In magic 1 the offsets inside count from it, or are absolute because it is 0 (SEG-MSG-013)."""
+    """Report a wrong offset of a wrapper of magic 1: inner offsets are relative to it, unless it is 0 (SEG-MSG-013)."""
     last = entry.contents.messages[-1].offset
     if entry.is_wrapper and entry.header.magic == 0 and entry.header.offset != last:
         yield Problem(entry.at.at("offset", 0, 8), f"{last}, the offset of the last message", entry.header.offset)

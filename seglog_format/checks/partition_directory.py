@@ -1,4 +1,4 @@
-"""Checks of chapter 10: names, companions, and how segments follow each other."""
+"""Checks of chapter 10: names, files that belong together, and the order of segments."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NumberedName:
-    """A file whose name holds an offset."""
+    """A file whose name has an offset."""
 
     path: str
     name: FileName
 
     def problem(self, expected: str, found: object) -> Problem:
-        """A problem with the name."""
+        """Return a problem with the name."""
         return Problem(Location(self.path, field="name"), expected, found)
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryName:
-    """A partition directory and what its name says."""
+    """A partition directory and its parsed name."""
 
     path: str
     name: PartitionDirectoryName
@@ -45,15 +45,15 @@ class DirectoryName:
 
 @dataclass(frozen=True, slots=True)
 class SegmentState:
-    """A segment of a partition: its files, and how far its log goes.
+    """A segment of a partition: its files, and where its log ends.
 
     Attributes:
         path: of the log.
         base_offset: from the file name.
         next_offset: the first offset after its last intact entry; the base offset without one.
-        missing: kinds of index files that are not there.
-        is_end_known: the last entry is intact, and nothing behind it could be one.
-        has_tail: bytes that are no whole entry follow the last one.
+        missing: kinds of missing index files.
+        is_end_known: whether the last entry is intact, and nothing after it could be one.
+        has_tail: whether bytes that are no whole entry follow the last one.
     """
 
     path: str
@@ -70,7 +70,7 @@ class Orphan:
 
     Attributes:
         path: of the file.
-        missing: offsets that no other segment holds; None where another one does, or another file tells of them.
+        missing: offsets that no other segment holds; None if another one does, or another file reports them.
     """
 
     path: str
@@ -79,7 +79,7 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """What a partition directory holds.
+    """The content of a partition directory.
 
     Attributes:
         path: of the directory.
@@ -94,7 +94,7 @@ class PartitionState:
 
 @checks("SEG-PDR-002")
 def legal_topic(directory: DirectoryName) -> Iterator[Problem]:
-    """Brokers ask for it when a topic is created, and never again."""
+    """Report an illegal topic name, which brokers check only when a topic is created."""
     if not is_legal_topic(directory.name.topic):
         expected = f"a topic of 1 to {MAX_TOPIC_SIZE} of the characters a-z A-Z 0-9 . _ -"
         yield Problem(Location(directory.path, field="topic"), expected, printable(directory.name.topic))
@@ -102,45 +102,45 @@ def legal_topic(directory: DirectoryName) -> Iterator[Problem]:
 
 @checks("SEG-PDR-004")
 def usual_unique_part(directory: DirectoryName) -> Iterator[Problem]:
-    """Of a directory that waits for its deletion, is being built, or has strayed."""
+    """Report an unusual unique part of a renamed directory's name."""
     name = directory.name
     if name.state and not is_usual_unique(name.unique):
-        place = Location(directory.path, field="unique")
-        yield Problem(place, "32 lower-case hexadecimal digits", printable(name.unique))
+        location = Location(directory.path, field="unique")
+        yield Problem(location, "32 lower-case hexadecimal digits", printable(name.unique))
 
 
 @checks("SEG-PDR-017")
 def plain_partition(directory: DirectoryName) -> Iterator[Problem]:
-    """Brokers read other numbers too, and keep the name."""
+    """Report a partition number in another form than brokers write, which they accept."""
     if not directory.name.has_plain_partition:
-        place = Location(directory.path, field="partition")
-        yield Problem(place, str(directory.name.partition), printable(directory.name.digits))
+        location = Location(directory.path, field="partition")
+        yield Problem(location, str(directory.name.partition), printable(directory.name.digits))
 
 
 @checks("SEG-PDR-005")
 def twenty_digits(file: NumberedName) -> Iterator[Problem]:
-    """A broker opens the 20-digit name beside it, and creates it where it is missing."""
+    """Report another number of digits than 20: a broker opens the 20-digit name, and creates it if missing."""
     if not file.name.has_twenty_digits:
         yield file.problem("an offset in 20 digits", printable(file.name.digits))
 
 
 @checks("SEG-PDR-006")
 def ascii_digits(file: NumberedName) -> Iterator[Problem]:
-    """Some locales make brokers write others."""
+    """Report digits other than ASCII, which brokers write under some locales."""
     if not file.name.has_ascii_digits:
         yield file.problem("ASCII digits", printable(file.name.digits))
 
 
 @checks("SEG-PDR-008")
 def index_has_log(partition: PartitionState) -> Iterator[Problem]:
-    """Brokers delete such an index, and miss nothing."""
+    """Report an index without a log, which brokers delete."""
     for orphan in partition.orphans:
         yield Problem(Location(orphan.path), "a .log file of the same base offset", "none", orphan.missing)
 
 
 @checks("SEG-PDR-012")
 def index_files_exist(partition: PartitionState) -> Iterator[Problem]:
-    """They are created late, and can be computed."""
+    """Report a missing index, which may be created late, and can be rebuilt."""
     for segment in partition.segments:
         if segment.missing:
             yield Problem(Location(segment.path), "index files beside it", f"no {' and no '.join(segment.missing)}")
@@ -148,7 +148,7 @@ def index_files_exist(partition: PartitionState) -> Iterator[Problem]:
 
 @checks("SEG-PDR-013")
 def segments_do_not_overlap(partition: PartitionState) -> Iterator[Problem]:
-    """The offsets of one end before the next begins."""
+    """Report a segment whose offsets reach into the next."""
     for segment, following in pairwise(partition.segments):
         if segment.next_offset > following.base_offset:
             expected = f"offsets below {following.base_offset}, where the next segment begins"
@@ -157,6 +157,6 @@ def segments_do_not_overlap(partition: PartitionState) -> Iterator[Problem]:
 
 @checks("SEG-PDR-016")
 def segments_exist(partition: PartitionState) -> Iterator[Problem]:
-    """A broker creates one when it opens the directory."""
+    """Report a directory without a segment; a broker creates one when it opens it."""
     if not partition.segments:
         yield Problem(Location(partition.path), "a .log file", "none")

@@ -1,4 +1,4 @@
-"""Checks of chapter 50. Version, checksum and size are held by the decoder."""
+"""Checks of chapter 50. The decoder checks version, checksum and size."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @checks("SEG-PSN-004")
 def producers_are_sound(subject: SnapshotSubject) -> Iterator[Problem]:
-    """Ids occur once; nothing is below -1."""
+    """Report repeated producer ids, and numbers below -1."""
     yield from subject.problems(index_rules.producers_are_sound(subject.producers))
 
 
 @checks("SEG-PSN-006")
 def offsets_below_name(subject: SnapshotSubject) -> Iterator[Problem]:
-    """A snapshot stops short of the offset in its name."""
+    """Report an offset at or above the one in the file's name."""
     yield from subject.problems(index_rules.snapshot_offsets_below_name(subject.producers, subject.offset))

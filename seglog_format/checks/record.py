@@ -1,4 +1,4 @@
-"""Checks of chapter 31: records that could be decoded and still break a rule."""
+"""Checks of chapter 31: records that can be decoded, but break a rule."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _at(batch: Batch, index: int, name: str) -> Location:
 
 @checks("SEG-REC-003")
 def record_attributes(batch: Batch) -> Iterator[Problem]:
-    """No bit is defined."""
+    """Report attribute bits, of which none is defined."""
     for index, record in enumerate(batch.records):
         if record.attributes:
             yield Problem(_at(batch, index, "attributes"), "0", record.attributes)
@@ -30,7 +30,7 @@ def record_attributes(batch: Batch) -> Iterator[Problem]:
 
 @checks("SEG-REC-005")
 def minimal_varints(batch: Batch) -> Iterator[Problem]:
-    """A record that takes more bytes than its values need."""
+    """Report a record that takes more bytes than its values need."""
     for index, record in enumerate(batch.records):
         body = body_size(record)
         minimal = varint_size(body) + body
@@ -40,7 +40,7 @@ def minimal_varints(batch: Batch) -> Iterator[Problem]:
 
 @checks("SEG-REC-011")
 def header_keys_are_utf8(batch: Batch) -> Iterator[Problem]:
-    """Clients decode them as text."""
+    """Report header keys that are not UTF-8, as which clients decode them."""
     for index, record in enumerate(batch.records):
         for number, header in enumerate(record.headers):
             if not is_utf8(header.key):
@@ -48,7 +48,7 @@ def header_keys_are_utf8(batch: Batch) -> Iterator[Problem]:
 
 
 def is_utf8(data: bytes) -> bool:
-    """Whether some bytes are UTF-8 text."""
+    """Return whether bytes are UTF-8 text."""
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -58,7 +58,7 @@ def is_utf8(data: bytes) -> bool:
 
 @checks("SEG-REC-013")
 def offset_deltas_increase(batch: Batch) -> Iterator[Problem]:
-    """Within the batch."""
+    """Report offset deltas that do not increase within the batch."""
     for index, (before, record) in enumerate(pairwise(batch.records), start=1):
         if record.offset_delta <= before.offset_delta:
             yield Problem(_at(batch, index, "offset_delta"), f"more than {before.offset_delta}", record.offset_delta)
@@ -66,7 +66,7 @@ def offset_deltas_increase(batch: Batch) -> Iterator[Problem]:
 
 @checks("SEG-REC-014")
 def offset_deltas_in_range(batch: Batch) -> Iterator[Problem]:
-    """Against the header, whose last offset moves the log on."""
+    """Report offset deltas above the header's last one, by which the log advances."""
     last = batch.header.last_offset_delta
     for index, record in enumerate(batch.records):
         if not 0 <= record.offset_delta <= last:

@@ -1,4 +1,4 @@
-"""Checks of chapter 30: what a batch with a right checksum may still get wrong."""
+"""Checks of chapter 30: rules that a batch with a right checksum may still break."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @checks("SEG-BAT-014")
 def unknown_attribute_bits(batch: Batch) -> Iterator[Problem]:
-    """Bits 7 to 15."""
+    """Report attribute bits 7 to 15."""
     if batch.header.unknown_attribute_bits:
         found = f"{batch.header.unknown_attribute_bits:#06x}"
         yield Problem(field(batch.at, "attributes"), "bits 7 to 15 clear", found)
@@ -24,7 +24,7 @@ def unknown_attribute_bits(batch: Batch) -> Iterator[Problem]:
 
 @checks("SEG-BAT-015")
 def max_timestamp(batch: Batch) -> Iterator[Problem]:
-    """Only where the records decide it: CreateTime, and records are left."""
+    """Report a wrong maximum timestamp, if the records decide it: CreateTime, and records are left."""
     header = batch.header
     if header.timestamp_type is TimestampType.CREATE_TIME and batch.records:
         largest = max(record.timestamp_ms for record in batch.records)
@@ -34,7 +34,7 @@ def max_timestamp(batch: Batch) -> Iterator[Problem]:
 
 @checks("SEG-BAT-019")
 def lost_records(batch: Batch) -> Iterator[Problem]:
-    """A sign that the log was compacted."""
+    """Report removed records, a sign of compaction."""
     offsets = batch.header.last_offset_delta + 1
     if batch.header.records_count < offsets:
         yield Problem(field(batch.at, "records_count"), f"{offsets} records", batch.header.records_count)
@@ -42,7 +42,7 @@ def lost_records(batch: Batch) -> Iterator[Problem]:
 
 @checks("SEG-BAT-020")
 def producer_epoch(batch: Batch) -> Iterator[Problem]:
-    """The epoch means something together with a producer id only."""
+    """Report a producer epoch without a producer id."""
     epoch, has_producer = batch.header.producer_epoch, batch.header.producer_id != NO_PRODUCER_ID
     if has_producer and epoch < 0:
         yield Problem(field(batch.at, "producer_epoch"), "0 or more with a producer id", epoch)
@@ -52,7 +52,7 @@ def producer_epoch(batch: Batch) -> Iterator[Problem]:
 
 @checks("SEG-BAT-021")
 def leader_epoch(batch: Batch) -> Iterator[Problem]:
-    """-1 stands for an unknown epoch."""
+    """Report a leader epoch below -1, which means unknown."""
     if batch.header.partition_leader_epoch < -1:
         found = batch.header.partition_leader_epoch
         yield Problem(field(batch.at, "partition_leader_epoch"), "-1 or greater", found)
@@ -60,21 +60,21 @@ def leader_epoch(batch: Batch) -> Iterator[Problem]:
 
 @checks("SEG-BAT-022")
 def transaction_needs_producer(batch: Batch) -> Iterator[Problem]:
-    """Nobody could end a transaction without one."""
+    """Report a transactional batch without a producer id, whose transaction could not be ended."""
     if batch.header.is_transactional and batch.header.producer_id < 0:
         yield Problem(field(batch.at, "producer_id"), "0 or more in a transaction", batch.header.producer_id)
 
 
 @checks("SEG-BAT-023")
 def control_not_compressed(batch: Batch) -> Iterator[Problem]:
-    """Brokers never compress control batches."""
+    """Report a compressed control batch, which brokers never write."""
     if batch.header.is_control and batch.header.codec_id:
         yield Problem(field(batch.at, "attributes"), "codec none in a control batch", batch.header.codec_id)
 
 
 @checks("SEG-BAT-024")
 def data_needs_sequence(batch: Batch) -> Iterator[Problem]:
-    """Control batches carry -1."""
+    """Report a data batch without a sequence; control batches have -1."""
     header = batch.header
     if header.producer_id >= 0 and not header.is_control and header.base_sequence < 0:
         yield Problem(field(batch.at, "base_sequence"), "0 or more with a producer id", header.base_sequence)

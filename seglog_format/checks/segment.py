@@ -1,4 +1,4 @@
-"""Checks of chapter 20: order and range of entries, and what follows the last one."""
+"""Checks of chapter 20: order and range of entries, and the bytes after the last one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LogTail:
-    """What follows the last whole entry of a log file."""
+    """The bytes after the last whole entry of a log file."""
 
     path: str
     tail: Tail
 
     def problems(self, kind: TailKind, expected: str) -> Iterator[Problem]:
-        """One problem if the tail is of that kind."""
+        """Yield a problem if the tail is of that kind."""
         if self.tail.kind is kind:
             at = Location(self.path, self.tail.position, size=self.tail.size)
             yield Problem(at, expected, f"{self.tail.size} bytes: {kind.value}")
@@ -31,7 +31,7 @@ class LogTail:
 
 @dataclass(frozen=True, slots=True)
 class LogSize:
-    """Bytes of a log file."""
+    """The size of a log file."""
 
     path: str
     size: int
@@ -39,32 +39,32 @@ class LogSize:
 
 @checks("SEG-LOG-010")
 def positions_fit(log: LogSize) -> Iterator[Problem]:
-    """Brokers do not open a larger file."""
+    """Report a log larger than brokers open."""
     if log.size > INT32_MAX:
         yield Problem(Location(log.path, INT32_MAX), f"at most {INT32_MAX} bytes", log.size)
 
 
 @checks("SEG-LOG-002")
 def no_trailing_bytes(log: LogTail) -> Iterator[Problem]:
-    """Up to 17 bytes that are too few for an entry."""
+    """Report up to 17 trailing bytes, too few for an entry."""
     yield from log.problems(TailKind.TRAILING, "the end of the log")
 
 
 @checks("SEG-LOG-004")
 def no_partial_entry(log: LogTail) -> Iterator[Problem]:
-    """An entry that the end of the file cuts short."""
+    """Report an entry truncated by the end of the file."""
     yield from log.problems(TailKind.PARTIAL, "a whole entry")
 
 
 @checks("SEG-LOG-005")
 def zero_tail(log: LogTail) -> Iterator[Problem]:
-    """Preallocated space, or what a crashed file system left."""
+    """Report trailing zeros: preallocated space, or a file system's result of a crash."""
     yield from log.problems(TailKind.ZEROS, "the end of the log")
 
 
 @checks("SEG-LOG-006")
 def last_offsets_increase(entry: Entry) -> Iterator[Problem]:
-    """Against the entry before."""
+    """Report a last offset not above that of the entry before."""
     previous, last = entry.previous_last_offset, entry.batch.last_offset
     if previous is not None and last <= previous:
         yield Problem(entry.at.at("offset", 0, 8), f"a last offset above {previous}", last)
@@ -72,7 +72,7 @@ def last_offsets_increase(entry: Entry) -> Iterator[Problem]:
 
 @checks("SEG-LOG-007")
 def base_after_previous_last(entry: Entry) -> Iterator[Problem]:
-    """Entries that overlap although their last offsets are in order."""
+    """Report entries that overlap although their last offsets are in order."""
     previous, base = entry.previous_last_offset, entry.batch.base_offset
     if previous is not None and base <= previous < entry.batch.last_offset:
         yield Problem(entry.at.at("offset", 0, 8), f"a base offset above {previous}", base)
@@ -80,7 +80,7 @@ def base_after_previous_last(entry: Entry) -> Iterator[Problem]:
 
 @checks("SEG-LOG-008")
 def not_below_segment(entry: Entry) -> Iterator[Problem]:
-    """Against the base offset in the file name."""
+    """Report an entry below the base offset in the file name."""
     if entry.batch.base_offset < entry.segment_base_offset:
         base = entry.batch.base_offset
         yield Problem(entry.at.at("offset", 0, 8), f"{entry.segment_base_offset} or more", base)
@@ -88,7 +88,7 @@ def not_below_segment(entry: Entry) -> Iterator[Problem]:
 
 @checks("SEG-LOG-009")
 def offset_span(entry: Entry) -> Iterator[Problem]:
-    """Indexes store 31-bit relative offsets."""
+    """Report an entry too far above the base offset for the 31-bit relative offsets of indexes."""
     span = entry.batch.last_offset - entry.segment_base_offset
     if span > INT32_MAX:
         yield Problem(entry.at.at("offset", 0, 8), f"at most {INT32_MAX} above the segment's base offset", span)

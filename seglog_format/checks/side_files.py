@@ -1,4 +1,4 @@
-"""What the checks of side files look at: an index or snapshot beside what its log really holds."""
+"""Subjects of the checks of side files: an index or snapshot beside the content of its log."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OffsetIndexSubject:
     log: LogOutline
 
     def problems(self, violations: Iterable[Violation]) -> Iterator[Problem]:
-        """The same with locations in the index file."""
+        """Convert violations to problems located in the index file."""
         return located(violations, self.index.path, 0, self.index.layout.size)
 
 
@@ -45,7 +45,7 @@ class TimeIndexSubject:
     is_active: bool
 
     def problems(self, violations: Iterable[Violation]) -> Iterator[Problem]:
-        """The same with locations in the index file."""
+        """Convert violations to problems located in the index file."""
         return located(violations, self.index.path, 0, self.index.layout.size)
 
 
@@ -57,7 +57,7 @@ class TransactionIndexSubject:
     aborts: Mapping[int, int] | None
 
     def problems(self, violations: Iterable[Violation]) -> Iterator[Problem]:
-        """The same with locations in the index file."""
+        """Convert violations to problems located in the index file."""
         return located(violations, self.index.path, 0, TRANSACTION_INDEX_ENTRY.size)
 
 
@@ -70,25 +70,25 @@ class SnapshotSubject:
     offset: int
 
     def problems(self, violations: Iterable[Violation]) -> Iterator[Problem]:
-        """The same with locations in the snapshot file."""
+        """Convert violations to problems located in the snapshot file."""
         return located(violations, self.path, PRODUCER_SNAPSHOT_HEADER.size, PRODUCER_STATE_ENTRY.size)
 
 
 def located(violations: Iterable[Violation], path: str, start: int, entry_size: int) -> Iterator[Problem]:
-    """Violations by slot as problems by position."""
+    """Convert violations by slot to problems by position."""
     for violation in violations:
         position = start + violation.slot * entry_size
         yield Problem(Location(path, position, violation.field, entry_size), violation.expected, violation.found)
 
 
 def whole_slots(path: str, size: int, entry_size: int) -> Iterator[Problem]:
-    """One problem if a file is no whole number of entries."""
+    """Yield a problem if a file is no whole number of entries."""
     rest = size % entry_size
     if rest:
         yield Problem(Location(path, size - rest, size=rest), f"a multiple of {entry_size} bytes", f"{rest} more bytes")
 
 
 def zero_slots(path: str, position: int, count: int) -> Iterator[Problem]:
-    """One problem if slots at the end of an index are zero."""
+    """Yield a problem if slots at the end of an index are zero."""
     if count:
         yield Problem(Location(path, position), "the end of the index", f"{count} zero slots")

@@ -1,4 +1,4 @@
-"""Verifying one file on its own: by what its name says it is, an index together with the log beside it."""
+"""Verification of one file by the kind in its name, an index together with the log beside it."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ LOG_KINDS: Final = (FileKind.LOG, FileKind.METADATA_SNAPSHOT, FileKind.BOOTSTRAP
 
 
 def single_file_findings(path: Path, options: Options) -> Iterator[Finding]:
-    """Everything that is to be said about one file; one whose name only ends in ``.log`` is read as a log.
+    """Yield all findings about one file; any name that ends in ``.log`` is read as a log.
 
     Raises:
-        UsageError: the name does not say what the file is.
+        UsageError: the name is that of no known kind.
     """
     options.extent.files += 1
     try:
@@ -65,7 +65,7 @@ def _named_findings(path: Path, name: FileName, options: Options) -> Iterator[Fi
 
 
 def _index_findings(path: Path, name: FileName, options: Options) -> Iterator[Finding]:
-    """An index without a log beside it is held to its own order only."""
+    """Check an index; without a log beside it, only its own order."""
     summary = _summary_beside(path, name, options)
     if name.kind is FileKind.OFFSET_INDEX:
         yield from offset_index_findings(path, name.base_offset, summary)

@@ -1,4 +1,4 @@
-"""What the checks of entries look at: an entry decoded, and where it stands in its log."""
+"""Subjects of the checks of entries: a decoded entry with its location."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Entry:
     """An intact entry in its segment.
 
     Attributes:
-        at: where it stands.
+        at: its location.
         batch: header and records.
         segment_base_offset: from the file name.
         previous_last_offset: of the intact entry before it in the same segment; None for the first.
@@ -35,7 +35,7 @@ class Entry:
 
     @property
     def header(self) -> BatchHeader:
-        """Fixed fields as stored."""
+        """Header fields as stored."""
         return self.batch.header
 
 
@@ -50,11 +50,11 @@ class Batch:
 
     @property
     def is_partly_checked(self) -> bool:
-        """Whether it has so many records that only the first were decoded, and the checks of records say nothing."""
+        """Whether it has so many records that only the first were decoded, and checks of records do not run."""
         return not self.records and has_very_many_records(self.header)
 
     def to_record_batch(self) -> RecordBatch:
-        """The same, as the rest of the package knows it."""
+        """Convert it to the model of the rest of the package."""
         return RecordBatch(self.at.position, self.header, self.records)
 
 
@@ -69,18 +69,18 @@ class Messages:
 
     @property
     def is_wrapper(self) -> bool:
-        """Whether the messages were compressed."""
+        """Whether the messages are compressed."""
         return self.header.codec_id != CompressionCodec.NONE
 
     def to_record_batch(self) -> RecordBatch:
-        """The same, as the rest of the package knows it."""
+        """Convert it to the model of the rest of the package."""
         return RecordBatch(self.at.position, self.header, self.contents.messages)
 
 
 def decode_subject(frame: Frame, at: Location, limit: int) -> Batch | Messages:
-    """Decode an entry into what its checks look at.
+    """Decode an entry to the subject of its checks.
 
-    Of a batch of very many records only the first are decoded, and none is handed on: see `Batch.is_partly_checked`.
+    Of a batch of very many records only the first are decoded, and none is returned: see `Batch.is_partly_checked`.
 
     Raises:
         FormatError: it is damaged or refused.

@@ -1,4 +1,4 @@
-"""Verifying checkpoints and other text files. What does not parse is refused by the decoders of chapters 11 and 51."""
+"""Verification of checkpoints and other text files. The decoders of chapters 11 and 51 report what does not parse."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DECODERS: Final[dict[FileKind, Callable[[bytes, Location], Any]]] = {
 
 
 def text_file_findings(path: Path, kind: FileKind) -> Iterator[Finding]:
-    """Everything that is to be said about one text file; nothing about kinds without a grammar."""
+    """Yield all findings about one text file; none for kinds without a grammar."""
     decode = DECODERS.get(kind)
     if decode is None:
         return
@@ -47,7 +47,7 @@ def text_file_findings(path: Path, kind: FileKind) -> Iterator[Finding]:
 
 
 def read_partition_offsets(path: Path) -> PartitionOffsets | None:
-    """An offset checkpoint; None where there is none that can be read, which `text_file_findings` reports."""
+    """Read an offset checkpoint; return None if it is missing or unreadable, which `text_file_findings` reports."""
     try:
         return PartitionOffsets(str(path), decode_offset_checkpoint(read_whole(path), Location(str(path))).entries)
     except SeglogError:

@@ -16,44 +16,44 @@ if TYPE_CHECKING:
 
 @checks("SEG-TIX-001")
 def size_is_whole(subject: TimeIndexSubject) -> Iterator[Problem]:
-    """Bytes after the last whole slot."""
+    """Report bytes after the last whole slot."""
     yield from whole_slots(subject.index.path, subject.index.file_size, subject.index.layout.size)
 
 
 @checks("SEG-TIX-002")
 def timestamps_increase(subject: TimeIndexSubject) -> Iterator[Problem]:
-    """From slot to slot."""
+    """Report a timestamp not above that of the slot before."""
     yield from subject.problems(index_rules.timestamps_increase(subject.entries))
 
 
 @checks("SEG-TIX-003")
 def offsets_do_not_decrease(subject: TimeIndexSubject) -> Iterator[Problem]:
-    """From slot to slot, starting at the base offset."""
+    """Report an offset below that of the slot before, or below the base offset."""
     base_offset = subject.index.base_offset
     yield from subject.problems(index_rules.time_offsets_do_not_decrease(subject.entries, base_offset))
 
 
 @checks("SEG-TIX-004")
 def younger_records_follow(subject: TimeIndexSubject) -> Iterator[Problem]:
-    """The one claim that a lookup rests on."""
+    """Report an entry before which a record is younger, which every lookup relies on."""
     yield from subject.problems(index_rules.younger_records_follow(subject.entries, subject.log))
 
 
 @checks("SEG-TIX-005")
 def timestamps_match_log(subject: TimeIndexSubject) -> Iterator[Problem]:
-    """An entry names the offset at which its timestamp was seen."""
+    """Report an entry whose timestamp does not occur at its offset."""
     yield from subject.problems(index_rules.timestamps_match_log(subject.entries, subject.log))
 
 
 @checks("SEG-TIX-006")
 def last_timestamp_is_largest(subject: TimeIndexSubject) -> Iterator[Problem]:
-    """Brokers take it for the age of the segment. An index with preallocated zeros was not finished."""
+    """Report a finished index whose last timestamp, the age of the segment to brokers, is not the largest."""
     if not subject.is_active and not subject.index.trailing_zero_count:
         yield from subject.problems(index_rules.last_timestamp_is_largest(subject.entries, subject.log))
 
 
 @checks("SEG-TIX-007")
 def zero_tail(subject: TimeIndexSubject) -> Iterator[Problem]:
-    """What a killed broker leaves of its preallocated file."""
+    """Report slots of zeros, which a killed broker leaves of its preallocated file."""
     index = subject.index
     yield from zero_slots(index.path, len(subject.entries) * index.layout.size, index.trailing_zero_count)

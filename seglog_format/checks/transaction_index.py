@@ -1,4 +1,4 @@
-"""Checks of chapter 42. An entry of another version is refused by the decoder (SEG-TXN-002)."""
+"""Checks of chapter 42. The decoder reports an entry of another version (SEG-TXN-002)."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ if TYPE_CHECKING:
 
 @checks("SEG-TXN-001")
 def size_is_whole(subject: TransactionIndexSubject) -> Iterator[Problem]:
-    """Bytes after the last whole entry."""
+    """Report bytes after the last whole entry."""
     yield from whole_slots(subject.index.path, subject.index.file_size, TRANSACTION_INDEX_ENTRY.size)
 
 
 @checks("SEG-TXN-003")
 def not_below_segment(subject: TransactionIndexSubject) -> Iterator[Problem]:
-    """Brokers recover the segment otherwise."""
+    """Report an offset below the segment, for which brokers recover it."""
     yield from subject.problems(index_rules.aborts_not_below_segment(subject.index.entries, subject.index.base_offset))
 
 
 @checks("SEG-TXN-004")
 def last_offsets_increase(subject: TransactionIndexSubject) -> Iterator[Problem]:
-    """Entries stand in the order of their markers."""
+    """Report entries that are not in the order of their markers."""
     yield from subject.problems(index_rules.aborts_in_order(subject.index.entries))
 
 
 @checks("SEG-TXN-005")
 def first_to_last(subject: TransactionIndexSubject) -> Iterator[Problem]:
-    """A transaction starts before its marker."""
+    """Report a transaction that starts after its marker."""
     yield from subject.problems(index_rules.aborted_from_first_to_last(subject.index.entries))
 
 
 @checks("SEG-TXN-006")
 def markers_exist(subject: TransactionIndexSubject) -> Iterator[Problem]:
-    """Only where the whole log could be read."""
+    """Report an entry without a marker, if the whole log could be read."""
     if subject.aborts is not None:
         yield from subject.problems(index_rules.aborts_have_markers(subject.index.entries, subject.aborts))
 
 
 @checks("SEG-TXN-008")
 def last_stable_offsets(subject: TransactionIndexSubject) -> Iterator[Problem]:
-    """A search ends at an entry by its last stable offset."""
+    """Report an invalid last stable offset, at which a search ends."""
     yield from subject.problems(index_rules.last_stable_offsets_in_range(subject.index.entries))

@@ -46,7 +46,7 @@ def record_timestamp(header: RecordBatchHeader, timestamp_delta: int) -> int:
 
 
 def signed_64(value: int) -> int:
-    """A sum as 64-bit two's complement, which is how brokers and clients add."""
+    """Wrap a sum to 64-bit two's complement, as brokers and clients do."""
     return (value + 2**63) % 2**64 - 2**63
 
 

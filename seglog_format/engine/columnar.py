@@ -98,7 +98,7 @@ def scan_request(  # noqa: PLR0913 - what a scan may be asked for
         limit: bytes that one entry may decompress to.
         aborted: transactions to leave out.
         on_corrupt: called with each damaged entry, which is left out then.
-        borders: told of borders between segments.
+        borders: called at borders between segments with missing offsets.
         statistics: counts what leaves the fast path.
 
     Raises:

@@ -3,8 +3,8 @@
 numba keeps machine code on disk beside the source, or in the user's cache directory where that is read-only, or where
 ``NUMBA_CACHE_DIR`` says. From a directory that other users can write to, none is taken (`kept_code`).
 
-numba looks at one source file only to see whether the code is still current; but a kernel also holds the code of all
-its helpers. So what is kept is stamped with the state of every module that it was made from.
+A kernel also holds the code of all its helpers. So what is kept is stamped with the state of every module that it was
+made from (`kept_kernel`).
 """
 
 from __future__ import annotations
@@ -15,23 +15,19 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from numba import njit, types
+from numba import njit
 from numba.core import event
-from numba.core.caching import FunctionCache
-from numba.core.runtime.nrt import rtsys
 
 from seglog_format.columnar.kept_code import refusal
-from seglog_format.columnar.pipeline import HelperCompiler, KernelCompiler
+from seglog_format.columnar.kept_kernel import load_quickly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 FunctionT = TypeVar("FunctionT", bound="Callable[..., Any]")
 
-OPTIONS: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-HELPER_OPTIONS: Final = {**OPTIONS, "no_cpython_wrapper": True, "pipeline_class": HelperCompiler}
+OPTIONS: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy"}
 
-STAMP: Final = "_source_stamp"
 HERE: Final = Path(__file__).parent
 IMPORTED: Final = re.compile(r"^\s*from seglog_format\.columnar(?:\.(\w+))? import (\w+(?:, \w+)*|\()", re.MULTILINE)
 
@@ -73,35 +69,14 @@ TELLER: Final = Teller()
 event.register("numba:compile", TELLER)
 
 
-class KeptKernel(FunctionCache):  # type: ignore[misc] # numba has no types
-    """A kernel's machine code on disk. numba would fill the tables of its compiler before it takes it from there."""
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The code for these types; None where there is none, and then numba compiles it."""
-        rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
-
-
 def helper(function: FunctionT) -> FunctionT:
     """A function that kernels call; it becomes part of each."""
-    return cast("FunctionT", _for_any_value(njit(**HELPER_OPTIONS)(function)))
+    return cast("FunctionT", njit(**OPTIONS)(function))
 
 
 def inlined(function: FunctionT) -> FunctionT:
     """A helper that machine code never calls: it becomes part of its callers, whatever its size."""
-    return cast("FunctionT", _for_any_value(njit(forceinline=True, **HELPER_OPTIONS)(function)))
-
-
-def _for_any_value(dispatcher: Any) -> Any:
-    """Compile a helper once for its types: by itself numba compiles anew for each constant that is passed."""
-    for_types = dispatcher.get_call_template
-
-    def for_any_value(arguments: Any, names: Any) -> Any:
-        return for_types(tuple(map(types.unliteral, arguments)), names)
-
-    dispatcher.get_call_template = for_any_value
-    return dispatcher
+    return cast("FunctionT", njit(forceinline=True, **OPTIONS)(function))
 
 
 def kernel(function: FunctionT) -> FunctionT:
@@ -115,26 +90,22 @@ def kernel_under_lock(function: FunctionT) -> FunctionT:
 
 
 def _kept(function: FunctionT, options: dict[str, Any]) -> FunctionT:
-    dispatcher = njit(pipeline_class=KernelCompiler, **options)(function)
-    try:
-        kept = KeptKernel(function)
-    except RuntimeError:  # nowhere to write: compiled anew in each process
-        pass
-    else:
-        if reason := refusal(kept.cache_path):
-            REFUSED.append(reason)
-        else:
-            _stamp(kept, Path(function.__code__.co_filename).stem)
-            dispatcher._cache = kept  # noqa: SLF001 - numba has no public way to say so; nor has it for the stamp
+    dispatcher = _kept_on_disk(function, options) or njit(**options)(function)
     KERNELS.append(dispatcher)
     return cast("FunctionT", dispatcher)
 
 
-def _stamp(kept: KeptKernel, module: str) -> None:
-    """Let kept code be current as long as no module that it comes from changes."""
-    for holder in (kept, getattr(kept, "_cache_file", None)):
-        if hasattr(holder, STAMP):
-            setattr(holder, STAMP, _state_of(sources(module)))
+def _kept_on_disk(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """A kernel whose code is kept; None where there is no directory to keep it in, or others can write to that."""
+    try:
+        dispatcher = njit(cache=True, **options)(function)
+    except RuntimeError:  # nowhere to write: compiled anew in each process
+        return None
+    if reason := refusal(dispatcher.stats.cache_path):
+        REFUSED.append(reason)
+        return None
+    load_quickly(dispatcher, function, _state_of(sources(Path(function.__code__.co_filename).stem)))
+    return dispatcher
 
 
 def _state_of(names: frozenset[str]) -> tuple[float, int]:
@@ -146,7 +117,7 @@ def _state_of(names: frozenset[str]) -> tuple[float, int]:
 @cache
 def sources(module: str) -> frozenset[str]:
     """A module of this package, and those that it imports, directly or not."""
-    found, open_ends = {module, "pipeline"}, [module]
+    found, open_ends = {module}, [module]
     while open_ends:
         new = _imported(open_ends.pop()) - found
         found |= new

@@ -11,7 +11,9 @@ import pytest
 
 pytest.importorskip("numba")
 
-from seglog_format.columnar import kept_code
+import numba
+
+from seglog_format.columnar import kept_code, kept_kernel
 from seglog_format.columnar.kept_code import refusal
 
 if TYPE_CHECKING:
@@ -71,6 +73,21 @@ def test_the_engine_keeps_nothing_there_and_says_so_once(place: Path) -> None:
     place.chmod(0o755)
     assert python(CHECKSUM, place).stdout == done.stdout
     assert kept(place)
+
+
+def test_the_version_of_numba_that_is_installed_is_known() -> None:
+    assert numba.version_info.short == kept_kernel.KNOWN_VERSION
+
+
+def test_with_another_version_code_is_kept_by_its_own_means(place: Path) -> None:
+    another = "from seglog_format.columnar import kept_kernel\nkept_kernel.KNOWN_VERSION = (0, 1)\n" + CHECKSUM
+    another += "print(type(checksum._cache).__name__)\n"
+    first, second = python(another, place), python(another, place)
+    assert "compiling" in first.stderr
+    assert second.stderr == ""
+    assert kept(place)
+    assert first.stdout == second.stdout
+    assert second.stdout.split()[1] == "FunctionCache"
 
 
 def test_code_that_was_planted_is_not_loaded(place: Path) -> None:

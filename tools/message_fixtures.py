@@ -14,8 +14,8 @@ from collections import Counter
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
+from seglog_format import walk
 from seglog_format.codec.decode import decode_frame
-from seglog_format.codec.framing import walk
 from seglog_format.errors import Location
 from seglog_format.names import FileKind, parse_partition_directory
 

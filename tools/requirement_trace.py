@@ -21,10 +21,12 @@ from typing import TYPE_CHECKING
 from proofs.mutants.enforcement import ENFORCING, IDENTIFIER, REPOSITORY, Fault, faults, relative, sites
 from proofs.mutants.marked_tests import marked_tests
 from seglog_format.errors import UsageError
-from seglog_format.requirements import Requirement, requirements
+from tools.rules import requirements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from seglog_format.types import Requirement
 
 PLACEHOLDER = "SEG-XXX-"
 """Ids of this made-up area stand for no requirement: tests and guides use them as examples."""

@@ -6,8 +6,7 @@ import socket
 import struct
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.build import build_batch, new_record
-from seglog_format.codec.encode import encode_batch
+from seglog_format import build_batch, encode_batch, new_record
 from seglog_format.serve.catalog import CatalogOptions, open_catalog
 from seglog_format.serve.schemas import request_type, write_entity
 from seglog_format.serve.server import Server

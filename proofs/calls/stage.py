@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from seglog_format import LogWriter
 from seglog_format.spark.committing import STAGING
 from seglog_format.spark.committing import commit as commit_staged
 from seglog_format.spark.staging import Stager
 from seglog_format.spark.write_options import WriteOptions
-from seglog_format.writing.log_writer import LogWriter
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,15 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from proofs.calls.rules import TOLD
 from proofs.power.plants import planted, plants
-from seglog_format.cleaning.compaction_apply import compact_partition
-from seglog_format.cleaning.deletion import retain_partition
+from seglog_format import LogConfig, LogWriter, compact, new_record, retain, truncate
 from seglog_format.cli.main import run as run_command
-from seglog_format.codec.build import new_record
-from seglog_format.names import FileKind
-from seglog_format.recovery.truncation import truncate_to
-from seglog_format.state.config import COMPACT, LogConfig
-from seglog_format.storage.files import LOCAL_FILES
-from seglog_format.writing.log_writer import LogWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,11 +76,11 @@ class Work:
 
     def change(self) -> None:
         """Change closed logs: truncate, remove segments, compact, recover."""
-        truncate_to(self.root / "t-0", 10)
+        truncate(self.root / "t-0", 10).apply()
         self.tell("done", self.root)
-        retain_partition(self.root / "t-1", LogConfig(retention_bytes=300), now_ms=2000)
+        retain(self.root / "t-1", LogConfig(retention_bytes=300), now_ms=2000).apply()
         self.tell("done", self.root)
-        compact_partition(self.root / "t-0", LogConfig(cleanup_policy=frozenset({COMPACT})), now_ms=10**13)
+        compact(self.root / "t-0", LogConfig(cleanup_policy=frozenset({"compact"})), now_ms=10**13).apply()
         self.tell("done", self.root)
         self._lose_indexes()
         self._run("recover", "--write", str(self.root))
@@ -95,12 +88,12 @@ class Work:
 
     def _lose_indexes(self) -> None:
         """Somebody deletes indexes, with care, so that there is something to recover."""
-        (self.root / FileKind.CLEAN_SHUTDOWN.value).unlink()
-        LOCAL_FILES.fsync_directory(self.root)
+        (self.root / ".kafka_cleanshutdown").unlink()
+        sync_directory(self.root)
         for path in self.root.glob("t-*"):
             for index in path.glob("*.index"):
                 index.unlink()
-            LOCAL_FILES.fsync_directory(path)
+            sync_directory(path)
 
     def make(self) -> None:
         """Make directories: from a damaged one, and from a recipe."""
@@ -133,6 +126,15 @@ class Work:
         if status > 1:
             msg = f"seglog {' '.join(arguments)}: {status}"
             raise RuntimeError(msg)
+
+
+def sync_directory(path: Path) -> None:
+    """Have the names in a directory on the disk."""
+    directory = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from proofs.fuzz.judging import ARENA, LIMIT, LOG, SMALL_LIMIT, DifferenceError, hold
+from seglog_format import CompressionCodec
 from seglog_format.codec.compression import decompress
 from seglog_format.columnar import plan as names
 from seglog_format.columnar.copying import SLACK
@@ -16,7 +17,6 @@ from seglog_format.columnar.cpu import checksum_path
 from seglog_format.columnar.decoders import Decoders
 from seglog_format.columnar.sections import expand_ahead, no_sections
 from seglog_format.errors import FormatError, Location
-from seglog_format.model import CompressionCodec
 
 ROOM: Final = 2**16
 """Bytes of a decompressed block in the targets of a codec."""

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from proofs.fuzz.delivered_rows import COLUMNS, Row, reference_only, row_of, rows_of
 from proofs.fuzz.random_logs import random_log
 from proofs.report_facts import machine, versions
+from seglog_format import open_partition
 from seglog_format.errors import FormatError
-from seglog_format.log.partition import open_partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

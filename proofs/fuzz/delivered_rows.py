@@ -14,7 +14,7 @@ from seglog_format.model import INT64_MAX
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from seglog_format.record_model import Message, Record
+    from seglog_format.types import Message, Record
 
 COLUMNS: Final = ("offset", "timestamp", "key", "value", "headers")
 """Of a scan whose batches become rows."""

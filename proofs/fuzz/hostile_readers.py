@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import struct
+import sys
 from collections import Counter
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 import google_crc32c
 import xxhash
 
-from seglog_format.checks import verify, verify_log
+from seglog_format import Severity, open_log_directory, open_partition, verify, walk
 from seglog_format.cli.main import run
 from seglog_format.codec.application_records import decode_application_record
 from seglog_format.codec.checkpoints import (
@@ -31,28 +32,20 @@ from seglog_format.codec.checkpoints import (
 from seglog_format.codec.checksum import crc32
 from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.decode import checksum_is_valid, decode_frame
-from seglog_format.codec.framing import walk
 from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
 from seglog_format.errors import FormatError, Location, RefusedError, UsageError
-from seglog_format.inspection import Selection, inspect_file, inspect_pasted
-from seglog_format.lines import lines_of
-from seglog_format.log.directory import open_log_directory
 from seglog_format.log.offset_index import OffsetIndex
-from seglog_format.log.partition import open_partition
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.resolution import resolve
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.names import parse_file_name, parse_partition_directory
 from seglog_format.recovery.plan import plan_for_directory, plan_recovery
-from seglog_format.requirements import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from seglog_format.checks import Finding
-    from seglog_format.log.partition import Partition
-    from seglog_format.model import Frame
+    from seglog_format.types import Finding, Frame, Partition
 
 FIXTURES: Final = Path(__file__).resolve().parents[2] / "fixtures"
 INPUTS: Final = FIXTURES / "hostile" / "inputs.json"
@@ -186,14 +179,14 @@ class Reading:
             str(error)
 
 
-def read_log(reading: Reading, data: bytes, given: Input) -> None:
+def read_log(reading: Reading, data: bytes, given: Input, file: Path) -> None:
     """Walk, decode, decode what the records hold, verify."""
     found: list[Frame] = []
     reading.attempt(lambda: found.extend(walk(data, path="log")))
     for frame in found:
         checksum_is_valid(frame)
         reading.attempt(lambda frame=frame: _decode_contents(reading, frame, given.topic))
-    reading.find(verify_log(data, path="log", base_offset=given.base_offset))
+    reading.find(verify(file))
 
 
 def _decode_contents(reading: Reading, frame: Frame, topic: str) -> None:
@@ -244,8 +237,7 @@ def read_root(reading: Reading, root: Path) -> None:
         len(directory.cleaner_offsets)
     reading.find(verify(root))
     reading.attempt(lambda: plan_for_directory(root))
-    for line in lines_of(root, decode=True, raw=True):
-        json.dumps(line)
+    command("dump", "--json", "--decode", "--raw", str(root))
 
 
 def read_command_line(root: Path, file: Path) -> None:
@@ -256,11 +248,31 @@ def read_command_line(root: Path, file: Path) -> None:
         ["dump", str(root)],
         ["dump", "--json", "--decode", str(file)],
         ["verify", str(root)],
-        ["inspect", "--whole", str(file)],
+        ["inspect", "--all", str(file)],
         ["lookup", partition, "0", "--explain"],
     ):
-        with TextIOWrapper(BytesIO(), encoding="utf-8") as sink, redirect_stdout(sink), redirect_stderr(sink):
-            run(arguments)
+        command(*arguments)
+
+
+def command(*arguments: str, given: bytes = b"") -> None:
+    """Run a command, whose output goes nowhere.
+
+    Args:
+        arguments: of the command line.
+        given: on standard input.
+
+    Raises:
+        AssertionError: there is no such command or option.
+    """
+    told = BytesIO()
+    before, sys.stdin = sys.stdin, TextIOWrapper(BytesIO(given))
+    try:
+        with TextIOWrapper(told, encoding="utf-8") as sink, redirect_stdout(sink), redirect_stderr(sink):
+            run(list(arguments))
+            sink.flush()
+            assert b"No such option" not in told.getvalue(), arguments
+    finally:
+        sys.stdin = before
 
 
 # Kinds of input
@@ -352,7 +364,8 @@ class Target:
         if self.given.kind in NAMES:
             read_names(reading, data, self.given.kind, self.root)
         elif self.given.kind in LOGS:
-            read_log(reading, data, self.given)
+            self._replace(data)
+            read_log(reading, data, self.given, self.file)
         else:
             self._replace(data)
             reading.attempt(lambda: DECODERS[self.given.kind](data, self.given))
@@ -366,8 +379,8 @@ class Target:
         self._read_partition(reading)
         read_root(reading, self.root)
         if depth >= Depth.FIELDS:
-            reading.attempt(lambda: inspect_file(self.file, Selection(whole=True)))
-            reading.attempt(lambda: inspect_pasted(data, Selection(whole=True)))
+            command("inspect", "--json", "--all", str(self.file))
+            command("inspect", "--json", "--all", "-", given=data)
         if depth >= Depth.COMMAND_LINE:
             read_command_line(self.root, self.file)
 

@@ -6,18 +6,17 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.build import build_batch, build_message_entry, new_record
-from seglog_format.codec.control_batch import build_end_marker
-from seglog_format.codec.encode import encode_batch
-from seglog_format.model import NO_TIMESTAMP, CompressionCodec, ControlRecordType
+from seglog_format import CompressionCodec, ControlRecordType, build_batch, build_end_marker, encode_batch, new_record
+from seglog_format.codec.build import build_message_entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seglog_format.record_model import Record
+    from seglog_format.types import Record
 
 INTERVALS: Final = (0, 100, 300, 1000, 4096)
 BASE_OFFSETS: Final = (0, 0, 7, 368_769, 2**40)
+NO_TIMESTAMP: Final = -1
 START_MS: Final = 1_700_000_000_000
 FIRST_PRODUCER_ID: Final = 4000
 ATTRIBUTES_WITHOUT_RECORDS: Final = ~7

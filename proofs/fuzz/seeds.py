@@ -15,11 +15,9 @@ import zstandard
 from proofs.fuzz.random_logs import random_log
 from proofs.fuzz.targets import SEALED, TARGETS
 from proofs.unpacking import unpack_archive
-from seglog_format.codec.build import build_batch, build_message_entry, new_record
+from seglog_format import CompressionCodec, build_batch, encode_batch, new_record, walk
+from seglog_format.codec.build import build_message_entry
 from seglog_format.codec.compress import compress
-from seglog_format.codec.encode import encode_batch
-from seglog_format.codec.framing import walk
-from seglog_format.model import CompressionCodec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,35 +25,31 @@ import xxhash
 from proofs.fuzz.codec_targets import libraries, lz4, snappy
 from proofs.fuzz.delivered_rows import COLUMNS, engine_from, reference_only, row_of, rows_of
 from proofs.fuzz.judging import LIMIT, LOG, SMALL_LIMIT, hold, outcome
+from seglog_format import CompressionCodec, build_batch, encode_batch, new_record, open_partition, walk
 from seglog_format.checks import verify_log
-from seglog_format.codec.build import build_batch, new_record
 from seglog_format.codec.checksum import crc32
 from seglog_format.codec.compress import compress
 from seglog_format.codec.decode import checksum_is_valid
-from seglog_format.codec.encode import encode_batch
-from seglog_format.codec.framing import walk
 from seglog_format.columnar.batch_table import batch_table, sound_size
 from seglog_format.columnar.encode import BatchFields, encode
 from seglog_format.columnar.ranges import next_range, position_of
 from seglog_format.columnar.recovery_kernels import ColumnarRecovery
 from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError
-from seglog_format.log.partition import open_partition
 from seglog_format.log.transactions import Transactions
-from seglog_format.model import INT64_MAX, CompressionCodec
-from seglog_format.record_model import Record
-from seglog_format.recovery.index_settings import IndexSettings
+from seglog_format.model import INT64_MAX
 from seglog_format.recovery.indexed_broker_scan import broker_scan_with
 from seglog_format.recovery.segment_files import side_files_of
 from seglog_format.recovery.segment_scan import scan_segment
 from seglog_format.state.index_build import IndexedOffset
+from seglog_format.types import IndexSettings, Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from seglog_format.engine.protocols import RecoveryKernels
-    from seglog_format.log.partition import Partition
+    from seglog_format.types import Partition
 
 SEALED: Final = 0x08
 ENTRY_COLUMNS: Final = ("position", "codec", "timestamp_type", "sequence", "is_transactional", "batch_offset")

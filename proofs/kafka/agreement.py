@@ -10,7 +10,7 @@ from base64 import b64decode
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from seglog_format.lines import lines_of
+from proofs.kafka.dumped import dumped
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ Key = tuple[object, ...]
 
 REMARKS = ("recordsRead", "sanityCheck")
 """Fields that say something about Kafka's classes and not about the bytes."""
-LONGEST_BYTES = 256
+OPTIONS = ("--bytes", "base64", "--digest-over", "256")
 """Longer values stand in the expected lines as size and digest."""
 KINDS = (
     "file",
@@ -54,11 +54,9 @@ def read(directory: Path) -> list[Line]:
     """The lines of a case, named as in the expected ones."""
     states = [name for name in ("before", "after") if (directory / name).is_dir()]
     if not states:
-        return list(lines_of(directory, bytes_as="base64", digest_over=LONGEST_BYTES))
+        return dumped(directory, *OPTIONS)
     return [
-        line | {"file": f"{state}/{line['file']}"}
-        for state in states
-        for line in lines_of(directory / state, bytes_as="base64", digest_over=LONGEST_BYTES)
+        line | {"file": f"{state}/{line['file']}"} for state in states for line in dumped(directory / state, *OPTIONS)
     ]
 
 

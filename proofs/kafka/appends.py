@@ -16,15 +16,11 @@ from proofs.fuzz.random_logs import START_MS, LogMaker, RandomLog, random_log
 from proofs.kafka.oracle import Oracle, bytes_of, scratch_directory
 from proofs.kafka.recovery import NEWEST, replayed, snapshot_of, sorted_entries
 from proofs.kafka.result import Result
+from seglog_format import Environment, LogConfig, Origin, PartitionWriter, walk
 from seglog_format.codec.build import with_offset
-from seglog_format.codec.framing import walk
 from seglog_format.recovery.entry_walk import indexed_rows
 from seglog_format.recovery.segment_files import encode_transaction_index
-from seglog_format.state.config import LogConfig
 from seglog_format.state.index_build import build_indexes, encode_offset_index, encode_time_index
-from seglog_format.state.producer_state import Origin
-from seglog_format.storage.environment import Environment
-from seglog_format.writing.writer import PartitionWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from proofs.kafka.oracle import Oracle, OracleError, class_path
 from proofs.kafka.result import Result
-from seglog_format.codec.decode import decode_batch
+from seglog_format import decode_batch
 from seglog_format.generation.generate import GeneratedPartition, generate
 from seglog_format.generation.random_recipes import random_recipe
-from seglog_format.model import RecordBatchHeader
+from seglog_format.types import RecordBatchHeader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from seglog_format import LogConfig
     from seglog_format.generation.plan import PartitionPlan, PlannedAppend
     from seglog_format.generation.recipe import StepRecipe
-    from seglog_format.state.config import LogConfig
 
 HOST: Final = "127.0.0.1"
 START_SECONDS: Final = 90

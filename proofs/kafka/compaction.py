@@ -17,25 +17,23 @@ from typing import TYPE_CHECKING, Any, Final
 from proofs.fuzz.random_logs import START_MS, LogMaker
 from proofs.kafka.oracle import Oracle, scratch_directory
 from proofs.kafka.result import Result
-from seglog_format.checks import verify
-from seglog_format.cleaning.compaction_apply import compact_partition, explain_compaction
-from seglog_format.cleaning.compaction_pass import transactions_of
-from seglog_format.codec.build import new_record
-from seglog_format.codec.checkpoints import encode_offset_checkpoint
-from seglog_format.codec.decode import decode_batch
-from seglog_format.codec.framing import walk
-from seglog_format.log.partition import open_partition
-from seglog_format.model import RecordBatchHeader
-from seglog_format.names import FileKind
-from seglog_format.small_model import CheckpointedOffset
-from seglog_format.state.config import LogConfig
-from seglog_format.storage.environment import Environment
-from seglog_format.writing.writer import PartitionWriter
+from seglog_format import (
+    Environment,
+    LogConfig,
+    PartitionWriter,
+    compact,
+    decode_batch,
+    new_record,
+    open_partition,
+    verify,
+    walk,
+)
+from seglog_format.types import RecordBatchHeader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from seglog_format.record_model import Record
+    from seglog_format.types import BatchFate, Record
 
 DIRECTORY: Final = "t-0"
 EPOCH: Final = 1 << 20
@@ -163,10 +161,21 @@ def _random_pass(dice: random.Random, path: Path, now_ms: int, cleaner_offset: i
         end, bases = partition.log_end_offset, [segment.base_offset for segment in partition.segments]
         high_watermark = end if dice.randrange(2) else dice.choice(bases)
         # After a restart a broker does not know any more which transactions have ended above its high watermark.
-        if transactions_of(partition.segments, high_watermark)[1] != high_watermark:
+        if _has_open_transaction(path, high_watermark):
             high_watermark = end
     start = dice.choice((cleaner_offset, None, None, dice.randrange(end + 1)))
     return Pass(now_ms, start, high_watermark, dice.choice((2, 5, 1000, 1000, 1000, 1000)))
+
+
+def _has_open_transaction(path: Path, end: int) -> bool:
+    """Whether a transaction begins below an offset and does not end below it."""
+    producers: set[int] = set()
+    for log in sorted(path.glob("*.log")):
+        for frame in walk(log.read_bytes()):
+            header = frame.header
+            if isinstance(header, RecordBatchHeader) and header.is_transactional and header.last_offset < end:
+                producers.discard(header.producer_id) if header.is_control else producers.add(header.producer_id)
+    return bool(producers)
 
 
 def _by_kafka(oracle: Oracle, path: Path, config: LogConfig, this_pass: Pass) -> dict[str, Any]:
@@ -190,11 +199,11 @@ def _by_kafka(oracle: Oracle, path: Path, config: LogConfig, this_pass: Pass) ->
 
 
 def _by_us(result: Result, name: str, path: Path, config: LogConfig, this_pass: Pass, answer: dict[str, Any]) -> None:
-    _write_checkpoint(path, FileKind.REPLICATION_OFFSET_CHECKPOINT, this_pass.high_watermark)
-    _write_checkpoint(path, FileKind.CLEANER_OFFSET_CHECKPOINT, this_pass.cleaner_offset)
-    _count(result, path, config, this_pass)
-    done = compact_partition(path, config, now_ms=this_pass.now_ms, most_keys=this_pass.most_keys)
-    plan = done.plan
+    _write_checkpoint(path, "replication-offset-checkpoint", this_pass.high_watermark)
+    _write_checkpoint(path, "cleaner-offset-checkpoint", this_pass.cleaner_offset)
+    planned = compact(path, config, now_ms=this_pass.now_ms, most_keys=this_pass.most_keys)
+    _count(result, planned.batch_fates())
+    plan = planned.apply().plan
     ours = plan.first_dirty_offset, plan.clean_size, plan.dirty_size
     result.equal(name, "what is dirty", ours, (answer["firstDirtyOffset"], answer["cleanSize"], answer["dirtySize"]))
     if plan.groups:
@@ -206,17 +215,17 @@ def _by_us(result: Result, name: str, path: Path, config: LogConfig, this_pass: 
     result.equal(name, "what verify says", found, [])
 
 
-def _count(result: Result, path: Path, config: LogConfig, this_pass: Pass) -> None:
-    for fate in explain_compaction(path, config, now_ms=this_pass.now_ms, most_keys=this_pass.most_keys):
+def _count(result: Result, fates: Iterable[BatchFate]) -> None:
+    for fate in fates:
         result.counts[f"batches {fate.action.value}"] += 1
         result.counts["delete horizons set"] += fate.delete_horizon_ms != fate.batch.header.delete_horizon_ms
         result.counts["messages turned into batches"] += fate.batch.header.magic < 2 and bool(fate.kept)  # noqa: PLR2004 - the format
         result.counts.update(f"records: {record.reason.value[0]}" for record in fate.records)
 
 
-def _write_checkpoint(path: Path, kind: FileKind, offset: int | None) -> None:
-    entries = [] if offset is None else [CheckpointedOffset("t", 0, offset)]
-    (path.parent / kind.value).write_bytes(encode_offset_checkpoint(entries))
+def _write_checkpoint(path: Path, name: str, offset: int | None) -> None:
+    lines = "0\n" if offset is None else f"1\nt 0 {offset}\n"
+    (path.parent / name).write_text(f"0\n{lines}", encoding="utf-8")
 
 
 def _compare_bytes(result: Result, name: str, root: Path) -> None:

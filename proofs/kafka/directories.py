@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from proofs.kafka.agreement import compared, numbered
 from proofs.kafka.appends import compare_directories
+from proofs.kafka.dumped import dumped
 from proofs.kafka.oracle import Oracle, scratch_directory
 from proofs.kafka.result import Result
 from proofs.unpacking import unpack_archive
@@ -16,14 +17,12 @@ from seglog_format import open_partition
 from seglog_format.errors import FormatError
 from seglog_format.generation.generate import generate
 from seglog_format.generation.random_recipes import random_recipe
-from seglog_format.lines import lines_of
-from seglog_format.state.config import kafka_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seglog_format.log.partition import Partition
-    from seglog_format.state.config import LogConfig
+    from seglog_format import LogConfig
+    from seglog_format.types import Partition
 
     Line = dict[str, Any]
 
@@ -79,11 +78,11 @@ def our_lines(directory: Path) -> list[Line]:
     """The lines of a directory; crash cases hold two, which are read one by one."""
     states = [name for name in ("before", "after") if (directory / name).is_dir()]
     if not states:
-        return list(lines_of(directory, bytes_as="base64"))
+        return dumped(directory, "--bytes", "base64")
     return [
         line | {"file": f"{state}/{line['file']}"}
         for state in states
-        for line in lines_of(directory / state, bytes_as="base64")
+        for line in dumped(directory / state, "--bytes", "base64")
     ]
 
 
@@ -145,7 +144,7 @@ def _output(oracle: Oracle, *arguments: str) -> str:
 
 def emptied_timestamps(directory: Path) -> set[int]:
     """Of batches that hold no record any more."""
-    lines = lines_of(directory, bytes_as="hex")
+    lines = dumped(directory, "--bytes", "hex")
     return {line["maxTimestamp"] for line in lines if line["type"] == "batch" and line["recordsCount"] == 0}
 
 
@@ -153,7 +152,7 @@ def gaps_in(directory: Path) -> set[tuple[int, int]]:
     """Where offsets of one segment are not consecutive."""
     found = set()
     last: dict[str, int] = {}
-    for line in lines_of(directory, bytes_as="hex"):
+    for line in dumped(directory, "--bytes", "hex"):
         if line["type"] == "record":
             before = last.get(line["file"])
             if before is not None and line["offset"] != before + 1:
@@ -175,7 +174,7 @@ def recover(result: Result, oracle: Oracle, name: str, directory: Path, config: 
 
 def settings_of(config: LogConfig) -> dict[str, str]:
     """The settings of a topic that Kafka's loader needs to know."""
-    return {kafka_name(field): str(getattr(config, field)).lower() for field in SETTINGS}
+    return {field.replace("_", "."): str(getattr(config, field)).lower() for field in SETTINGS}
 
 
 def look_up(result: Result, oracle: Oracle, name: str, directory: Path) -> None:
@@ -203,7 +202,7 @@ def look_up(result: Result, oracle: Oracle, name: str, directory: Path) -> None:
 
 def _timestamps(directory: Path) -> list[int]:
     """Those of the records, and the ones between; negative ones mean something else."""
-    seen = {line["timestamp"] for line in lines_of(directory, bytes_as="hex") if line["type"] == "record"}
+    seen = {line["timestamp"] for line in dumped(directory, "--bytes", "hex") if line["type"] == "record"}
     return sorted({time + step for time in seen for step in (-1, 0, 1) if time + step >= 0})
 
 

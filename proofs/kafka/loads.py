@@ -16,13 +16,9 @@ from proofs.fuzz.random_damage import damaged
 from proofs.kafka.directories import settings_of
 from proofs.kafka.oracle import Oracle, scratch_directory
 from proofs.kafka.result import Result
-from seglog_format.codec.checkpoints import encode_offset_checkpoint
+from seglog_format import BrokerGeneration, RecoveryOptions, recover
 from seglog_format.generation.generate import GeneratedPartition, generate
 from seglog_format.generation.random_recipes import random_recipe
-from seglog_format.names import FileKind
-from seglog_format.recovery.apply import RecoveryOptions, recover_partition
-from seglog_format.small_model import CheckpointedOffset
-from seglog_format.state.config import BrokerGeneration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -73,13 +69,12 @@ def wreck_of(seed: int, directory: Path) -> Wreck:
     dice = random.Random(f"wreck {seed}")
     recipe = random_recipe(seed, end=dice.choice(("clean", "killed")))
     partition = generate(recipe, directory, seed).partitions[0]
-    (directory / FileKind.CLEAN_SHUTDOWN.value).unlink(missing_ok=True)
+    (directory / ".kafka_cleanshutdown").unlink(missing_ok=True)
     damages = [*_damage_log(dice, seed, partition.path), *_remove_index(dice, partition.path)]
     damages += _add_files(random.Random(f"files {seed}"), partition.path)
     point = dice.choice((0, 0, dice.randrange(partition.plan.end_offset + 1)))
-    entry = CheckpointedOffset(partition.plan.topic.name, partition.plan.partition, point)
-    checkpoint = directory / FileKind.RECOVERY_POINT_CHECKPOINT.value
-    checkpoint.write_bytes(encode_offset_checkpoint([entry]))
+    line = f"{partition.plan.topic.name} {partition.plan.partition} {point}"
+    (directory / "recovery-point-offset-checkpoint").write_text(f"0\n1\n{line}\n", encoding="utf-8")
     return Wreck(partition.path, point, partition, tuple(damages))
 
 
@@ -142,7 +137,7 @@ def _check(result: Result, oracle: Oracle, name: str, wreck: Wreck, root: Path) 
     options = RecoveryOptions(
         like_broker=True, interval_bytes=config.index_interval_bytes, generation=BrokerGeneration.V4_1
     )
-    prepared = recover_partition(ours / wreck.path.name, options=options)
+    prepared = recover(ours / wreck.path.name, options=options).apply()
     if "error" in answer or prepared.failure is not None:
         failure = "" if prepared.failure is None else prepared.failure.text
         result.equal(

@@ -10,10 +10,9 @@ import json
 import os
 import subprocess
 import tempfile
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-
-from seglog_format.closing import Closing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,7 +80,7 @@ def _build(release: str, listed: Path) -> None:
         listed.touch()
 
 
-class Oracle(Closing):
+class Oracle(AbstractContextManager["Oracle"]):
     """One process of a release of Kafka; use it as a context manager.
 
     Args:
@@ -151,6 +150,9 @@ class Oracle(Closing):
             msg = f"Kafka {self.version}: {operation}: {answer['error']}: {answer['message']}"
             raise OracleError(msg)
         return answer
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the process."""

@@ -6,30 +6,33 @@ one has to give the same or name the requirement by which it departs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import astuple
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from proofs.fuzz.random_damage import damaged
 from proofs.fuzz.random_logs import random_log
 from proofs.kafka.oracle import Oracle, bytes_of
 from proofs.kafka.result import Result
+from seglog_format import Origin
 from seglog_format.codec.end_marker import EndMarker, end_marker_of
 from seglog_format.codec.producer_snapshot import decode_producer_snapshot
 from seglog_format.errors import FormatError, Location
 from seglog_format.log.transactions import Transactions
-from seglog_format.model import NO_PRODUCER_ID, RecordBatchHeader
 from seglog_format.recovery.broker_scan import BrokerScan, Outcome, broker_scan
 from seglog_format.recovery.entry_walk import recoverable_frames
-from seglog_format.recovery.index_settings import IndexSettings
 from seglog_format.recovery.segment_files import encode_transaction_index, side_files_of
 from seglog_format.recovery.segment_scan import SegmentScan, scan_segment
 from seglog_format.state.index_build import encode_offset_index, encode_time_index
-from seglog_format.state.producer_state import Origin, ProducerStates
+from seglog_format.state.producer_state import ProducerStates
+from seglog_format.types import IndexSettings, RecordBatchHeader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seglog_format.model import AbortedTxn, BatchHeader, Frame
-    from seglog_format.small_model import ProducerStateEntry
+    from seglog_format.types import AbortedTxn, Frame
+
+Producer: TypeAlias = tuple[Any, ...]
+"""The fields of an entry of a producer snapshot, the id first."""
 
 ABOUT: Final = "damaged segments: our recovery scans against LogSegment.recover"
 NEWEST: Final = "4.1"
@@ -138,29 +141,27 @@ def outcome_of(answer: dict[str, Any]) -> Outcome:
     return Outcome.OVERFLOW if answer["error"] == "LogSegmentOffsetOverflowException" else Outcome.FAILURE
 
 
-def snapshot_of(answer: dict[str, Any]) -> list[ProducerStateEntry]:
+def snapshot_of(answer: dict[str, Any]) -> list[Producer]:
     """The entries of a snapshot by producer id; its checksum is verified."""
     data = bytes_of(answer, "snapshot")
     return sorted_entries(data) if data else []
 
 
-def sorted_entries(data: bytes) -> list[ProducerStateEntry]:
+def sorted_entries(data: bytes) -> list[Producer]:
     """The entries of a snapshot by producer id; its checksum is verified.
 
     Raises:
         FormatError: it is damaged.
     """
-    return sorted(decode_producer_snapshot(data, Location()).producers, key=lambda entry: entry.producer_id)
+    return sorted(astuple(entry) for entry in decode_producer_snapshot(data, Location()).producers)
 
 
-def producers_in(data: memoryview, base_offset: int) -> list[ProducerStateEntry]:
+def producers_in(data: memoryview, base_offset: int) -> list[Producer]:
     """What the batches of a log say of their producers, read one by one."""
     return replayed(([frame] for frame in recoverable_frames(data)), base_offset)[0]
 
 
-def replayed(
-    appends: Iterable[Sequence[Frame]], base_offset: int
-) -> tuple[list[ProducerStateEntry], tuple[AbortedTxn, ...]]:
+def replayed(appends: Iterable[Sequence[Frame]], base_offset: int) -> tuple[list[Producer], tuple[AbortedTxn, ...]]:
     """What batches say of their producers, and the transactions that they abort.
 
     Args:
@@ -171,17 +172,17 @@ def replayed(
     aborted: list[AbortedTxn] = []
     for frames in appends:
         try:
-            batches = [_with_marker(frame, frame.header) for frame in frames if _has_producer(frame)]
+            batches = [_with_marker(frame) for frame in frames if _has_producer(frame)]
         except FormatError:
             break  # the last batch that is kept: brokers take nothing over from it
         aborted += states.apply(states.changes(batches, Origin.REPLICATION), frames[-1].header.next_offset)
-    return [producer.to_entry() for producer in states.producers], tuple(aborted)
+    return [astuple(producer.to_entry()) for producer in states.producers], tuple(aborted)
 
 
 def _has_producer(frame: Frame) -> bool:
-    return isinstance(frame.header, RecordBatchHeader) and frame.header.producer_id > NO_PRODUCER_ID
+    return isinstance(frame.header, RecordBatchHeader) and frame.header.producer_id >= 0
 
 
-def _with_marker(frame: Frame, header: BatchHeader) -> tuple[RecordBatchHeader, EndMarker | None]:
-    assert isinstance(header, RecordBatchHeader)
-    return header, end_marker_of(frame, Location(position=frame.position))
+def _with_marker(frame: Frame) -> tuple[RecordBatchHeader, EndMarker | None]:
+    assert isinstance(frame.header, RecordBatchHeader)
+    return frame.header, end_marker_of(frame, Location(position=frame.position))

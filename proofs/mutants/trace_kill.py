@@ -25,7 +25,7 @@ from pathlib import Path
 from proofs.mutants.enforcement import ENFORCING, PACKAGE, REPOSITORY, Fault, disabled, faults, sites
 from proofs.mutants.marked_tests import marked_tests
 from proofs.report_facts import machine, versions
-from seglog_format.requirements import requirements
+from tools.rules import requirements
 
 RUN_SECONDS = 300
 

@@ -19,13 +19,12 @@ from proofs.power.mirrored_files import MirroredFiles
 from proofs.power.simulated_files import PowerCut, SimulatedFiles
 from proofs.power.workload import Log
 from proofs.power.world import HABITS, World
-from seglog_format.names import FileKind
 
 if TYPE_CHECKING:
     from collections import Counter
     from pathlib import Path
 
-CLEAN: Final = FileKind.CLEAN_SHUTDOWN.value
+CLEAN: Final = ".kafka_cleanshutdown"
 LIVES: Final = (1, 2, 2, 3)
 MOST_OPERATIONS: Final = (40, 200, 200)
 """One of these limits each life."""

@@ -14,8 +14,8 @@ from proofs.power.mirrored_files import MirroredFiles
 from proofs.power.next_process import HistoryError, Opened, check_verified, open_as_user
 from proofs.power.promise import BrokenPromiseError
 from proofs.power.simulated_files import SimulatedFiles
-from seglog_format.names import FileKind
-from seglog_format.recovery.apply import RecoveryOptions, recover_partition
+from seglog_format import RecoveryOptions
+from seglog_format.recovery.apply import recover_partition
 
 if TYPE_CHECKING:
     import random
@@ -51,7 +51,7 @@ class Cut:
     @property
     def is_clean(self) -> bool:
         """Whether the next process believes that all was closed."""
-        return FileKind.CLEAN_SHUTDOWN.value in self.contents
+        return ".kafka_cleanshutdown" in self.contents
 
 
 class Judge:

@@ -23,16 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format import open_partition
-from seglog_format.checks.verify import verify
-from seglog_format.codec.build import new_record
-from seglog_format.recovery.apply import recover_partition
-from seglog_format.requirements import Severity
-from seglog_format.state.config import LogConfig
-from seglog_format.writing.log_writer import LogWriter
+from seglog_format import LogConfig, LogWriter, Severity, new_record, open_partition, recover, verify
 
 if TYPE_CHECKING:
-    from seglog_format.writing.writer import PartitionWriter
+    from seglog_format import PartitionWriter
 
 PARTITION: Final = "t-0"
 THREADS: Final = 4
@@ -98,7 +92,7 @@ def run_once(root: Path, seed: str) -> Killed:
     """
     recover_from = root / PARTITION
     acknowledged = _acknowledged(root, random.Random(seed), seed)
-    recover_partition(recover_from)
+    recover(recover_from).apply()
     with open_partition(recover_from) as partition:
         found = {record.offset: (record.value or b"").decode().strip() for record in partition.records()}
     return Killed(len(acknowledged), len(found), _problem(root, acknowledged, found))
@@ -129,7 +123,7 @@ def _problem(root: Path, acknowledged: dict[int, str], found: dict[int, str]) ->
     errors = [str(finding) for finding in verify(root) if finding.severity is Severity.ERROR]
     if errors:
         return f"verify: {errors[0]}"
-    if recover_partition(root / PARTITION).steps:
+    if recover(root / PARTITION).steps:
         return "a second recovery changes something"
     return ""
 

@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING, Final
 from proofs.power.promise import Appended, Compacted, Promise
 from proofs.power.workload import Appenders, Log, restart_producers
 from proofs.power.world import Turns
+from seglog_format import BrokerGeneration, Environment, LogConfig, LogWriter, walk
 from seglog_format.cleaning.compaction_apply import compact_partition
 from seglog_format.cleaning.deletion import prepare_retention, retain_partition
-from seglog_format.codec.framing import walk
-from seglog_format.model import RecordBatchHeader
 from seglog_format.recovery.apply import recover_partition
 from seglog_format.recovery.truncation import truncate_to
-from seglog_format.state.config import BrokerGeneration, LogConfig
-from seglog_format.storage.environment import Environment
-from seglog_format.writing.log_writer import LogWriter
+from seglog_format.types import RecordBatchHeader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

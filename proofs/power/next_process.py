@@ -11,26 +11,31 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from proofs.power.life import TOPIC, log_bytes, path_of
-from seglog_format import open_partition
-from seglog_format.checks.verify import verify
-from seglog_format.codec.build import new_record, with_offset
-from seglog_format.codec.decode import decode_frame
+from seglog_format import (
+    ControlRecordType,
+    LogWriter,
+    RecoveryOptions,
+    Severity,
+    decode_batch,
+    new_record,
+    open_partition,
+    recover,
+    verify,
+    walk,
+)
+from seglog_format.codec.build import with_offset
 from seglog_format.codec.end_marker import end_marker_of
-from seglog_format.codec.framing import walk
 from seglog_format.errors import Location, SeglogError, UsageError
-from seglog_format.model import ControlRecordType, RecordBatchHeader
-from seglog_format.names import FileKind
-from seglog_format.recovery.apply import RecoveryOptions, prepare_recovery, recover_partition
-from seglog_format.requirements import Severity
-from seglog_format.writing.log_writer import LogWriter
+from seglog_format.types import RecordBatchHeader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from seglog_format.model import Frame
-    from seglog_format.writing.writer import PartitionWriter
+    from seglog_format import PartitionWriter
+    from seglog_format.types import Frame
 
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 ONE_MORE: Final = b"one more"
 ASKS_FOR_RECOVERY: Final = "recover the directory first"
 """Compaction that was cut off in a directory that was closed before: a user is told to run `seglog recover`."""
@@ -65,7 +70,7 @@ def open_as_user(root: Path, partitions: Iterable[int]) -> dict[int, Opened]:
         SeglogError: it cannot be opened.
     """
     numbers = list(partitions)
-    if (root / FileKind.CLEAN_SHUTDOWN.value).exists():
+    if (root / CLEAN_SHUTDOWN).exists():
         check_clean(root, numbers)
     try:
         opened = _all_opened(root, numbers)
@@ -74,7 +79,7 @@ def open_as_user(root: Path, partitions: Iterable[int]) -> dict[int, Opened]:
             raise
         for path in (path_of(root, partition) for partition in numbers):
             if path.is_dir():
-                recover_partition(path)
+                recover(path).apply()
         opened = _all_opened(root, numbers)
     check_verified(root)
     for partition in numbers:
@@ -97,7 +102,7 @@ def check_clean(root: Path, partitions: list[int]) -> None:
     for path in (path_of(root, partition) for partition in partitions):
         if not path.is_dir():
             continue
-        prepared = prepare_recovery(path, options=RecoveryOptions(is_full_scan=True))
+        prepared = recover(path, options=RecoveryOptions(is_full_scan=True))
         for cut in prepared.plan.cuts:
             msg = f"closed cleanly, and yet recovery cuts {path.name}: {cut}"
             raise HistoryError(msg)
@@ -167,7 +172,7 @@ def _offsets(log: bytes) -> Iterator[int]:
     """Of all records, control records aside."""
     for frame, header in _batches(log):
         if not header.is_control:
-            yield from (record.offset for record in decode_frame(frame, at=Location("", frame.position)).records)
+            yield from (record.offset for record in decode_batch(frame.data).records)
 
 
 def _aborts(log: bytes) -> set[tuple[int, int]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from seglog_format.closing import Closing
 from seglog_format.storage.byte_source import Window
 from seglog_format.storage.file_bytes import FIRST_WINDOW
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class SimulatedSource(Closing):
+class SimulatedSource(AbstractContextManager["SimulatedSource"]):
     """A file that is read through windows, as a real one is.
 
     Args:
@@ -33,6 +33,9 @@ class SimulatedSource(Closing):
     def window(self, position: int, at_least: int = 0) -> Window:
         """A part of the file that holds the byte at a position, and some after it."""
         return Window(position, self.view(position, position + max(at_least, FIRST_WINDOW)))
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Nothing has to be given back."""

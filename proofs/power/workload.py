@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING, Final
 
 from proofs.power.promise import Appended, Compacted, Promise
 from proofs.power.world import ACTIONS, BlockedError
-from seglog_format.codec.build import build_batch, new_record, with_offset
-from seglog_format.codec.control_batch import build_end_marker
-from seglog_format.codec.encode import encode_batch
-from seglog_format.model import CompressionCodec, ControlRecordType
-from seglog_format.state.producer_state import Origin
+from seglog_format import (
+    CompressionCodec,
+    ControlRecordType,
+    Origin,
+    build_batch,
+    build_end_marker,
+    encode_batch,
+    new_record,
+)
+from seglog_format.codec.build import with_offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from proofs.power.world import World
-    from seglog_format.writing.log_writer import LogWriter
-    from seglog_format.writing.writer import PartitionWriter
+    from seglog_format import LogWriter, PartitionWriter
 
 MOST_APPENDERS: Final = 8
 MOST_TURNS: Final = (8, 30)

@@ -28,14 +28,10 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from seglog_format.codec.build import build_batch, new_record
-from seglog_format.codec.encode import encode_batch
-from seglog_format.log.partition import open_partition
+from seglog_format import LogConfig, LogWriter, build_batch, encode_batch, new_record, open_partition
 from seglog_format.serve.annotations import is_array, is_nullable, message_in
 from seglog_format.serve.apis import API_VERSIONS, APIS
 from seglog_format.serve.schemas import request_type, write_entity
-from seglog_format.state.config import LogConfig
-from seglog_format.writing.log_writer import LogWriter
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 TOPICS: Final = ("orders", "empty", "nowhere", "../orders", "", "x" * 300)

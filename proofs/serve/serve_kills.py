@@ -26,9 +26,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import seglog_format as seglog
 from proofs.report_facts import machine, versions
-from seglog_format.model import RecordBatchHeader
-from seglog_format.state.config import LogConfig
-from seglog_format.writing.log_writer import LogWriter
+from seglog_format import LogConfig, LogWriter
+from seglog_format.types import RecordBatchHeader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,10 +14,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from proofs.serve.wire import TIME_MS, TOPIC
-from seglog_format.codec.build import new_record
-from seglog_format.log.partition import open_partition
-from seglog_format.state.config import LogConfig
-from seglog_format.writing.log_writer import LogWriter
+from seglog_format import LogConfig, LogWriter, new_record, open_partition
 
 if TYPE_CHECKING:
     from typing import Self

@@ -7,9 +7,8 @@ import struct
 import zlib
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.codec.build import build_batch, new_record
+from seglog_format import build_batch, encode_batch, new_record
 from seglog_format.codec.checksum import crc32c
-from seglog_format.codec.encode import encode_batch
 from seglog_format.serve.schemas import request_type, write_entity
 
 if TYPE_CHECKING:

@@ -8,9 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format import new_record
-from seglog_format.state.config import LogConfig
-from seglog_format.writing.log_writer import LogWriter
+from seglog_format import LogConfig, LogWriter, new_record
 
 if TYPE_CHECKING:
     from pathlib import Path

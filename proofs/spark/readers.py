@@ -10,7 +10,7 @@ from pyspark.sql import types
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from seglog_format.log.partition import open_partition
+from seglog_format import open_partition
 from seglog_format.spark.columns import check_schema, default_schema, projection
 from seglog_format.spark.discovery import find_replicas
 from seglog_format.spark.executing import batches_of
@@ -21,9 +21,9 @@ from seglog_format.spark.planning import plan
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seglog_format.record_model import Message, Record
     from seglog_format.spark.discovery import Replica
     from seglog_format.spark.pieces import Piece, Task
+    from seglog_format.types import Message, Record
 
 ALL = (
     *("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers", "leaderEpoch"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
-from seglog_format.cli.version import VERSION
 from seglog_format.spark import session
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def quiet_session(name: str, *, place: Path | None = None, settings: Mapping[str
 
 def head(command: str) -> dict[str, Any]:
     """What a report begins with."""
-    return {"command": command, "seglog_format": VERSION, **load()}
+    return {"command": command, "seglog_format": version("seglog-format"), **load()}
 
 
 def load() -> dict[str, Any]:

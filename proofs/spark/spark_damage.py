@@ -22,10 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from proofs.spark.readers import read  # type: ignore[import-not-found]
 from proofs.spark.session import head, quiet_session, tell
-from seglog_format import LogConfig, PartitionWriter, new_record
-from seglog_format.codec.build import build_batch, sealed
-from seglog_format.codec.framing import walk
-from seglog_format.model import CompressionCodec
+from seglog_format import CompressionCodec, LogConfig, PartitionWriter, build_batch, new_record, walk
+from seglog_format.codec.build import sealed
 from seglog_format.spark.executing import ReadError
 
 if TYPE_CHECKING:

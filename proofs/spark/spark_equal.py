@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,8 +22,6 @@ from proofs.spark.session import tell
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from harness import java_version, machine
-
-from seglog_format.cli.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -289,7 +288,7 @@ def main() -> int:
     )
     report = {
         "command": f"make proof NAME=spark-equal (--count {options.count} --seed {options.seed})",
-        "seglog_format": VERSION,
+        "seglog_format": version("seglog-format"),
         "broker": RELEASE,
         "connector": "spark-sql-kafka-0-10_2.13 4.2.0, kafka-clients 3.9.2",
         "java": java_version(),

@@ -37,8 +37,7 @@ from proofs.spark.kills_roles import (
     write,
 )
 from proofs.spark.session import head, tell
-from seglog_format import new_record
-from seglog_format.writing.log_writer import LogWriter
+from seglog_format import LogWriter, new_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

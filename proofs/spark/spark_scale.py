@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 from proofs.spark.file_pages import evict, resident
 from proofs.spark.session import Sections, head, load, quiet_session
 from proofs.spark.watch import timed, watching
-from seglog_format import new_record
-from seglog_format.codec.build import build_batch, sealed
-from seglog_format.codec.encode import encode_batch
+from seglog_format import build_batch, encode_batch, new_record
+from seglog_format.codec.build import sealed
 from seglog_format.spark.options import parse_options
 from seglog_format.spark.planning import plan
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format.cli.structures import structures
-from seglog_format.requirements import requirements
+from tools.rules import requirements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

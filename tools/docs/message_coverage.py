@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from seglog_format import ControlRecordType
 from seglog_format.codec.application_records import decode_application_record
 from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.protocol import decode_message
 from seglog_format.errors import FormatError, Location
-from seglog_format.model import ControlRecordType
 from seglog_format.schema import derived
 from seglog_format.schema.control_record import KRAFT_VALUES
 from seglog_format.schema.coordinator_records import CONSUMER_PROTOCOL, COORDINATOR_TOPICS

@@ -17,8 +17,8 @@ from mkdocs.structure.files import File
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from seglog_format.requirements import requirements
 from tools.docs import explorer_page, source_pages
+from tools.rules import requirements
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig

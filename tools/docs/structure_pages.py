@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from seglog_format.cli.render_schema import svg, table
 from seglog_format.cli.structures import Structure, structures
-from seglog_format.requirements import Requirement, requirements
 from tools.docs import message_tables, page_examples, verdicts
+from tools.rules import requirements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from seglog_format.types import Requirement
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CAPITALS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[0-9])(?=[A-Z])")

@@ -1,0 +1,27 @@
+"""Every requirement of `spec/`, in reading order."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_format import requirement
+
+if TYPE_CHECKING:
+    from seglog_format.types import Requirement
+
+SPEC: Final = Path(__file__).resolve().parent.parent / "spec"
+DEFINED: Final = re.compile(r"^\[(SEG-[A-Z]{3}-\d{3})\]: ", re.MULTILINE)
+
+
+@cache
+def requirements() -> dict[str, Requirement]:
+    """Return every requirement that a chapter defines, by id.
+
+    Raises:
+        UsageError: an id is defined twice, or the package does not know it.
+    """
+    texts = [path.read_text(encoding="utf-8") for path in sorted(SPEC.glob("*.md"))]
+    return {identifier: requirement(identifier) for text in texts for identifier in DEFINED.findall(text)}

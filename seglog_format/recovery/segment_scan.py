@@ -191,12 +191,12 @@ class SegmentScanner:
         except UnreadableError:
             raise
         except FormatError as error:
-            self._judge_end_marker(error, at)
+            self._raise_marker_error(error, at)
         else:
             if lacks_end_marker(entry.header, marker):
                 self._remark(at, "SEG-CTL-003", NO_START)
 
-    def _judge_end_marker(self, error: FormatError, at: Location) -> None:
+    def _raise_marker_error(self, error: FormatError, at: Location) -> None:
         first, *_ = error.requirements
         if first.startswith(UNREADABLE_MARKER_PREFIXES):
             self._remark(at, first, NO_START)

@@ -37,5 +37,14 @@ class SimulatedSource(AbstractContextManager["SimulatedSource"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def expect(self, start: int, end: int | None) -> None:
+        """Nothing is gained by knowing it."""
+
+    def forget(self) -> None:
+        """Nothing is kept."""
+
+    def forget_behind(self, position: int) -> None:
+        """Nothing is kept."""
+
     def close(self) -> None:
         """Nothing has to be given back."""

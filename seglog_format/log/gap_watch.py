@@ -93,7 +93,7 @@ class GapWatch:
     def _end_of(self, base_offset: int, reached: int) -> SegmentEnd | None:
         """Where a segment ends; None where damage hides it, of which readers hear otherwise."""
         files = self.listing.segments[self.listing.base_offsets.index(base_offset)]
-        with LogSegment(files, copy=self._copy) as segment:
+        with LogSegment(files, copy=self._copy, storage=self.listing.storage) as segment:
             tail = segment.tail
             if tail is None:
                 return None
@@ -113,7 +113,7 @@ class GapWatch:
 
     def _segments(self) -> Iterator[LogSegment]:
         for files in self.listing.segments:
-            with LogSegment(files, copy=self._copy) as segment:
+            with LogSegment(files, copy=self._copy, storage=self.listing.storage) as segment:
                 yield segment
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
     from seglog_format.model import Frame
     from seglog_format.names import PartitionDirectoryName
+    from seglog_format.storage.log_storage import LogStorage
 
 INDEXES: Final[dict[FileKind, type[OffsetIndex | TimeIndex]]] = {
     FileKind.OFFSET_INDEX: OffsetIndex,
@@ -105,7 +106,7 @@ def gap_behind(listing: PartitionListing, end: SegmentEnd, following: int, *, co
     orphan = _first_in(offsets, listing.orphans)
     if orphan is not None:
         kind, path = GapKind.MISSING_LOG, orphan.path
-    elif end.has_tail or _last_indexed_offset(end.files, copy=copy) in offsets:
+    elif end.has_tail or _last_indexed_offset(end.files, listing.storage, copy=copy) in offsets:
         kind, path = GapKind.CUT_SEGMENT, end.files.log
     else:
         kind, path = GapKind.BETWEEN_SEGMENTS, end.files.log
@@ -136,7 +137,7 @@ def gap_at_end(listing: PartitionListing, log_end_offset: int, *, copy: bool = F
     if not orphans:
         return None
     files = ((file.name.kind, file.path, file.base_offset) for file in orphans)
-    reached = [offset + 1 for offset in _indexed_offsets(files, copy=copy)]
+    reached = [offset + 1 for offset in _indexed_offsets(files, listing.storage, copy=copy)]
     end = max(*reached, *(file.base_offset for file in orphans), log_end_offset)
     return Gap(log_end_offset, end, GapKind.MISSING_LOG, str(orphans[0].path))
 
@@ -156,20 +157,22 @@ def _first_in(offsets: range, files: Sequence[NamedFile]) -> NamedFile | None:
     return next((file for file in files if file.base_offset in offsets), None)
 
 
-def _last_indexed_offset(files: SegmentFiles, *, copy: bool) -> int:
+def _last_indexed_offset(files: SegmentFiles, storage: LogStorage, *, copy: bool) -> int:
     indexes = ((FileKind.OFFSET_INDEX, files.offset_index), (FileKind.TIME_INDEX, files.time_index))
     present = ((kind, path, files.base_offset) for kind, path in indexes if path is not None)
-    return max(_indexed_offsets(present, copy=copy), default=-1)
+    return max(_indexed_offsets(present, storage, copy=copy), default=-1)
 
 
-def _indexed_offsets(indexes: Iterable[tuple[FileKind, Path, int]], *, copy: bool) -> Iterator[int]:
+def _indexed_offsets(
+    indexes: Iterable[tuple[FileKind, Path, int]], storage: LogStorage, *, copy: bool
+) -> Iterator[int]:
     """The last offset that each of some offset and time indexes names."""
     for kind, path, base_offset in indexes:
         index: OffsetIndex | TimeIndex | None = None
         if kind is FileKind.OFFSET_INDEX:
-            index = readable(partial(OffsetIndex.open, copy=copy), path, base_offset)
+            index = readable(partial(OffsetIndex.open, copy=copy, storage=storage), path, base_offset)
         elif kind is FileKind.TIME_INDEX:
-            index = readable(partial(TimeIndex.open, copy=copy), path, base_offset)
+            index = readable(partial(TimeIndex.open, copy=copy, storage=storage), path, base_offset)
         if index is None:
             continue
         with index:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
 
 from seglog_format.closing import Closing
 from seglog_format.codec.index_entries import Slots, slot_fields, trailing_zero_size
 from seglog_format.errors import SeglogError
 from seglog_format.storage.byte_source import MemoryBytes
-from seglog_format.storage.file_bytes import open_index
+from seglog_format.storage.file_bytes import MAX_LOG_SIZE, refuse_beyond
+from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from seglog_format.packing import Packer
     from seglog_format.storage.byte_source import ByteSource
+    from seglog_format.storage.log_storage import LogStorage
 
 EntryT = TypeVar("EntryT")
 IndexT = TypeVar("IndexT")
@@ -42,20 +44,24 @@ class IndexFile(Closing, Generic[EntryT]):
         self.source = source
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], base_offset: int, *, copy: bool = False) -> Self:
+    def open(
+        cls, path: str | os.PathLike[str], base_offset: int, *, copy: bool = False, storage: LogStorage = LOCAL
+    ) -> Self:
         """Open an index file.
 
         Args:
             path: the file.
             base_offset: of its segment: the number in the file's name.
             copy: read it through windows instead of mapping it (see `open_bytes`).
+            storage: that the file is read from.
 
         Raises:
             UsageError: the path does not exist or is not a regular file.
             UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
             RefusedError: it is larger than a broker can map (SEG-PDR-020).
         """
-        return cls(open_index(path, copy=copy), base_offset)
+        check = partial(refuse_beyond, MAX_LOG_SIZE)
+        return cls(storage.open(Path(path), copy=copy, check=check), base_offset)
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview, base_offset: int, path: str = "") -> Self:

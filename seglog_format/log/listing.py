@@ -30,13 +30,14 @@ from seglog_format.names import (
     printable,
 )
 from seglog_format.storage.directory_entries import SkippedEntry, scan_directory
-from seglog_format.storage.file_bytes import open_bytes
+from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
     from seglog_format.names import FileName, PartitionDirectoryName
+    from seglog_format.storage.log_storage import LogStorage
 
 LOG_DIRECTORY_KINDS: Final = frozenset(
     {*OFFSET_CHECKPOINT_KINDS, FileKind.META_PROPERTIES, FileKind.CLEAN_SHUTDOWN, FileKind.LOCK}
@@ -87,6 +88,7 @@ class PartitionListing(NamedTuple):
         misnamed: errors of names that a broker would fail on.
         others: files that mean nothing here (SEG-PDR-011).
         skipped: entries that are not read.
+        storage: that holds the files.
     """
 
     path: Path
@@ -103,6 +105,7 @@ class PartitionListing(NamedTuple):
     misnamed: tuple[FormatError, ...]
     others: tuple[Path, ...]
     skipped: tuple[SkippedEntry, ...]
+    storage: LogStorage = LOCAL
 
     @property
     def blocked(self) -> tuple[FormatError, ...]:
@@ -166,22 +169,23 @@ class LogDirectoryListing(NamedTuple):
         return tuple(_blocked(self.path / name, reason, "a directory, or a link to one") for name, reason in named)
 
 
-def list_partition(path: str | os.PathLike[str]) -> PartitionListing:
+def list_partition(path: str | os.PathLike[str], storage: LogStorage = LOCAL) -> PartitionListing:
     """List the files of a partition directory.
 
     Only a ``.log.swap`` file is opened, to see how far it reaches.
 
     Args:
         path: any directory; its name need not be that of a partition directory.
+        storage: that holds it.
 
     Raises:
         UsageError: the path is not a directory or cannot be read.
     """
     directory = Path(path)
-    names, inner, skipped = scan_directory(directory)
+    names, inner, skipped = storage.entries(directory)
     skipped += tuple(SkippedEntry(name, "a directory") for name in inner)
-    files = resolve(names, lambda name: _next_offset(directory / name), directory=str(directory))
-    return _grouped(directory, files, skipped)
+    files = resolve(names, lambda name: _next_offset(directory / name, storage), directory=storage.name_of(directory))
+    return _grouped(directory, files, skipped)._replace(storage=storage)
 
 
 def _grouped(directory: Path, resolved: Resolution, skipped: tuple[SkippedEntry, ...]) -> PartitionListing:
@@ -251,11 +255,11 @@ def _partition_name(directory: Path) -> PartitionDirectoryName | None:
         return None
 
 
-def _next_offset(path: Path) -> int:
+def _next_offset(path: Path, storage: LogStorage) -> int:
     """First offset after the last whole entry; damage ends the log there. An empty one reaches nowhere."""
     reached = 0
-    with suppress(FormatError), open_bytes(path, copy=True) as file:
-        for frame in walk(file, path=str(path)):
+    with suppress(FormatError), storage.open(path, copy=True) as file:
+        for frame in walk(file, path=file.path):
             reached = max(reached, frame.header.next_offset)
     return reached
 

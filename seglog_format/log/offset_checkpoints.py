@@ -6,22 +6,23 @@ from typing import TYPE_CHECKING
 
 from seglog_format.codec.quick_checkpoints import quick_offsets
 from seglog_format.errors import Location, SeglogError
-from seglog_format.storage.file_bytes import read_whole
+from seglog_format.storage.log_storage import LOCAL, read_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from seglog_format.log.listing import PartitionListing
     from seglog_format.names import FileKind
+    from seglog_format.storage.log_storage import LogStorage
 
 
-def read_offset_checkpoint(path: Path) -> dict[tuple[str, int], int]:
+def read_offset_checkpoint(path: Path, storage: LogStorage = LOCAL) -> dict[tuple[str, int], int]:
     """Offsets by topic and partition; empty where the file is missing or cannot be read (SEG-CKP-011).
 
     Where a partition has several entries the last one counts.
     """
     try:
-        data = read_whole(path)
+        data = read_file(storage, path)
         found = quick_offsets(data)
         return _offsets(data, path) if found is None else found
     except SeglogError:
@@ -37,7 +38,8 @@ def checkpointed_offset(partition: PartitionListing, kind: FileKind) -> int | No
     """
     if partition.name is None:
         return None
-    checkpoint = read_offset_checkpoint(partition.path.absolute().parent / kind.value)
+    directory = partition.path.absolute() if partition.storage.is_local else partition.path
+    checkpoint = read_offset_checkpoint(directory.parent / kind.value, partition.storage)
     return checkpoint.get(partition.name.topic_partition)
 
 

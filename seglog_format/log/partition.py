@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy as copied
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -79,10 +79,10 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         self._limit = limit
         self._copy = copy
         self._opened = OpenSegments()
-        bases = [files.base_offset for files in listing.segments]
+        segment = partial(LogSegment, limit=limit, copy=copy, opened=self._opened, storage=listing.storage)
         self.segments = tuple(
-            LogSegment(files, next_base_offset=following, limit=limit, copy=copy, opened=self._opened)
-            for files, following in zip(listing.segments, [*bases[1:], None], strict=False)
+            segment(files, next_base_offset=following)
+            for files, following in zip(listing.segments, [*listing.base_offsets[1:], None], strict=False)
         )
         self._reader = LogReader(self.segments, trust_indexes=trust_indexes)
         self._is_known = False

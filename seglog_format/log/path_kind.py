@@ -18,6 +18,7 @@ from seglog_format.errors import FormatError, UsageError
 from seglog_format.log.listing import LOG_DIRECTORY_KINDS
 from seglog_format.names import FIXED_NAMES, FileKind, parse_file_name, parse_partition_directory, printable
 from seglog_format.storage.directory_entries import scan_directory
+from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
     import os
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from seglog_format.names import PartitionDirectoryName
     from seglog_format.storage.directory_entries import DirectoryEntries
+    from seglog_format.storage.log_storage import LogStorage
 
 ROOT_KINDS: Final = (LOG_DIRECTORY_KINDS | {FileKind.BOOTSTRAP_SNAPSHOT}) - {FileKind.LOCK}
 """Files that only a log directory has. Other programs, too, have files that are called ``.lock``."""
@@ -63,10 +65,23 @@ def path_kind(path: str | os.PathLike[str]) -> PathKind:
     if not stat.S_ISDIR(mode):
         msg = f"{printable(str(path))}: neither a file nor a directory"
         raise UsageError(msg)
-    entries = scan_directory(given)
-    kind = kind_of_entries(given, entries)
+    return directory_kind(given)
+
+
+def directory_kind(directory: Path, storage: LogStorage = LOCAL) -> PathKind:
+    """Tell what a directory is; no file is opened.
+
+    Args:
+        directory: to look at.
+        storage: that holds it.
+
+    Raises:
+        UsageError: it is none of Kafka's, or cannot be read.
+    """
+    entries = storage.entries(directory)
+    kind = kind_of_entries(directory, entries, storage)
     if kind is None:
-        raise UsageError(_refusal(given, entries))
+        raise UsageError(_refusal(directory, entries, storage))
     return kind
 
 
@@ -81,7 +96,7 @@ def _mode(path: Path) -> int:
         raise UsageError(msg) from error
 
 
-def kind_of_entries(directory: Path, entries: DirectoryEntries) -> PathKind | None:
+def kind_of_entries(directory: Path, entries: DirectoryEntries, storage: LogStorage = LOCAL) -> PathKind | None:
     """What a directory with these entries is; None for none of Kafka's."""
     if _has_root_file(entries):
         # A stray checkpoint must not hide the segments beside it.
@@ -91,7 +106,7 @@ def kind_of_entries(directory: Path, entries: DirectoryEntries) -> PathKind | No
         return PathKind.PARTITION
     by_name = sorted(entries.directories, key=lambda name: partition_name(name) is None)  # most are found at once
     has_link = any(partition_name(entry.name) for entry in entries.skipped)
-    is_log_directory = has_link or any(_is_partition_at(directory / name) for name in by_name)
+    is_log_directory = has_link or any(_is_partition_at(directory / name, storage) for name in by_name)
     return PathKind.LOG_DIRECTORY if is_log_directory else None
 
 
@@ -133,10 +148,10 @@ def _is_of_partition(file_name: str, *, misnamed_counts: bool) -> bool:
     return parsed is not None and parsed.kind not in ROOT_KINDS and parsed.kind is not FileKind.LOCK
 
 
-def _is_partition_at(directory: Path) -> bool:
+def _is_partition_at(directory: Path, storage: LogStorage) -> bool:
     """Whether a directory is that of a partition; if it cannot be listed, its name has to do."""
     try:
-        entries = scan_directory(directory)
+        entries = storage.entries(directory)
     except UsageError:
         return partition_name(directory.name) is not None
     return _is_partition(directory, entries) and (_has_log(entries) or not _has_root_file(entries))
@@ -183,15 +198,15 @@ def partitions_in_use(path: str | os.PathLike[str]) -> list[PartitionDirectoryNa
     return [found for found in map(partition_name, entries.directories) if found is not None and not found.state]
 
 
-def _refusal(directory: Path, entries: DirectoryEntries) -> str:
+def _refusal(directory: Path, entries: DirectoryEntries, storage: LogStorage) -> str:
     """Why a directory is refused, and what may have been meant."""
-    shown = printable(str(directory))
+    shown = printable(storage.name_of(directory))
     if not (entries.files or entries.directories or entries.skipped):
         return f"{shown}: an empty directory, nothing of Kafka's; is a disk not mounted?"
-    found = list(islice(_below(directory, entries), MOST_LOOKED_AT))
+    found = list(islice(_below(directory, entries, storage), MOST_LOOKED_AT))
     hint = ""
     if found:
-        named = " or ".join(printable(str(path)) for path in found[:MOST_NAMED])
+        named = " or ".join(printable(storage.name_of(path)) for path in found[:MOST_NAMED])
         hint = f"; did you mean {named}{', or another below it' if len(found) > MOST_NAMED else ''}?"
     return (
         f"{shown}: neither a log directory nor a partition directory: no meta.properties or checkpoint, no"
@@ -199,14 +214,14 @@ def _refusal(directory: Path, entries: DirectoryEntries) -> str:
     )
 
 
-def _below(directory: Path, entries: DirectoryEntries) -> Iterator[Path]:
+def _below(directory: Path, entries: DirectoryEntries, storage: LogStorage) -> Iterator[Path]:
     """Log directories and partition directories among the first directories below one, the nearest first."""
     children = [directory / name for name in entries.directories[:MOST_LOOKED_AT]]
     grandchildren: list[Path] = []
     for path in chain(children, islice(grandchildren, MOST_LOOKED_AT)):
         with suppress(UsageError):
-            inner = scan_directory(path)
-            if kind_of_entries(path, inner) is not None:
+            inner = storage.entries(path)
+            if kind_of_entries(path, inner, storage) is not None:
                 yield path
             elif path.parent == directory:
                 grandchildren += [path / name for name in inner.directories[:MOST_LOOKED_AT]]

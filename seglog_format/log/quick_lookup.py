@@ -10,10 +10,10 @@ from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import frame_at
 from seglog_format.codec.quick import place_of_record, quick_batch, quick_record
 from seglog_format.errors import FormatError, SeglogError
+from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.trusted_lookup import starts_at
 from seglog_format.model import CompressionCodec, Frame, RecordBatchHeader
 from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
-from seglog_format.storage.file_bytes import open_index
 
 if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
@@ -135,12 +135,13 @@ def index_floor(segment: LogSegment, offset: int) -> int:
         return 0
     relative = offset - segment.base_offset
     try:
-        with open_index(path, copy=segment.copy) as index:
+        with OffsetIndex.open(path, segment.base_offset, copy=segment.copy, storage=segment.storage) as index:
+            source = index.source
 
             def slot(number: int) -> tuple[int, ...]:
-                return OFFSET_INDEX_ENTRY.unpack_from(index.view(number * size, (number + 1) * size), 0)
+                return OFFSET_INDEX_ENTRY.unpack_from(source.view(number * size, (number + 1) * size), 0)
 
-            count = bisect_right(range(index.size // size), relative, key=lambda number: slot(number)[0])
+            count = bisect_right(range(source.size // size), relative, key=lambda number: slot(number)[0])
             return slot(count - 1)[1] if count else 0
     except SeglogError:
         return 0

@@ -18,7 +18,8 @@ from seglog_format.log.time_index import TimeIndex
 from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.log.trusted_lookup import trusted_position
 from seglog_format.model import GREATEST_OFFSET, INT64_MAX, Frame, Tail
-from seglog_format.storage.file_bytes import FileBytes, file_size, open_log
+from seglog_format.storage.file_bytes import refuse_large_log
+from seglog_format.storage.log_storage import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.open_segments import OpenSegments
     from seglog_format.record_model import RecordBatch
+    from seglog_format.storage.byte_source import SourceFile
+    from seglog_format.storage.log_storage import LogStorage
 
 
 class LogSegment(Closing):
@@ -40,6 +43,7 @@ class LogSegment(Closing):
         allowed: offsets that the segment can hold.
         limit: bytes that decompressing one entry may produce at most.
         copy: read files through windows instead of mapping them.
+        storage: that the files are read from.
     """
 
     def __init__(
@@ -50,6 +54,7 @@ class LogSegment(Closing):
         limit: int = DEFAULT_OUTPUT_LIMIT,
         copy: bool = False,
         opened: OpenSegments | None = None,
+        storage: LogStorage = LOCAL,
     ) -> None:
         """Describe a segment; no file is touched yet.
 
@@ -59,26 +64,27 @@ class LogSegment(Closing):
             limit: bytes that decompressing one entry may produce at most.
             copy: read files through windows instead of mapping them.
             opened: shared with the other segments of a partition; None for a segment on its own.
+            storage: that the files are read from.
         """
         self.paths = paths
         self.base_offset = paths.base_offset
-        self.allowed = OffsetRange(
-            self.base_offset, GREATEST_OFFSET if next_base_offset is None else next_base_offset - 1
-        )
+        last = GREATEST_OFFSET if next_base_offset is None else next_base_offset - 1
+        self.allowed = OffsetRange(self.base_offset, last)
         self.limit = limit
         self.copy = copy
+        self.storage = storage
         self._opened = opened
-        self._bytes: FileBytes | None = None
+        self._bytes: SourceFile | None = None
         self._table = EntryTable(self.allowed)
         self._verified_count = 0
 
-    @property
+    @cached_property
     def path(self) -> str:
         """The `.log` file."""
-        return str(self.paths.log)
+        return self.storage.name_of(self.paths.log)
 
     @property
-    def source(self) -> FileBytes:
+    def source(self) -> SourceFile:
         """The open `.log` file: what looks at its bytes asks this for the parts that it needs.
 
         Raises:
@@ -88,16 +94,16 @@ class LogSegment(Closing):
         """
         self._use()
         if self._bytes is None:
-            self._bytes = open_log(self.paths.log, copy=self.copy)
+            self._bytes = self.storage.open(self.paths.log, copy=self.copy, check=refuse_large_log)
         return self._bytes
 
     def forget(self) -> None:
-        """Let the pages of the log go that were read so far; `FileBytes.forget`."""
+        """Let the pages of the log go that were read so far; `SourceFile.forget`."""
         if self._bytes is not None:
             self._bytes.forget()
 
     def forget_behind(self, position: int) -> None:
-        """The same now and then, while it is read; `FileBytes.forget_behind`."""
+        """The same now and then, while it is read; `SourceFile.forget_behind`."""
         if self._bytes is not None:
             self._bytes.forget_behind(position)
 
@@ -107,25 +113,28 @@ class LogSegment(Closing):
 
     @cached_property
     def size(self) -> int:
-        """Bytes of the `.log` file, without opening it; as `file_size`."""
-        return file_size(self.paths.log)
+        """Bytes of the `.log` file, without opening it; as `LogStorage.status`."""
+        return self.storage.status(self.paths.log).size
 
     @cached_property
     def offset_index(self) -> OffsetIndex | None:
         """The offset index; None where there is none that can be read."""
         self._use()
-        return readable(partial(OffsetIndex.open, copy=self.copy), self.paths.offset_index, self.base_offset)
+        opener = partial(OffsetIndex.open, copy=self.copy, storage=self.storage)
+        return readable(opener, self.paths.offset_index, self.base_offset)
 
     @cached_property
     def time_index(self) -> TimeIndex | None:
         """The time index; None where there is none that can be read."""
         self._use()
-        return readable(partial(TimeIndex.open, copy=self.copy), self.paths.time_index, self.base_offset)
+        opener = partial(TimeIndex.open, copy=self.copy, storage=self.storage)
+        return readable(opener, self.paths.time_index, self.base_offset)
 
     @cached_property
     def transaction_index(self) -> TransactionIndex | None:
         """The transaction index; None where there is none that can be read."""
-        return readable(TransactionIndex.open, self.paths.transaction_index, self.base_offset)
+        opener = partial(TransactionIndex.open, storage=self.storage)
+        return readable(opener, self.paths.transaction_index, self.base_offset)
 
     @property
     def entries(self) -> EntryTable:
@@ -333,9 +342,8 @@ class LogSegment(Closing):
 
     def close(self) -> None:
         """Close the files; bytes and indexes that were handed out may not be used any more."""
-        for source in (self._bytes, self.__dict__.get("offset_index"), self.__dict__.get("time_index")):
-            if source is not None:
-                source.close()
+        for source in filter(None, (self._bytes, self.__dict__.get("offset_index"), self.__dict__.get("time_index"))):
+            source.close()
         self.release()
 
     def __repr__(self) -> str:

@@ -53,11 +53,11 @@ class SegmentSource(NamedTuple):
         return self.segment.source.size
 
     def view(self, start: int, end: int) -> memoryview:
-        """Bytes of the log; as `FileBytes.view`."""
+        """Bytes of the log; as `ByteSource.view`."""
         return self.segment.source.view(start, end)
 
     def window(self, position: int, at_least: int = 0) -> Window:
-        """A part of the log; as `FileBytes.window`."""
+        """A part of the log; as `ByteSource.window`."""
         return self.segment.source.window(position, at_least)
 
     @property

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from seglog_format.codec.index_entries import decode_transaction_index
 from seglog_format.errors import Location
 from seglog_format.schema.fixed_fields import TRANSACTION_INDEX_ENTRY
-from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, open_whole, refuse_beyond
+from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, refuse_beyond
+from seglog_format.storage.log_storage import LOCAL, read_file
 
 if TYPE_CHECKING:
     import os
 
     from seglog_format.model import AbortedTxn
+    from seglog_format.storage.log_storage import LogStorage
 
 
 class TxnIndexSearchResult(NamedTuple):
@@ -45,15 +48,15 @@ class TransactionIndex:
     path: str = ""
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], base_offset: int) -> Self:
+    def open(cls, path: str | os.PathLike[str], base_offset: int, *, storage: LogStorage = LOCAL) -> Self:
         """Read a transaction index file.
 
         Raises:
             UsageError: the path does not exist or is not a regular file.
             UnsupportedVersionError: an entry's version is not 0 (SEG-TXN-002).
         """
-        with open_whole(path) as source:
-            return cls.from_bytes(source.view(0, source.size), base_offset, source.path)
+        found = Path(path)
+        return cls.from_bytes(read_file(storage, found), base_offset, storage.name_of(found))
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview, base_offset: int, path: str = "") -> Self:

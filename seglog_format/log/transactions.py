@@ -106,6 +106,7 @@ def scan_transactions(segments: Iterable[LogSegment], log_start_offset: int = 0)
     found = Transactions(end_offset=log_start_offset)
     for segment in segments:
         try:
+            segment.source.expect(0, None)
             for frame in segment.ordered_frames():
                 found.add(frame.header, end_marker(segment, frame))
                 segment.forget_behind(frame.end)

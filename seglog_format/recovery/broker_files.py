@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from seglog_format.log.listing import PartitionListing
     from seglog_format.recovery.index_settings import IndexSettings
+    from seglog_format.storage.byte_source import SourceFile
     from seglog_format.storage.file_steps import FileStep
 
 SEGMENT_INDEX_BYTES: Final = 10 * 1024 * 1024 // OFFSET_INDEX_ENTRY.size * OFFSET_INDEX_ENTRY.size
@@ -44,7 +45,7 @@ class CreatedSegment(LogSegment):
     """A segment whose log a broker creates, empty."""
 
     @property
-    def source(self) -> FileBytes:
+    def source(self) -> SourceFile:
         """No bytes."""
         if self._bytes is None:
             nothing = FileReader(self.path, os.open(os.devnull, os.O_RDONLY), 0)

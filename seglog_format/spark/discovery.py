@@ -6,7 +6,6 @@ Each partition is then found once for each replica, and read once.
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,15 +18,18 @@ from seglog_format.log.broker_lock import is_locked
 from seglog_format.log.listing import SEGMENT_ENDINGS, list_partition
 from seglog_format.log.offset_checkpoints import read_offset_checkpoint
 from seglog_format.log.partition import Partition
-from seglog_format.log.path_kind import path_kind
+from seglog_format.log.path_kind import directory_kind, path_kind
 from seglog_format.names import FileKind, parse_partition_directory
-from seglog_format.storage.file_bytes import read_whole
+from seglog_format.storage.log_storage import LOCAL, read_file
+from seglog_format.storage.object_store import Store, is_address
+from seglog_format.storage.remote_storage import RemoteStorage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from seglog_format.spark.offsets import TopicPartition
     from seglog_format.spark.options import ReadOptions
+    from seglog_format.storage.log_storage import LogStorage
 
 MAX_DEPTH: Final = 6
 """Maximum depth of directories below a path."""
@@ -39,19 +41,21 @@ class LogRoot:
 
     Attributes:
         path: of the directory.
+        storage: that holds it.
     """
 
     path: Path
+    storage: LogStorage
 
     @cached_property
     def log_start_offsets(self) -> dict[TopicPartition, int]:
         """Checkpointed log start offsets."""
-        return read_offset_checkpoint(self.path / FileKind.LOG_START_OFFSET_CHECKPOINT.value)
+        return read_offset_checkpoint(self.path / FileKind.LOG_START_OFFSET_CHECKPOINT.value, self.storage)
 
     @cached_property
     def is_in_use(self) -> bool:
-        """Whether a broker runs in it."""
-        return is_locked(self.path)
+        """Whether a broker runs in it; none runs in a remote one."""
+        return self.storage.is_local and is_locked(self.path)
 
 
 @dataclass(frozen=True)
@@ -74,12 +78,22 @@ class Replica:
         """Topic and partition."""
         return self.topic, self.partition
 
+    @property
+    def storage(self) -> LogStorage:
+        """What holds the directory."""
+        return self.log_directory.storage
+
+    @property
+    def name(self) -> str:
+        """Path or address of the directory."""
+        return self.storage.name_of(self.path)
+
     @cached_property
     def topic_id(self) -> str | None:
         """The topic id in ``partition.metadata``; None if there is none that can be read."""
         path = self.path / FileKind.PARTITION_METADATA.value
         with suppress(SeglogError):
-            return decode_partition_metadata(read_whole(path), Location(str(path))).topic_id
+            return decode_partition_metadata(read_file(self.storage, path), Location(str(path))).topic_id
         return None
 
     def open(self, options: ReadOptions) -> Partition:
@@ -90,15 +104,19 @@ class Replica:
         """
         honours = options.log_start == "honour"
         return Partition(
-            list_partition(self.path),
+            list_partition(self.path, self.storage),
             log_start_checkpoint=self.log_directory.log_start_offsets.get(self.key) if honours else None,
             trust_indexes=True,
             limit=options.limit,
         )
 
 
-def find_replicas(paths: Iterable[str]) -> tuple[Replica, ...]:
+def find_replicas(paths: Iterable[str], settings: Mapping[str, str] | None = None) -> tuple[Replica, ...]:
     """Find every partition directory in use at or below some paths, each once, in the order of paths and names.
+
+    Args:
+        paths: local paths, or addresses.
+        settings: of the file systems behind addresses; None to refuse addresses.
 
     Raises:
         UsageError: a path is not a directory, holds no partition directory, or cannot be read.
@@ -106,52 +124,70 @@ def find_replicas(paths: Iterable[str]) -> tuple[Replica, ...]:
     found: dict[Path, Replica] = {}
     log_directories: dict[Path, LogRoot] = {}
     for path in paths:
-        directories = list(_partition_directories(_local(path), 0))
+        storage, root = _located(path, settings)
+        directories = list(_partition_directories(storage, root, 0))
         if not directories:
-            path_kind(_local(path))  # refuses what is none of Kafka's
+            _refuse_foreign(storage, root)
         for directory in directories:
             parent = directory.parent
             if parent not in log_directories:
-                log_directories[parent] = LogRoot(parent)
+                log_directories[parent] = LogRoot(parent, storage)
             name = parse_partition_directory(directory.name)
             replica = Replica(directory, name.topic, name.partition, log_directories[parent])
             found.setdefault(directory, replica)
     return tuple(found.values())
 
 
-def _local(path: str) -> Path:
+def _located(path: str, settings: Mapping[str, str] | None) -> tuple[LogStorage, Path]:
+    """Return the storage of a path that a caller gave, and the path in it."""
     scheme, colon, rest = path.partition(":")
     if colon and rest.startswith("/") and scheme == "file":
-        return Path("/" + rest.lstrip("/"))
-    if colon and rest.startswith("//"):
+        return LOCAL, Path("/" + rest.lstrip("/"))
+    if not is_address(path):
+        return LOCAL, Path(path).absolute()
+    if settings is None:
         msg = f"seglog: {path}: only local paths can be read"
         raise UsageError(msg)
-    return Path(path).absolute()
+    store = Store(path, settings)
+    remote = RemoteStorage(store, store.listed())
+    return remote, remote.root
 
 
-def _partition_directories(path: Path, depth: int) -> Iterator[Path]:
-    files, directories = _scanned(path)
+def _refuse_foreign(storage: LogStorage, path: Path) -> None:
+    """Refuse a path where there is nothing of Kafka's.
+
+    Raises:
+        UsageError: so it is.
+    """
+    if storage.is_local:
+        path_kind(path)
+    else:
+        directory_kind(path, storage)
+
+
+def _partition_directories(storage: LogStorage, path: Path, depth: int) -> Iterator[Path]:
+    files, directories = _scanned(storage, path)
     if any(name.endswith(SEGMENT_ENDINGS) for name in files) or (_is_partition_name(path.name) and not directories):
         if _is_partition_name(path.name):
             yield path
         elif depth == 0:
-            msg = f"seglog: {path} holds segments, but its name is not <topic>-<partition>: rename it, or a copy of it"
+            shown = storage.name_of(path)
+            msg = f"seglog: {shown} holds segments, but its name is not <topic>-<partition>: rename it, or a copy of it"
             raise UsageError(msg)
     elif depth < MAX_DEPTH:
         for name in directories:
-            yield from _partition_directories(path / name, depth + 1)
+            yield from _partition_directories(storage, path / name, depth + 1)
 
 
-def _scanned(path: Path) -> tuple[list[str], list[str]]:
-    """List the names of files and of directories; only links that the caller named are followed."""
+def _scanned(storage: LogStorage, path: Path) -> tuple[list[str], list[str]]:
+    """List the names of files and of directories; directories that are links are left out, so none is followed."""
     try:
-        with os.scandir(path) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
-            directories = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-            return [entry.name for entry in entries if entry.name not in directories], directories
-    except OSError as error:
-        msg = f"seglog: {path}: {error.strerror}"
+        entries = storage.entries(path)
+    except SeglogError as error:
+        msg = f"seglog: {str(error).removeprefix('seglog: ')}"
         raise UsageError(msg) from error
+    names = [*entries.files, *(entry.name for entry in entries.skipped)]
+    return names, [name for name in entries.directories if not storage.is_link(path / name)]
 
 
 def _is_partition_name(name: str) -> bool:

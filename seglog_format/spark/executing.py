@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seglog_format.errors import FormatError, SeglogError
-from seglog_format.spark.elsewhere import mirrors_of
-from seglog_format.spark.pieces import DirectoryTask, Task
+from seglog_format.spark.pieces import DirectoryTask
 from seglog_format.spark.reading import TaskReader
 from seglog_format.spark.tables import batch_rows, finding_rows, segment_rows
+from seglog_format.spark.task_storage import TaskStorage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,35 +17,32 @@ if TYPE_CHECKING:
 
     from seglog_format.spark.filters import Narrowed
     from seglog_format.spark.options import ReadOptions
+    from seglog_format.spark.pieces import AnyTask
 
 
 class ReadError(SeglogError):
     """A task failed. Spark shows little more than the text."""
 
 
-def batches_of(
-    task: Task | DirectoryTask, schema: pa.Schema, options: ReadOptions, narrowed: Narrowed
-) -> Iterator[pa.RecordBatch]:
+def batches_of(task: AnyTask, schema: pa.Schema, options: ReadOptions, narrowed: Narrowed) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a task as Arrow batches.
 
     Raises:
         ReadError: one line with the location, the error, and the option that tolerates it.
     """
     try:
-        with mirrors_of(options.storage) as mirrors:
-            yield from _rows(mirrors.here(task), schema, options, narrowed)
+        yield from _rows(task, schema, options, narrowed)
     except SeglogError as error:
         raise ReadError(explained(error)) from error
 
 
-def _rows(
-    task: Task | DirectoryTask, schema: pa.Schema, options: ReadOptions, narrowed: Narrowed
-) -> Iterator[pa.RecordBatch]:
+def _rows(task: AnyTask, schema: pa.Schema, options: ReadOptions, narrowed: Narrowed) -> Iterator[pa.RecordBatch]:
+    storage = TaskStorage(task, options.storage)
     if isinstance(task, DirectoryTask):
-        return (segment_rows if options.table == "segments" else finding_rows)(task, schema)
+        return (segment_rows if options.table == "segments" else finding_rows)(task, schema, storage.of(task.path))
     if options.table == "batches":
-        return batch_rows(task, schema, options.mode)
-    return TaskReader(schema, narrowed, options.mode).read(task)
+        return batch_rows(task, schema, options.mode, storage)
+    return TaskReader(schema, narrowed, options.mode).read(task, storage)
 
 
 def explained(error: SeglogError) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from seglog_format.log.partition import Partition
     from seglog_format.log.segment import LogSegment
+    from seglog_format.spark.discovery import Replica
     from seglog_format.spark.offsets import TopicPartition
     from seglog_format.spark.options import ReadOptions
     from seglog_format.spark.pieces import Piece
@@ -143,7 +144,7 @@ class Follower:
         Raises:
             DataLossError: some of it no longer exists, and that is an error.
         """
-        planned: list[tuple[str, list[Piece]]] = []
+        planned: list[tuple[Replica, list[Piece]]] = []
         replicas = {replica.key: replica for replica in wanted_replicas(self._unbounded)}
         for key, stop in sorted(end.items()):
             replica = replicas.get(key)
@@ -157,10 +158,10 @@ class Follower:
                     self._lost(f"{key[0]}-{key[1]} starts at offset {lowest}, and {start[key]} was to be read next")
                 bounds = Bounds(max(start.get(key, lowest), lowest), stop)
                 pieces = pieces_of(partition, replica, bounds, self.options)
-                planned.append((str(replica.path), _that_reach(pieces)))
+                planned.append((replica, _that_reach(pieces)))
         if self.options.is_committed_only:
-            return [Task(tuple(pieces), directory) for directory, pieces in planned if pieces]
-        return shared_out([piece for _, pieces in planned for piece in pieces], self.options)
+            return [Task(tuple(pieces), replica.name) for replica, pieces in planned if pieces]
+        return shared_out([(piece, replica.storage) for replica, pieces in planned for piece in pieces], self.options)
 
 
 def _that_reach(pieces: Iterable[Piece]) -> list[Piece]:

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from seglog_format.log.listing import SegmentFiles
 from seglog_format.log.segment import LogSegment
 from seglog_format.model import GREATEST_OFFSET, INT64_MAX
+from seglog_format.storage.log_storage import LOCAL
+
+if TYPE_CHECKING:
+    from seglog_format.storage.log_storage import LogStorage
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +25,7 @@ class Piece:
 
     Attributes:
         topic, partition: what is in it.
-        log: path of the `.log` file.
+        log: path or address of the `.log` file.
         base_offset: of the segment.
         last_allowed: highest offset that may stand in the piece.
         start: byte position of its first entry.
@@ -33,7 +38,6 @@ class Piece:
         has_to_reach: the log was seen to reach ``to_offset``: if it ends before, it was cut back meanwhile.
         copy: read the file through windows instead of mapping it.
         limit: bytes that decompressing one entry may produce at most.
-        here: path of what stands on this machine for a ``log`` that is an address; empty where nothing has to.
     """
 
     topic: str
@@ -51,12 +55,20 @@ class Piece:
     has_to_reach: bool = False
     copy: bool = False
     limit: int = 0
-    here: str = ""
 
-    def segment(self) -> LogSegment:
-        """The segment, with no file opened yet."""
-        files = SegmentFiles(self.base_offset, Path(self.here or self.log))
-        return LogSegment(files, next_base_offset=self.last_allowed + 1, limit=self.limit, copy=self.copy)
+    def segment(self, storage: LogStorage = LOCAL) -> LogSegment:
+        """Return the segment, with no file opened yet.
+
+        Args:
+            storage: that holds the log.
+        """
+        return LogSegment(
+            SegmentFiles(self.base_offset, Path(self.log)),
+            next_base_offset=self.last_allowed + 1,
+            limit=self.limit,
+            copy=self.copy,
+            storage=storage,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +77,7 @@ class Task:
 
     Attributes:
         pieces: in order.
-        directory: of the partition that these are all of, where its transactions decide what is read.
+        directory: path or address of the partition that these are all of, where its transactions decide what is read.
     """
 
     pieces: tuple[Piece, ...]
@@ -77,14 +89,15 @@ class DirectoryTask:
     """A partition directory that one task looks at.
 
     Attributes:
-        path: of the directory.
+        path: path or address of the directory.
         topic, partition: its name.
         topic_id: of the topic, if it is known.
-        here: path of what stands on this machine for an address.
     """
 
     path: str
     topic: str
     partition: int
     topic_id: str | None
-    here: str = ""
+
+
+AnyTask: TypeAlias = Task | DirectoryTask

@@ -19,20 +19,20 @@ from seglog_format.log.timestamps import is_older
 from seglog_format.log.trusted_lookup import offset_not_younger
 from seglog_format.model import INT64_MAX, Frame
 from seglog_format.spark.discovery import choose, find_replicas
-from seglog_format.spark.elsewhere import mirrors_of
 from seglog_format.spark.filters import EVERYTHING, INT64_MIN, Narrowed
 from seglog_format.spark.offsets import Bounds, resolve_end, resolve_start
 from seglog_format.spark.options import IGNORE
 from seglog_format.spark.pieces import DirectoryTask, Piece, Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from seglog_format.log.partition import Partition
     from seglog_format.model import OffsetPosition
     from seglog_format.spark.discovery import Replica
-    from seglog_format.spark.elsewhere import AnyTask
     from seglog_format.spark.options import ReadOptions
+    from seglog_format.spark.pieces import AnyTask
+    from seglog_format.storage.log_storage import LogStorage
 
 LEAST_SPLIT: Final = 32 * 2**20
 """Default minimum bytes of a task: starting one costs about as much as reading a tenth of that."""
@@ -42,17 +42,12 @@ MOST_TASKS: Final = 10_000
 
 
 def plan(options: ReadOptions, narrowed: Narrowed = EVERYTHING) -> list[AnyTask]:
-    """Plan a query like `plan_records`; paths may also be addresses."""
-    with mirrors_of(options.storage) as mirrors:
-        return [mirrors.addressed(task) for task in _planned(mirrors.local(options), narrowed)]
-
-
-def _planned(options: ReadOptions, narrowed: Narrowed) -> Sequence[AnyTask]:
+    """Plan a query: of records and batches as `plan_records`, of other tables a task for each partition."""
     if options.table in {"records", "batches"}:
-        return plan_records(options, narrowed)
+        return [*plan_records(options, narrowed)]
     return [
-        DirectoryTask(str(replica.path), replica.topic, replica.partition, replica.topic_id)
-        for replica in wanted_replicas(options)
+        DirectoryTask(replica.name, replica.topic, replica.partition, replica.topic_id)
+        for replica in wanted_replicas(options, options.storage)
         if narrowed.wants(*replica.key)
     ]
 
@@ -69,23 +64,27 @@ def plan_records(options: ReadOptions, narrowed: Narrowed = EVERYTHING) -> list[
         FormatError: damage prevents the lookup of a timestamp.
     """
     found = []
-    for replica in wanted_replicas(options):
+    for replica in wanted_replicas(options, options.storage):
         if narrowed.wants(*replica.key):
             with replica.open(options) as partition:
                 bounds = bounds_of(partition, replica, options)
                 found.append((replica, pieces_of(partition, replica, bounds, options, narrowed)))
     if options.is_committed_only and options.table == "records":
-        return [Task(tuple(pieces), str(replica.path)) for replica, pieces in found if pieces]
-    return shared_out([piece for _, pieces in found for piece in pieces], options)
+        return [Task(tuple(pieces), replica.name) for replica, pieces in found if pieces]
+    return shared_out([(piece, replica.storage) for replica, pieces in found for piece in pieces], options)
 
 
-def wanted_replicas(options: ReadOptions) -> tuple[Replica, ...]:
+def wanted_replicas(options: ReadOptions, settings: Mapping[str, str] | None = None) -> tuple[Replica, ...]:
     """Return the partition directories that a query reads.
+
+    Args:
+        options: of the query.
+        settings: of the file systems behind addresses; None to refuse addresses.
 
     Raises:
         UsageError: offsets are given for other partitions than these.
     """
-    replicas = choose(find_replicas(options.paths), options)
+    replicas = choose(find_replicas(options.paths, settings), options)
     keys = {replica.key for replica in replicas}
     missing = sorted((options.assigned or frozenset()) - keys)
     missing_topics = sorted((options.topics or frozenset()) - {topic for topic, _ in keys})
@@ -107,9 +106,9 @@ def bounds_of(partition: Partition, replica: Replica, options: ReadOptions) -> B
     start = resolve_start(options.starting, partition, replica.key)
     end = resolve_end(options.ending, partition, replica.key)
     if options.starting.kind == "offsets":
-        start = _present("starting", start, partition, options)
+        start = _present(f"{replica.name}: starting", start, partition, options)
     if end is not None and options.ending.kind == "offsets":
-        end = _present("ending", end, partition, options)
+        end = _present(f"{replica.name}: ending", end, partition, options)
     return Bounds(start, end)
 
 
@@ -118,7 +117,7 @@ def _present(what: str, offset: int, partition: Partition, options: ReadOptions)
     low, high = partition.log_start_offset, partition.log_end_offset
     if options.fail_on_data_loss and not low <= offset <= high:
         msg = (
-            f"seglog: {partition.path}: {what} offset {offset} is not there: the log has {low} to {high};"
+            f"seglog: {what} offset {offset} is not there: the log has {low} to {high};"
             " failOnDataLoss false reads what there is"
         )
         raise UsageError(msg)
@@ -228,38 +227,47 @@ def entry_start(segment: LogSegment, indexed: OffsetPosition) -> int | None:
     return lowest if segment.base_offset <= lowest <= indexed.offset else None
 
 
-def shared_out(pieces: Sequence[Piece], options: ReadOptions) -> list[Task]:
-    """Cut large pieces, and group small ones, so that tasks are of about the same size."""
-    sizes = [size_of(piece) for piece in pieces]
+def shared_out(pieces: Sequence[tuple[Piece, LogStorage]], options: ReadOptions) -> list[Task]:
+    """Cut large pieces, and group small ones, so that tasks are of about the same size.
+
+    Args:
+        pieces: each with the storage that holds its log.
+        options: of the query.
+    """
+    sizes = [size_of(piece, storage) for piece, storage in pieces]
     total = sum(sizes)
     target = options.split_size or max(LEAST_SPLIT, total // MOST_TASKS)
     if options.min_partitions is not None:
         target = min(target, total // (2 * options.min_partitions))  # tasks are up to twice as large
     target = max(target, 1)
-    parts = [part for piece, size in zip(pieces, sizes, strict=True) for part in _sized(piece, size, target)]
+    parts = [
+        part
+        for (piece, storage), size in zip(pieces, sizes, strict=True)
+        for part in _sized(piece, storage, size, target)
+    ]
     return [Task(tuple(each)) for each in _packed(parts, target)]
 
 
-def size_of(piece: Piece) -> int:
+def size_of(piece: Piece, storage: LogStorage) -> int:
     """Return the size of a piece."""
-    end = piece.segment().size if piece.end is None else piece.end
+    end = piece.segment(storage).size if piece.end is None else piece.end
     return max(end - piece.start, 0)
 
 
-def _sized(piece: Piece, size: int, target: int) -> Iterator[tuple[Piece, int]]:
+def _sized(piece: Piece, storage: LogStorage, size: int, target: int) -> Iterator[tuple[Piece, int]]:
     """Yield the parts of a piece, with their sizes."""
     end = piece.start + size
-    for part in _cut(piece, size, target):
+    for part in _cut(piece, storage, size, target):
         yield part, (end if part.end is None else part.end) - part.start
 
 
-def _cut(piece: Piece, size: int, target: int) -> Iterator[Piece]:
+def _cut(piece: Piece, storage: LogStorage, size: int, target: int) -> Iterator[Piece]:
     """Cut a piece into parts of at least a size, as far as the offset index knows where entries start."""
     if size < 2 * target:
         yield piece
         return
     path = piece.log.removesuffix(".log") + ".index"
-    with _indexed(piece, path) as segment:
+    with _indexed(piece, path, storage) as segment:
         yield from _cut_at(piece, segment, size, target)
 
 
@@ -280,9 +288,9 @@ def _cut_at(piece: Piece, segment: LogSegment, size: int, target: int) -> Iterat
     yield piece
 
 
-def _indexed(piece: Piece, index: str) -> LogSegment:
+def _indexed(piece: Piece, index: str, storage: LogStorage) -> LogSegment:
     files = SegmentFiles(piece.base_offset, Path(piece.log), offset_index=Path(index))
-    return LogSegment(files, limit=piece.limit, copy=piece.copy)
+    return LogSegment(files, limit=piece.limit, copy=piece.copy, storage=storage)
 
 
 def _packed(parts: Iterable[tuple[Piece, int]], target: int) -> Iterator[list[Piece]]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from seglog_format.log.transactions import Transactions
     from seglog_format.spark.filters import Narrowed
     from seglog_format.spark.pieces import Piece, Task
+    from seglog_format.spark.task_storage import TaskStorage
 
 LOGGER: Final = logging.getLogger(__name__)
 
@@ -63,15 +64,20 @@ class TaskReader:
         """The columns to read, and their conversion."""
         return SparkColumns(self.schema)
 
-    def read(self, task: Task) -> Iterator[pa.RecordBatch]:
+    def read(self, task: Task, storage: TaskStorage) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task, in order.
+
+        Args:
+            task: to read.
+            storage: that holds its files.
 
         Raises:
             SeglogError: in mode ``failfast``: damage, or a missing file. The text says what to do about it.
         """
-        transactions = _transactions(task)
+        transactions = _transactions(task, storage)
         for piece in task.pieces:
-            yield from self._piece(piece, transactions)
+            with closing(storage.segment(piece)) as segment:
+                yield from self._piece(piece, segment, transactions)
         if transactions is not None and transactions.damage is not None:
             yield from self._undecided(task.pieces[-1], transactions.damage)
         if self._lost:
@@ -83,17 +89,14 @@ class TaskReader:
             raise copied(damage)
         yield from self._damage_rows(piece, Damage.of_error(damage))
 
-    def _piece(self, piece: Piece, transactions: Transactions | None) -> Iterator[pa.RecordBatch]:
-        with closing(piece.segment()) as segment:
-            segment.source.bring(piece.start, piece.end)
-            parts: Iterable[Piece | Damage] = (
-                (piece,) if self.mode == FAIL_FAST else readable_parts(piece, segment.source)
-            )
-            for part in parts:
-                if isinstance(part, Damage):
-                    yield from self._damage_rows(piece, part)
-                else:
-                    yield from self._run(part, segment, transactions)
+    def _piece(self, piece: Piece, segment: LogSegment, transactions: Transactions | None) -> Iterator[pa.RecordBatch]:
+        segment.source.expect(piece.start, piece.end)
+        parts: Iterable[Piece | Damage] = (piece,) if self.mode == FAIL_FAST else readable_parts(piece, segment.source)
+        for part in parts:
+            if isinstance(part, Damage):
+                yield from self._damage_rows(piece, part)
+            else:
+                yield from self._run(part, segment, transactions)
 
     def _run(self, piece: Piece, segment: LogSegment, transactions: Transactions | None) -> Iterator[pa.RecordBatch]:
         source, damaged = PieceSource(piece, segment, transactions), list[FormatError]()
@@ -152,10 +155,10 @@ class TaskReader:
             yield self.columns.of_damage(damage, piece)
 
 
-def _transactions(task: Task) -> Transactions | None:
+def _transactions(task: Task, storage: TaskStorage) -> Transactions | None:
     """Return the transactions of the partition, if they decide what the task reads."""
     if task.directory is None:
         return None
     limit = task.pieces[0].limit
-    with Partition(list_partition(task.directory), limit=limit) as partition:
+    with Partition(list_partition(task.directory, storage.of(task.directory)), limit=limit) as partition:
         return partition.transactions

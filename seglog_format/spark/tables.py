@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -16,16 +18,18 @@ from seglog_format.log.segment_source import SegmentSource
 from seglog_format.model import INT64_MAX, CompressionCodec, RecordBatchHeader
 from seglog_format.spark.damage import Damage, readable_parts, refuse_unexpected_end
 from seglog_format.spark.options import FAIL_FAST
+from seglog_format.storage.remote_storage import download
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from seglog_format.columnar.batch_table import BatchTable
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.segment import LogSegment
     from seglog_format.log.segment_source import FallbackEntry
     from seglog_format.spark.pieces import DirectoryTask, Piece, Task
+    from seglog_format.spark.task_storage import TaskStorage
+    from seglog_format.storage.log_storage import LogStorage
 
 STORED: Final = {
     "size": "size",
@@ -46,15 +50,15 @@ CODECS: Final = pa.array([*(codec.label for codec in CompressionCodec), *([None]
 """Names of codecs by number; null for an unknown number."""
 
 
-def batch_rows(task: Task, schema: pa.Schema, mode: str) -> Iterator[pa.RecordBatch]:
+def batch_rows(task: Task, schema: pa.Schema, mode: str, storage: TaskStorage) -> Iterator[pa.RecordBatch]:
     """Yield a row for each entry, its checksum computed; a wrong one is no error but shown in ``crcIsValid``.
 
     Raises:
         FormatError: in mode ``failfast``: a log that cannot be walked to its end.
     """
     for piece in task.pieces:
-        with closing(piece.segment()) as segment:
-            segment.source.bring(piece.start, piece.end)
+        with closing(storage.segment(piece)) as segment:
+            segment.source.expect(piece.start, piece.end)
             for run in _runs(piece, segment, mode):
                 yield from _entries(run, segment, schema)
 
@@ -132,40 +136,51 @@ def _of_entry(entry: FallbackEntry, position: int, piece: Piece, schema: pa.Sche
     return rows_as_batch([row], schema)
 
 
-def segment_rows(task: DirectoryTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def segment_rows(task: DirectoryTask, schema: pa.Schema, storage: LogStorage) -> Iterator[pa.RecordBatch]:
     """Yield a row for each segment of a directory; no log is opened."""
-    segments = list_partition(task.here or task.path).segments
-    following = [each.base_offset for each in segments[1:]]
-    rows = [_segment(task, files, next_base) for files, next_base in zip(segments, [*following, None], strict=False)]
+    segments = list_partition(task.path, storage).segments
+    following = [*(each.base_offset for each in segments[1:]), None]
+    rows = [_segment(task, files, storage, next_base) for files, next_base in zip(segments, following, strict=False)]
     yield rows_as_batch(rows, schema)
 
 
-def _segment(task: DirectoryTask, files: SegmentFiles, next_base: int | None) -> dict[str, Any]:
-    status = files.log.stat()
+def _segment(task: DirectoryTask, files: SegmentFiles, storage: LogStorage, next_base: int | None) -> dict[str, Any]:
+    status = storage.status(files.log)
     return {
         "topic": task.topic,
         "partition": task.partition,
         "file": f"{task.path}/{files.log.name}",
         "baseOffset": files.base_offset,
         "nextBaseOffset": next_base,
-        "size": status.st_size,
-        "offsetIndexSize": _size(files.offset_index),
-        "timeIndexSize": _size(files.time_index),
-        "transactionIndexSize": _size(files.transaction_index),
+        "size": status.size,
+        "offsetIndexSize": _size(files.offset_index, storage),
+        "timeIndexSize": _size(files.time_index, storage),
+        "transactionIndexSize": _size(files.transaction_index, storage),
         "hasSnapshot": files.snapshot is not None,
-        "lastModified": datetime.fromtimestamp(status.st_mtime, UTC),
+        "lastModified": None if status.modified is None else datetime.fromtimestamp(status.modified, UTC),
         "topicId": task.topic_id,
     }
 
 
-def _size(path: Path | None) -> int | None:
-    return None if path is None else path.stat().st_size
+def _size(path: Path | None, storage: LogStorage) -> int | None:
+    return None if path is None else storage.status(path).size
 
 
-def finding_rows(task: DirectoryTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield a row for each finding of the validator in a directory."""
+def finding_rows(task: DirectoryTask, schema: pa.Schema, storage: LogStorage) -> Iterator[pa.RecordBatch]:
+    """Yield a row for each finding of the validator in a directory; a remote one is downloaded and verified."""
+    directory = Path(task.path)
+    if storage.is_local:
+        yield _findings(task, directory, schema)
+        return
+    with TemporaryDirectory(prefix="seglog-") as parent:
+        copy = Path(parent).resolve() / directory.name
+        download(storage, directory, copy)
+        yield _findings(task, copy, schema)
+
+
+def _findings(task: DirectoryTask, directory: Path, schema: pa.Schema) -> pa.RecordBatch:
     rows = []
-    for finding in verify(task.here or task.path):
+    for finding in verify(directory):
         at = finding.location
         row = {
             "topic": task.topic,
@@ -181,7 +196,7 @@ def finding_rows(task: DirectoryTask, schema: pa.Schema) -> Iterator[pa.RecordBa
             "count": finding.count,
         }
         rows.append(row)
-    yield rows_as_batch(rows, schema)
+    return rows_as_batch(rows, schema)
 
 
 def rows_as_batch(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:

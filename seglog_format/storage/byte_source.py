@@ -55,6 +55,20 @@ class ByteSource(Protocol):
 class SourceFile(ByteSource, Protocol):
     """A file that is open for reading; a context manager."""
 
+    def expect(self, start: int, end: int | None) -> None:
+        """Note what will be read from first to last, so that a remote file fetches it in few requests.
+
+        Args:
+            start: position of the first byte.
+            end: position after the last; None for the end of the file.
+        """
+
+    def forget(self) -> None:
+        """Give the memory back that holds what was read so far; it is read again where it is needed."""
+
+    def forget_behind(self, position: int) -> None:
+        """Do so now and then, while a reading from start to end has come to a position."""
+
     def close(self) -> None:
         """Close the file; closing it again does nothing."""
 

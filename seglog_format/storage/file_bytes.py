@@ -16,7 +16,6 @@ from seglog_format.storage.regular_file import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 MAX_LOG_SIZE: Final = 2**31 - 1
 """Largest size of a `.log` file in bytes (SEG-LOG-010)."""
@@ -33,10 +32,6 @@ FIRST_WINDOW: Final = 64 * 2**10
 """The same where nothing tells that the bytes after them will be needed."""
 ZEROS: Final = bytes(WINDOW_SIZE)
 NOTHING: Final = memoryview(b"")
-
-FILLERS: Final[dict[str, Callable[[str, int, int], None]]] = {}
-"""Who brings bytes, from one position to another, of files that are empty here and full somewhere else: by the start of
-their paths."""
 
 MAX_WHOLE_SIZE: Final = 64 * 2**20
 """Bytes of the largest file that is taken into memory whole, in its decoded form too: many times what brokers write."""
@@ -61,39 +56,21 @@ class FileBytes(Closing):
         self._reader = content if isinstance(content, FileReader) else None
         self._mapping = None if isinstance(content, FileReader) else content
         self._data = memoryview(b"" if isinstance(content, FileReader) else content).toreadonly()
-        self._fill = filler_of(path)
-        self._is_whole = self.is_mapped and self._fill is None
-        self._window = Window(0, self._data[:] if self._is_whole else NOTHING)  # not the view that `close` releases
+        self._window = Window(0, self._data[:] if self.is_mapped else NOTHING)  # not the view that `close` releases
         self._next_size = FIRST_WINDOW
         self._forgotten = 0
 
-    @property
-    def is_here(self) -> bool:
-        """Whether all bytes are on this machine, and none has to be brought."""
-        return self._fill is None
-
-    def bring(self, start: int, end: int | None) -> None:
-        """Bring bytes that will be looked at, where the file is somewhere else: all at once is quicker than in parts.
-
-        Args:
-            start: position of the first of them.
-            end: position after the last; None for the end of the file.
-
-        Raises:
-            UsageError: they could not be brought.
-        """
-        if self._fill is not None:
-            self._fill(self.path, start, self.size if end is None else min(end, self.size))
+    def expect(self, start: int, end: int | None) -> None:
+        """Do nothing: a local file needs no plan of what will be read."""
 
     def view(self, start: int, end: int) -> memoryview:
         """The bytes from one position to another in one piece, as far as the file goes; they outlive `close`.
 
         Raises:
             UnreadableError: the disk refuses one of them (SEG-PDR-022).
-            UsageError: they could not be brought from where the file is.
         """
         end = min(end, self.size)
-        if self._is_whole:
+        if self.is_mapped:
             return self._data[start:end]
         first, data = self._window
         if first <= start and end <= first + len(data):
@@ -112,10 +89,9 @@ class FileBytes(Closing):
 
         Raises:
             UnreadableError: the disk refuses one of the bytes that are needed (SEG-PDR-022).
-            UsageError: they could not be brought from where the file is.
         """
         found = self._window
-        if self._is_whole:
+        if self.is_mapped:
             return found
         end = min(position + max(at_least, 1), self.size)
         known_end = found.start + len(found.data)
@@ -129,11 +105,8 @@ class FileBytes(Closing):
 
     def _read(self, start: int, end: int, stop: int) -> memoryview:
         """The bytes up to ``end``, and more up to ``stop``, where nothing hinders."""
-        if self._fill is not None:
-            self._fill(self.path, start, stop)
-        if self._reader is None:
-            return self._data[start:stop]
-        if self._fill is None and stop - start <= WINDOW_SIZE and self._reader.is_hole(start, stop):
+        assert self._reader is not None
+        if stop - start <= WINDOW_SIZE and self._reader.is_hole(start, stop):
             return memoryview(ZEROS)[: stop - start]
         data = self._reader.read(start, stop)
         if len(data) < end - start:
@@ -165,7 +138,7 @@ class FileBytes(Closing):
         """
         if self._reader is not None:
             self._reader.close()
-        self._window = Window(0, self._data if self._is_whole else NOTHING)
+        self._window = Window(0, self._data if self.is_mapped else NOTHING)
         mapping, self._mapping = self._mapping, None
         try:
             self._data.release()
@@ -193,7 +166,7 @@ def open_bytes(path: str | os.PathLike[str], *, copy: bool = False, max_size: in
         UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
         RefusedError: it is larger than ``max_size`` (SEG-PDR-020).
     """
-    return _opened(path, None if max_size is None else partial(refuse_beyond, max_size), copy=copy)
+    return open_checked(path, None if max_size is None else partial(refuse_beyond, max_size), copy=copy)
 
 
 def open_log(path: str | os.PathLike[str], *, copy: bool = False) -> FileBytes:
@@ -202,7 +175,7 @@ def open_log(path: str | os.PathLike[str], *, copy: bool = False) -> FileBytes:
     Raises:
         RefusedError: it has more bytes than a position can tell, so that no broker opens it (SEG-LOG-010).
     """
-    return _opened(path, refuse_large_log, copy=copy)
+    return open_checked(path, refuse_large_log, copy=copy)
 
 
 def open_index(path: str | os.PathLike[str], *, copy: bool = False) -> FileBytes:
@@ -214,7 +187,8 @@ def open_index(path: str | os.PathLike[str], *, copy: bool = False) -> FileBytes
     return open_bytes(path, copy=copy, max_size=MAX_LOG_SIZE)
 
 
-def _opened(path: str | os.PathLike[str], check: Callable[[int, str], None] | None, *, copy: bool) -> FileBytes:
+def open_checked(path: str | os.PathLike[str], check: Callable[[int, str], None] | None, *, copy: bool) -> FileBytes:
+    """Open a regular file for reading, if a check of its size and name lets it pass; as `open_bytes`."""
     name = os.fspath(path)
     try:
         descriptor, size = open_regular(name)
@@ -232,19 +206,6 @@ def _opened(path: str | os.PathLike[str], check: Callable[[int, str], None] | No
             return FileBytes(name, size, mapping)
         closing.pop_all()
         return FileBytes(name, size, FileReader(name, descriptor, size))
-
-
-def file_size(path: Path) -> int:
-    """Bytes of a file, without opening it.
-
-    Raises:
-        UsageError: it is gone.
-        UnreadableError: the disk refuses to tell (SEG-PDR-022).
-    """
-    try:
-        return path.stat().st_size
-    except OSError as error:
-        raise refusal_of(str(path), error) from error
 
 
 def open_whole(path: str | os.PathLike[str]) -> FileBytes:
@@ -283,11 +244,6 @@ def refuse_large_log(size: int, name: str) -> None:
         raise RefusedError(
             Location(name, size=size), "SEG-LOG-010", expected=f"at most {MAX_LOG_SIZE:,} bytes", found=f"{size:,}"
         )
-
-
-def filler_of(path: str) -> Callable[[str, int, int], None] | None:
-    """Who brings the bytes of a file; None where they are here."""
-    return next((fill for start, fill in tuple(FILLERS.items()) if path.startswith(start)), None)
 
 
 def _mapped(descriptor: int, size: int) -> mmap.mmap | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import socket
 from typing import TYPE_CHECKING, Any
@@ -13,21 +12,18 @@ pytest.importorskip("numba")
 
 from helpers.spark_partitions import START_MS, partition
 from helpers.support import bundled
-from hypothesis import given
-from hypothesis import strategies as st
 from moto.server import ThreadedMotoServer
 from pyarrow.fs import LocalFileSystem, S3FileSystem, copy_files
 
 from proofs.spark.readers import ALL, pieces, read, rows
 from seglog_format.errors import UsageError
-from seglog_format.spark import mirror, stores
-from seglog_format.spark.elsewhere import mirrors_of
 from seglog_format.spark.executing import ReadError
 from seglog_format.spark.filters import Narrowed
-from seglog_format.spark.mirror import BLOCK_SIZE, Mirror, Mirrored
 from seglog_format.spark.options import TABLES
-from seglog_format.spark.stores import Store, StoredFile, is_address
-from seglog_format.storage.file_bytes import FILLERS, open_bytes
+from seglog_format.storage import object_store
+from seglog_format.storage.object_store import Store, StoredFile, is_address
+from seglog_format.storage.remote_bytes import BLOCK_SIZE
+from seglog_format.storage.remote_storage import RemoteStorage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -223,57 +219,6 @@ def test_a_file_is_asked_for_once(bucket: Bucket) -> None:
         store.file("orders-0/y")
 
 
-class Bytes:
-    """A store of one file, without a server."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.address = "none://here/there"
-        self.read_sizes: list[int] = []
-
-    def listed(self) -> list[StoredFile]:
-        return [StoredFile("a/file", len(self.data))]
-
-    def read(self, _path: str, start: int, size: int) -> bytes:
-        self.read_sizes.append(size)
-        return self.data[start : start + size]
-
-
-@given(
-    size=st.integers(0, 5000),
-    looks=st.lists(st.tuples(st.integers(0, 6000), st.integers(0, 6000)), max_size=12),
-)
-def test_what_is_looked_at_is_there_and_fetched_once(size: int, looks: list[tuple[int, int]]) -> None:
-    data = bytes(number * 7 % 255 + 1 for number in range(size))  # no zeros, as holes have
-    store = Bytes(data)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mirror, "BLOCK_SIZE", 64)
-        patch.setattr(mirror, "MOST_BLOCKS", 3)
-        patch.setattr(mirror, "Store", lambda *_: store)
-        with Mirror(store.address, {}) as files, open_bytes(files.path / "a/file") as source:
-            for start, end in looks:
-                assert source.view(start, end) == data[start:end]
-            assert sum(store.read_sizes) <= size
-            assert max(store.read_sizes, default=0) <= 3 * 64
-            assert source.view(0, source.size) == data
-    assert not FILLERS
-
-
-def test_a_copied_file_is_fetched_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = Bytes(b"seglog" * 40_000)
-    monkeypatch.setattr(mirror, "Store", lambda *_: store)
-    with Mirror(store.address, {}) as files, open_bytes(files.path / "a/file", copy=True) as source:
-        assert source.view(0, source.size) == store.data
-
-
-def test_missing_parts_are_whole_blocks() -> None:
-    file = Mirrored(StoredFile("", 5 * BLOCK_SIZE // 2))
-    assert list(file.missing(BLOCK_SIZE, BLOCK_SIZE + 1)) == [(BLOCK_SIZE, BLOCK_SIZE)]
-    file.came(BLOCK_SIZE, BLOCK_SIZE)
-    assert list(file.missing(0, 3 * BLOCK_SIZE)) == [(0, BLOCK_SIZE), (2 * BLOCK_SIZE, BLOCK_SIZE // 2)]
-    assert list(file.missing(7, 7)) == []
-
-
 # -- what goes wrong -------------------------------------------------------------------------------------------------
 
 
@@ -306,37 +251,14 @@ def test_nothing_there(bucket: Bucket) -> None:
 
 def test_a_file_that_became_shorter(bucket: Bucket, tmp_path: Path) -> None:
     partition(tmp_path / "orders-0", 20)
-    there = bucket.put(tmp_path, "shorter")
-    with mirrors_of(bucket.settings) as mirrors:
-        path = mirrors.of(there) / "orders-0" / f"{0:020}.log"
-        bucket.write(f"shorter/orders-0/{0:020}.log", b"x")
-        with pytest.raises(UsageError, match="became shorter"), open_bytes(path) as source:
-            bytes(source.view(0, source.size))
-
-
-def test_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    store = Bytes(b"seglog")
-    monkeypatch.setattr(mirror, "Store", lambda *_: store)
-    monkeypatch.setattr(mirror, "write_at", full)
+    store = Store(bucket.put(tmp_path, "shorter"), bucket.settings)
+    storage = RemoteStorage(store, store.listed())
+    bucket.write(f"shorter/orders-0/{0:020}.log", b"x")
     with (
-        Mirror(store.address, {}) as files,
-        pytest.raises(UsageError, match=r"none://here/there/a/file: no room.*No space"),
-        open_bytes(files.path / "a/file") as source,
+        storage.open(storage.root / "orders-0" / f"{0:020}.log") as source,
+        pytest.raises(UsageError, match="became shorter"),
     ):
-        bytes(source.view(0, source.size))
-
-
-@pytest.mark.parametrize("name", ["../../etc/passwd", "orders-0/../../x"])
-def test_names_lead_nowhere_else(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    store = Bytes(b"")
-    monkeypatch.setattr(mirror, "Store", lambda *_: store)
-    monkeypatch.setattr(store, "listed", lambda: [StoredFile(name, 0)])
-    with pytest.raises(UsageError, match="no name of a file below it"):
-        Mirror(store.address, {})
-    assert not FILLERS
+        source.view(0, source.size)
 
 
 def test_a_store_that_does_not_answer() -> None:
@@ -352,7 +274,7 @@ def test_a_scheme_that_needs_more(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(name: str) -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr(stores, "import_module", nothing)
+    monkeypatch.setattr(object_store, "import_module", nothing)
     with pytest.raises(UsageError, match="pip install fsspec"):
         pieces("sftp://somewhere/logs")
 

@@ -1,0 +1,119 @@
+"""Where logs are read from: the local file system, or another storage that is passed to the readers instead."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+
+from seglog_format.storage.directory_entries import scan_directory
+from seglog_format.storage.file_bytes import MAX_WHOLE_SIZE, open_checked, refuse_beyond
+from seglog_format.storage.file_reader import refusal_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from seglog_format.storage.byte_source import SourceFile
+    from seglog_format.storage.directory_entries import DirectoryEntries
+
+    SizeCheck: TypeAlias = Callable[[int, str], None]
+
+
+class FileStatus(NamedTuple):
+    """What a storage knows of a file without opening it.
+
+    Attributes:
+        size: in bytes.
+        modified: when it was last written, in seconds since 1970; None where the storage does not tell.
+    """
+
+    size: int
+    modified: float | None
+
+
+class LogStorage(Protocol):
+    """Files that logs are read from. A path is the key of a file, and means nothing outside of its storage."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether paths are those of the local file system."""
+
+    def name_of(self, path: Path) -> str:
+        """Return what errors and rows call a file or directory."""
+
+    def entries(self, directory: Path) -> DirectoryEntries:
+        """List a directory; no file is opened.
+
+        Raises:
+            UsageError: there is no such directory.
+            UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
+        """
+
+    def is_link(self, path: Path) -> bool:
+        """Return whether a path is a symbolic link."""
+
+    def status(self, path: Path) -> FileStatus:
+        """Return size and time of a file, without opening it.
+
+        Raises:
+            UsageError: there is no such file.
+            UnreadableError: the disk refuses to tell (SEG-PDR-022).
+        """
+
+    def open(self, path: Path, *, copy: bool = False, check: SizeCheck | None = None) -> SourceFile:
+        """Open a regular file for reading.
+
+        Args:
+            path: of the file.
+            copy: read it through windows, even where it could be mapped (see `open_bytes`).
+            check: is called with the size and the name before anything is read; refuses the file by an error.
+
+        Raises:
+            UsageError: there is no such file.
+            UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
+        """
+
+
+class LocalStorage:
+    """The local file system."""
+
+    is_local: Final = True
+
+    def name_of(self, path: Path) -> str:
+        """Return the path as text."""
+        return str(path)
+
+    def entries(self, directory: Path) -> DirectoryEntries:
+        """List a directory; as `scan_directory`."""
+        return scan_directory(directory)
+
+    def is_link(self, path: Path) -> bool:
+        """Return whether a path is a symbolic link."""
+        return path.is_symlink()
+
+    def status(self, path: Path) -> FileStatus:
+        """Return size and time of a file, without opening it."""
+        try:
+            found = path.stat()
+        except OSError as error:
+            raise refusal_of(str(path), error) from error
+        return FileStatus(found.st_size, found.st_mtime)
+
+    def open(self, path: Path, *, copy: bool = False, check: SizeCheck | None = None) -> SourceFile:
+        """Open a regular file; as `open_bytes`."""
+        return open_checked(path, check, copy=copy)
+
+
+LOCAL: Final = LocalStorage()
+
+
+def read_file(storage: LogStorage, path: Path) -> bytes:
+    """Return the content of a file that is decoded whole.
+
+    Raises:
+        UsageError: there is no such file.
+        UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
+        RefusedError: it is larger than `MAX_WHOLE_SIZE` (SEG-PDR-020).
+    """
+    with storage.open(path, copy=True, check=partial(refuse_beyond, MAX_WHOLE_SIZE)) as source:
+        return bytes(source.view(0, source.size))

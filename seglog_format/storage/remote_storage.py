@@ -1,0 +1,146 @@
+"""Logs in an object store: what was listed of it, and its files as they are read."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.errors import UsageError
+from seglog_format.storage.directory_entries import DirectoryEntries
+from seglog_format.storage.log_storage import FileStatus
+from seglog_format.storage.remote_bytes import READ_AHEAD_SIZE, BlockCache, RemoteBytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import BinaryIO
+
+    from seglog_format.storage.log_storage import LogStorage, SizeCheck
+    from seglog_format.storage.object_store import Store, StoredFile
+
+
+class RemoteStorage:
+    """The files behind an address; a `LogStorage`. Its paths start with `root`, and are no paths of this machine.
+
+    All files share one bounded cache of blocks.
+
+    Attributes:
+        root: the address as a path.
+    """
+
+    is_local: Final = False
+
+    def __init__(self, store: Store, files: Iterable[StoredFile]) -> None:
+        """Take what was listed.
+
+        Args:
+            store: what is behind the address.
+            files: of it.
+
+        Raises:
+            UsageError: a file has a name that leads elsewhere, as ``..`` does.
+        """
+        self.root = Path(store.address)
+        self._store = store
+        self._cache = BlockCache()
+        self._files: dict[Path, StoredFile] = {}
+        self._directories: dict[Path, tuple[set[str], set[str]]] = {self.root: (set(), set())}
+        for file in files:
+            self._add(file)
+
+    def _add(self, file: StoredFile) -> None:
+        parts = PurePosixPath(file.path).parts
+        if not parts or ".." in parts or parts[0] == "/":
+            msg = f"seglog: {self._store.address}: {file.path!r} is no name of a file below it"
+            raise UsageError(msg)
+        path = self.root.joinpath(*parts)
+        self._files[path] = file
+        self._directory(path.parent)[0].add(path.name)
+
+    def _directory(self, path: Path) -> tuple[set[str], set[str]]:
+        """Return names of files and directories in a directory, which is added where it is new."""
+        if path not in self._directories:
+            self._directories[path] = (set(), set())
+            self._directory(path.parent)[1].add(path.name)
+        return self._directories[path]
+
+    def name_of(self, path: Path) -> str:
+        """Return the address of a file or directory."""
+        if path == self.root or not path.is_relative_to(self.root):
+            return self._store.address if path == self.root else str(path)
+        return f"{self._store.address}/{path.relative_to(self.root).as_posix()}"
+
+    def entries(self, directory: Path) -> DirectoryEntries:
+        """List a directory; the store is not asked again.
+
+        Raises:
+            UsageError: there is no such directory.
+        """
+        if directory not in self._directories:
+            raise self._absent(directory, "directory")
+        files, directories = self._directories[directory]
+        return DirectoryEntries(sorted(files), sorted(directories), ())
+
+    def is_link(self, path: Path) -> bool:  # noqa: ARG002 - stores have none
+        """Return False."""
+        return False
+
+    def status(self, path: Path) -> FileStatus:
+        """Return size and time of a file; the store is not asked again.
+
+        Raises:
+            UsageError: there is no such file.
+        """
+        file = self._file(path)
+        return FileStatus(file.size, file.modified)
+
+    def open(self, path: Path, *, copy: bool = False, check: SizeCheck | None = None) -> RemoteBytes:  # noqa: ARG002
+        """Open a file; nothing is fetched yet.
+
+        Raises:
+            UsageError: there is no such file.
+        """
+        file, name = self._file(path), self.name_of(path)
+        if check is not None:
+            check(file.size, name)
+        return RemoteBytes(name, file.size, partial(self._store.read, file.path), self._cache)
+
+    def _file(self, path: Path) -> StoredFile:
+        if path not in self._files:
+            raise self._absent(path, "file")
+        return self._files[path]
+
+    def _absent(self, path: Path, what: str) -> UsageError:
+        return UsageError(f"seglog: {self.name_of(path)}: no such {what}")
+
+
+def download(storage: LogStorage, directory: Path, target: Path) -> None:
+    """Copy the files of a directory into an empty local one; those of directories below it are left out.
+
+    Args:
+        storage: where the directory is.
+        directory: of which to copy the files.
+        target: a new directory of this machine.
+
+    Raises:
+        UsageError: the store does not answer, or the copy cannot be written.
+    """
+    entries = storage.entries(directory)
+    target.mkdir()
+    for name in entries.directories:
+        (target / name).mkdir()
+    for name in entries.files:
+        try:
+            with (target / name).open("xb") as file:
+                write_file_of(storage, directory / name, file)
+        except (OSError, ValueError) as error:
+            msg = f"seglog: {storage.name_of(directory / name)}: cannot be copied into {target.parent}: {error}"
+            raise UsageError(msg) from error
+
+
+def write_file_of(storage: LogStorage, path: Path, target: BinaryIO) -> None:
+    """Write the bytes of a file of a storage into another one."""
+    with storage.open(path, copy=True) as source:
+        source.expect(0, None)
+        parts = range(0, source.size, READ_AHEAD_SIZE)
+        target.writelines(source.view(position, position + READ_AHEAD_SIZE) for position in parts)

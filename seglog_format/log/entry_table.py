@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from contextlib import suppress
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.codec.framing import MAX_TRAILING_SIZE, walk
@@ -216,6 +217,23 @@ class EntryTable:
         self.last_offsets.append(last_offset)
         self.max_timestamps.append(timestamp_ms)
         self.running_maxima.append(max(timestamp_ms, self.largest_timestamp_ms))
+        self.position = end
+
+    def add_many(self, positions: bytes, last_offsets: bytes, max_timestamps: bytes, end: int) -> None:
+        """Add entries that follow those walked so far.
+
+        Args:
+            positions: where each starts, as native integers of 64 bits.
+            last_offsets: of each, as above; ascending, and those that the segment can hold.
+            max_timestamps: of each, in milliseconds, as above.
+            end: position after the last.
+        """
+        known = len(self.positions)
+        self.positions.frombytes(positions)
+        self.last_offsets.frombytes(last_offsets)
+        self.max_timestamps.frombytes(max_timestamps)
+        maxima = accumulate(self.max_timestamps[known:], max, initial=self.largest_timestamp_ms)
+        self.running_maxima.extend(islice(maxima, 1, None))
         self.position = end
 
     def find(self, offset: int) -> int | None:

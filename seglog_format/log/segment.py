@@ -14,6 +14,7 @@ from seglog_format.errors import FormatError, Location, TruncatedError
 from seglog_format.log.entry_table import EntryTable, OffsetRange, check_offsets, in_order
 from seglog_format.log.index_file import readable
 from seglog_format.log.offset_index import OffsetIndex
+from seglog_format.log.quick_growth import grow_quickly
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.log.trusted_lookup import trusted_position
@@ -149,6 +150,7 @@ class LogSegment(Closing):
 
     def _grow(self, target: int) -> None:
         if self._table.has_to_grow(target):
+            grow_quickly(self._table, self.source, target, self.forget_behind)
             self._table.grow(self.source, self.path, target, self.forget_behind)
             if self._table.is_complete:
                 self.forget()  # a walk has a look at a page here and there, and the system maps those around it

@@ -1,0 +1,50 @@
+"""Walk the headers of a large log at memory speed, where the process has loaded the columnar engine (chapter 60)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from seglog_format.engine import columnar
+from seglog_format.engine.choice import LOADED_SIZE, is_loaded
+from seglog_format.errors import UnreadableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seglog_format.log.entry_table import EntryTable
+    from seglog_format.storage.byte_source import ByteSource
+
+
+def grow_quickly(table: EntryTable, source: ByteSource, target: int, passed: Callable[[int], None]) -> None:
+    """Add entries to a table until one ends at or above an offset, or until one that only the reference can judge.
+
+    Nothing is done for a small log, nor where the columnar engine would have to be loaded first: a single lookup is
+    not worth its start.
+
+    Args:
+        table: grows; what it lacks afterwards is for `EntryTable.grow`.
+        source: bytes of the log file.
+        target: the offset.
+        passed: called with the position up to which nothing is needed any more.
+    """
+    if not is_loaded() or source.size - table.position <= LOADED_SIZE:
+        return
+    parts = columnar.batch_tables()(
+        source,
+        position=table.position,
+        first_offset=table.next_offset,
+        last_offset=table.allowed.last,
+        checksums=False,
+    )
+    with suppress(UnreadableError):  # the walk meets it again
+        for part in parts:
+            table.add_many(
+                part.column("position").tobytes(),
+                part.column("last_offset").tobytes(),
+                part.column("max_timestamp_ms").tobytes(),
+                part.end,
+            )
+            passed(part.end)
+            if table.last_offsets[-1] >= target:
+                return

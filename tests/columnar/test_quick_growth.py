@@ -1,0 +1,100 @@
+"""What a lookup knows of a segment is the same whether kernels or the reference have walked over it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("numba")
+
+from helpers.scans import segment_directory
+from helpers.support import authentic, authentic_names
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proofs.fuzz.random_logs import random_log
+from seglog_format import open_partition
+from seglog_format.errors import FormatError
+from seglog_format.log import quick_growth
+from seglog_format.log.entry_table import EntryTable
+from seglog_format.log.listing import list_partition
+from seglog_format.log.segment import LogSegment
+from seglog_format.model import INT64_MAX
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seglog_format.log.listing import SegmentFiles
+
+KNOWN = ("positions", "last_offsets", "max_timestamps", "running_maxima", "position", "tail", "next_offset")
+
+
+def table_of(files: SegmentFiles, target: int, patch: pytest.MonkeyPatch, *, has_kernels: bool, copy: bool) -> object:
+    """All that is known once an offset was looked for, and then the end."""
+    patch.setattr(quick_growth, "is_loaded", lambda: has_kernels)
+    patch.setattr(quick_growth, "LOADED_SIZE", -1)
+    found = []
+    with LogSegment(files, copy=copy) as segment:
+        with suppress(FormatError):  # which `damage` tells
+            number = segment.number_of(target)
+            found.append(None if number is None else segment.entries.positions[number])
+        table = segment.entries
+        found.append([getattr(table, name) for name in KNOWN])
+        found.append(str(table.damage))
+    return found
+
+
+def assert_same(path: Path, target: int, *, copy: bool = False) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for files in list_partition(path).segments:
+            wanted = table_of(files, target, patch, has_kernels=False, copy=copy)
+            assert table_of(files, target, patch, has_kernels=True, copy=copy) == wanted
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    seed=st.integers(0, 10**6),
+    flips=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=3),
+    cut=st.integers(0, 200),
+    where=st.integers(0, 100),
+)
+def test_random_logs(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, flips: list[tuple[int, int]], cut: int, where: int
+) -> None:
+    log = random_log(seed)
+    data = bytearray(log.data)
+    for place, value in flips:
+        data[place % len(data)] = value
+    path = segment_directory(tmp_path_factory.mktemp("t") / "t-0", bytes(data[: len(data) - cut]), log.base_offset)
+    assert_same(path, log.base_offset + where, copy=bool(seed % 2))
+
+
+@pytest.mark.parametrize("name", authentic_names())
+def test_logs_of_brokers(name: str) -> None:
+    for path in authentic(name).iterdir():
+        if path.is_dir() and any(path.glob("*.log")):
+            assert_same(path, INT64_MAX)
+
+
+def test_the_end_of_a_large_log_is_found_by_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = random_log(1)
+    path = segment_directory(tmp_path / "t-0", log.data, log.base_offset)
+    with open_partition(path) as partition:
+        wanted = partition.log_end_offset
+    monkeypatch.setattr(quick_growth, "is_loaded", lambda: True)
+    monkeypatch.setattr(quick_growth, "LOADED_SIZE", -1)
+    monkeypatch.setattr(EntryTable, "_add", None)  # what Python adds one by one
+    with open_partition(path) as partition:
+        assert partition.log_end_offset == wanted
+
+
+def test_a_single_lookup_loads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = random_log(1)
+    path = segment_directory(tmp_path / "t-0", log.data, log.base_offset)
+    monkeypatch.setattr(quick_growth, "is_loaded", lambda: False)
+    monkeypatch.setattr(quick_growth, "LOADED_SIZE", -1)
+    monkeypatch.setattr(quick_growth, "columnar", None)
+    with open_partition(path) as partition:
+        assert partition.log_end_offset > log.base_offset

@@ -129,7 +129,7 @@ class EntryTable:
         self.tail: Tail | None = None
         self.damage: FormatError | None = None
 
-    def go_on_from(self, other: EntryTable) -> None:
+    def resume_from(self, other: EntryTable) -> None:
         """Take over the entries that another walk of the same file has found; the rest is walked again."""
         if other.last_offsets and other.last_offsets[-1] <= self.allowed.last:
             self.positions, self.last_offsets = other.positions, other.last_offsets

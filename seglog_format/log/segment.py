@@ -304,17 +304,16 @@ class LogSegment(Closing):
         at, found = Location(self.path, frame.position), f"{frame.size} bytes ({frame.kind.value})"
         raise TruncatedError(at, "SEG-LOG-004", expected="the entry that stood here", found=found)
 
-    def go_on_from(self, other: LogSegment) -> bool:
-        """Take over where another object found the entries of the same file, which may have grown since.
+    def resume_from(self, other: LogSegment) -> bool:
+        """Take over the entries that another object found in the same file, which may have grown since.
 
         Returns:
-            False where the last of them does not stand there any more: then nothing is taken over. True where there
-            were none.
+            False if the last of them is not there any more: then nothing is taken over.
 
         Raises:
             UsageError: the file is gone, or may not be read.
         """
-        self._table.go_on_from(other._table)
+        self._table.resume_from(other._table)
         if not self._table.positions:
             return not other._table.positions
         try:
@@ -328,16 +327,12 @@ class LogSegment(Closing):
         return is_same
 
     def raise_damage(self) -> None:
-        """Raise what stopped the walk, if anything did.
-
-        Raises:
-            FormatError: a copy of `damage`.
-        """
+        """Raise a copy of `damage`, if there is any."""
         if self._table.damage is not None:
             raise copied(self._table.damage)
 
     def release(self) -> None:
-        """Let go of the files: each closes as soon as nobody else uses its bytes, and opens again when needed."""
+        """Release the files: each closes as soon as nothing else uses its bytes, and opens again when needed."""
         self._bytes = None
         self.__dict__.pop("offset_index", None)
         self.__dict__.pop("time_index", None)

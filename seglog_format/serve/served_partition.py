@@ -131,7 +131,7 @@ class ServedPartition:
     def _still_knows(self, segment: LogSegment, before: Partition) -> bool:
         """Take over what is known of an unchanged file; return False if it has changed."""
         known = next((each for each in before.segments if each.base_offset == segment.base_offset), None)
-        if known is not None and segment.go_on_from(known):
+        if known is not None and segment.resume_from(known):
             return True
         self._verified.forget(segment)
         return known is None

@@ -86,7 +86,7 @@ class Store:
         return sorted(files, key=lambda file: file.path)
 
     def file(self, path: str) -> StoredFile:
-        """A file, by its path below the address; when it was modified is not asked for.
+        """Return a file by its path below the address, without its time of modification.
 
         Raises:
             UsageError: the store does not answer, or there is no such file.
@@ -97,7 +97,7 @@ class Store:
             raise self._failed(error, path) from error
 
     def read(self, path: str, start: int, size: int) -> bytes:
-        """Some bytes of a file.
+        """Read a range of a file.
 
         Args:
             path: below the address.
@@ -117,7 +117,7 @@ class Store:
         return found
 
     def _opened(self, path: str) -> NativeFile:
-        """A file, whose size a store is asked for only once."""
+        """Open a file, and ask the store for its size only once."""
         if path not in self._open:
             if len(self._open) >= MOST_OPEN:
                 self._open.clear()
@@ -154,7 +154,7 @@ def _file_system(address: str, settings: Mapping[str, str]) -> tuple[FileSystem,
 
 
 def _with_settings(scheme: str, rest: str, settings: Mapping[str, str]) -> str:
-    """An address as Arrow wants it: keys of S3 before the bucket, all else behind a question mark."""
+    """Return an address as Arrow takes it: keys of S3 before the bucket, all else behind a question mark."""
     others = dict(settings)
     keys = [quote(others.pop(name), safe="") for name in KEYS if name in others]
     before = f"{':'.join(keys)}@" if keys else ""

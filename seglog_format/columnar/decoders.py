@@ -1,7 +1,8 @@
 """Functions of C libraries that kernels call: gzip and zstd without the interpreter between one entry and the next.
 
-The wheels of isal and zstandard hold the libraries. Where a wheel does not show their functions, or they do not do what
-is expected of them, kernels do without, and `expand` asks the Python interfaces of the wheels, entry by entry.
+The wheels of isal and zstandard hold the libraries. Where a wheel is of a version that is not known here, does not show
+their functions, or these do not do what is expected of them, kernels do without, and the codec's library is called by
+its Python interface, entry by entry. What that costs is in `docs/explanation`, two engines.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import ctypes
 import weakref
 import zlib
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -21,6 +23,8 @@ from seglog_format.columnar.memory import I64
 
 ZSTD_MODULE: Final = "zstandard._cffi"
 GZIP_MODULE: Final = "isal.igzip_lib"
+KNOWN_VERSIONS: Final = {"zstandard": "0.25", "isal": "1.9"}
+"""Of the wheels whose functions and structures are as they are used here. With any other, kernels do without."""
 ADDRESS: Final = ctypes.c_void_p
 SIZE: Final = ctypes.c_size_t
 
@@ -89,7 +93,9 @@ def gzip_library() -> ctypes.CDLL | None:
 
 
 def _library(module: str, *functions: tuple[str, Any, tuple[Any, ...]]) -> ctypes.CDLL | None:
-    """The library inside a module, if it shows these functions: the name of each, what it returns and what it takes."""
+    """The library inside a module of a known version, if it shows these functions: name, result and arguments."""
+    if not _is_known(module.partition(".")[0]):
+        return None
     try:
         found = find_spec(module)
         if found is None or found.origin is None:
@@ -101,6 +107,14 @@ def _library(module: str, *functions: tuple[str, Any, tuple[Any, ...]]) -> ctype
     except (AttributeError, ImportError, OSError):
         return None
     return library
+
+
+def _is_known(package: str) -> bool:
+    """Whether the version of a package that is installed is one of those that were looked at."""
+    try:
+        return version(package).rpartition(".")[0] == KNOWN_VERSIONS.get(package)
+    except PackageNotFoundError:
+        return False
 
 
 def _inflates(library: ctypes.CDLL) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import random
 import sys
+from importlib.metadata import PackageNotFoundError
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -109,6 +110,21 @@ def test_a_module_that_is_not_there_or_shows_nothing_has_no_functions(monkeypatc
         monkeypatch.setattr(decoders, "GZIP_MODULE", module)
         assert decoders.zstd_library.__wrapped__() is None
         assert decoders.gzip_library.__wrapped__() is None
+
+
+@pytest.mark.parametrize("versions", [{"zstandard": "0.24", "isal": "1.10"}, {}])
+def test_a_version_that_is_not_known_is_not_called(versions: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoders, "KNOWN_VERSIONS", versions)
+    assert decoders.zstd_library.__wrapped__() is None
+    assert decoders.gzip_library.__wrapped__() is None
+
+
+def test_without_the_package_there_is_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(decoders, "version", missing)
+    assert decoders.zstd_library.__wrapped__() is None
 
 
 class OtherLayout:

@@ -114,16 +114,11 @@ def in_tuple(typing: Any, source: Any, place: Any) -> Any:
 
 
 @intrinsic
-def shared(typing: Any, item: Any) -> Any:
-    """One more reference to an object."""
-    del typing, item
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        del context, signature
-        builder.call(declare(builder, "Py_IncRef", ir.VoidType(), [OBJECT]), [_address(builder, arguments[0])])
-        return arguments[0]
-
-    return types.int64(types.int64), generate
+def set_member(typing: Any, target: Any, member: Any, item: Any) -> Any:
+    """Let a slot of an object, which a `PyMemberDef` describes, hold one more reference to another object."""
+    del typing, target, member, item
+    kinds = (types.int64, types.int64, types.int64)
+    return types.void(*kinds), _doer("PyMember_SetOne", OBJECT, OBJECT, OBJECT, gives=I32)
 
 
 @intrinsic

@@ -21,10 +21,28 @@ NO_HEADERS, TRUE, FALSE, NO_TYPE, CREATED, APPENDED = range(KNOWN_SLOTS, KNOWN_S
 """Of what is known of the interpreter, behind what `slots` has to know: objects that there is one of each.
 The last three are the timestamp types."""
 RECORD, MESSAGE, HEADER = range(APPENDED + 1, APPENDED + 4)
-"""Types, each with its size and the places of its slots further on."""
+"""Types, each with its slots further on: the addresses of their descriptions (`Member`)."""
 RECORD_SLOTS: Final = HEADER + 1
-MESSAGE_SLOTS: Final = RECORD_SLOTS + 1 + 11
-HEADER_SLOTS: Final = MESSAGE_SLOTS + 1 + 12
+MESSAGE_SLOTS: Final = RECORD_SLOTS + 11
+HEADER_SLOTS: Final = MESSAGE_SLOTS + 12
+OBJECT_OR_NOTHING: Final = 16
+"""The type of a slot that may be empty (``Py_T_OBJECT_EX``)."""
+
+
+class Member(ctypes.Structure):
+    """``PyMemberDef``: what `PyMember_SetOne` has to know of a slot."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("type", ctypes.c_int),
+        ("offset", ctypes.c_ssize_t),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+MEMBERS: Final[list[ctypes.Array[Member]]] = []
+"""The descriptions that kernels refer to, which stay as long as the process does."""
 
 
 @cache
@@ -48,8 +66,18 @@ def known_objects() -> Numbers:
         raise UnknownLayoutError
     found = [*map(id, (None, (), True, False, *TimestampType, Record, Message, RecordHeader))]
     for kind in (Record, Message, RecordHeader):
-        found += [kind.__basicsize__, *_slots(kind)]
+        found += _members(kind)
     return np.array(found, np.int64)
+
+
+def _members(kind: type) -> list[int]:
+    """The addresses of the descriptions of a type's slots, in the order of the fields."""
+    offsets = _slots(kind)
+    names = [name.encode() for name in kind.__slots__]  # type: ignore[attr-defined]
+    described = (Member(name, OBJECT_OR_NOTHING, offset) for name, offset in zip(names, offsets, strict=True))
+    members = (Member * len(offsets))(*described)
+    MEMBERS.append(members)
+    return [ctypes.addressof(member) for member in members]
 
 
 def _slots(kind: type) -> list[int]:

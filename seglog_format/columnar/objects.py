@@ -169,21 +169,20 @@ def _fill_record(
     if base_sequence >= 0:
         sequence = base_sequence + offset_delta
         sequence = sequence - (1 << 31) if sequence > INT32_MAX else sequence
-    size = load_64(known, 8 * RECORD_SLOTS)
-    fine = put_int(made, size, known, RECORD_SLOTS + 1, offset)
-    fine &= put_int(made, size, known, RECORD_SLOTS + 2, timestamp_ms)
-    fine &= put_bytes(made, size, known, RECORD_SLOTS + 3, data, key, key_size)
-    fine &= put_bytes(made, size, known, RECORD_SLOTS + 4, data, value, value_size)
+    fine = put_int(made, known, RECORD_SLOTS, offset)
+    fine &= put_int(made, known, RECORD_SLOTS + 1, timestamp_ms)
+    fine &= put_bytes(made, known, RECORD_SLOTS + 2, data, key, key_size)
+    fine &= put_bytes(made, known, RECORD_SLOTS + 3, data, value, value_size)
     if header_count:
-        fine &= put(made, size, known, RECORD_SLOTS + 5, _headers(data, position, stop, header_count, known))
+        fine &= put(made, known, RECORD_SLOTS + 4, _headers(data, position, stop, header_count, known))
     else:
-        fine &= put_shared(made, size, known, RECORD_SLOTS + 5, load_64(known, 8 * NO_HEADERS))
-    fine &= put_int(made, size, known, RECORD_SLOTS + 6, sequence)
-    fine &= put_int(made, size, known, RECORD_SLOTS + 7, load_i8(data, start))
-    fine &= put_int(made, size, known, RECORD_SLOTS + 8, timestamp_delta)
-    fine &= put_int(made, size, known, RECORD_SLOTS + 9, offset_delta)
-    fine &= put_int(made, size, known, RECORD_SLOTS + 10, stop - first)
-    fine &= put_shared(made, size, known, RECORD_SLOTS + 11, timestamp_type)
+        fine &= put_shared(made, known, RECORD_SLOTS + 4, load_64(known, 8 * NO_HEADERS))
+    fine &= put_int(made, known, RECORD_SLOTS + 5, sequence)
+    fine &= put_int(made, known, RECORD_SLOTS + 6, load_i8(data, start))
+    fine &= put_int(made, known, RECORD_SLOTS + 7, timestamp_delta)
+    fine &= put_int(made, known, RECORD_SLOTS + 8, offset_delta)
+    fine &= put_int(made, known, RECORD_SLOTS + 9, stop - first)
+    fine &= put_shared(made, known, RECORD_SLOTS + 10, timestamp_type)
     return fine
 
 
@@ -191,15 +190,14 @@ def _fill_record(
 def _headers(data: Region, position: int, stop: int, count: int, known: Region) -> int:
     """A tuple of headers, or `NULL`."""
     found: int = _new_headers(count, known)
-    size = load_64(known, 8 * HEADER_SLOTS)
     for number in range(count if found != NULL else 0):
         key, key_size, position = _sized(data, position, stop)
         value, value_size, position = _sized(data, position, stop)
         fine = position >= 0 and key_size >= 0
         if fine:
             made = in_tuple(found, number)
-            fine = put_bytes(made, size, known, HEADER_SLOTS + 1, data, key, key_size)
-            fine &= put_bytes(made, size, known, HEADER_SLOTS + 2, data, value, value_size)
+            fine = put_bytes(made, known, HEADER_SLOTS, data, key, key_size)
+            fine &= put_bytes(made, known, HEADER_SLOTS + 1, data, value, value_size)
         if not fine:
             let_go(found)
             return NULL
@@ -240,18 +238,18 @@ def _fill_message(
         return False
     stored = load_be32(data, first + MESSAGE_CRC) & 0xFFFFFFFF
     is_valid = not is_inside or crc32(path, data, first + MAGIC, size - MAGIC) == stored
-    magic, length = load_u8(data, first + MAGIC), load_64(known, 8 * MESSAGE_SLOTS)
-    fine = put_int(made, length, known, MESSAGE_SLOTS + 1, offset)
-    fine &= put_int(made, length, known, MESSAGE_SLOTS + 2, timestamp_ms)
-    fine &= put_bytes(made, length, known, MESSAGE_SLOTS + 3, data, key, key_size)
-    fine &= put_bytes(made, length, known, MESSAGE_SLOTS + 4, data, value, value_size)
-    fine &= put_int(made, length, known, MESSAGE_SLOTS + 5, magic)
-    fine &= put_int(made, length, known, MESSAGE_SLOTS + 6, stored)
-    fine &= put_shared(made, length, known, MESSAGE_SLOTS + 7, load_64(known, 8 * (TRUE if is_valid else FALSE)))
-    fine &= put_int(made, length, known, MESSAGE_SLOTS + 8, load_i8(data, first + MESSAGE_ATTRIBUTES))
-    fine &= put_int(made, length, known, MESSAGE_SLOTS + 9, load_be64(data, first + OFFSET))
-    fine &= put_int(made, length, known, MESSAGE_SLOTS + 10, message_timestamp(data, first))
-    fine &= put_int(made, length, known, MESSAGE_SLOTS + 11, load_be32(data, first + SIZE) + PREFIX_SIZE)
+    magic = load_u8(data, first + MAGIC)
+    fine = put_int(made, known, MESSAGE_SLOTS, offset)
+    fine &= put_int(made, known, MESSAGE_SLOTS + 1, timestamp_ms)
+    fine &= put_bytes(made, known, MESSAGE_SLOTS + 2, data, key, key_size)
+    fine &= put_bytes(made, known, MESSAGE_SLOTS + 3, data, value, value_size)
+    fine &= put_int(made, known, MESSAGE_SLOTS + 4, magic)
+    fine &= put_int(made, known, MESSAGE_SLOTS + 5, stored)
+    fine &= put_shared(made, known, MESSAGE_SLOTS + 6, load_64(known, 8 * (TRUE if is_valid else FALSE)))
+    fine &= put_int(made, known, MESSAGE_SLOTS + 7, load_i8(data, first + MESSAGE_ATTRIBUTES))
+    fine &= put_int(made, known, MESSAGE_SLOTS + 8, load_be64(data, first + OFFSET))
+    fine &= put_int(made, known, MESSAGE_SLOTS + 9, message_timestamp(data, first))
+    fine &= put_int(made, known, MESSAGE_SLOTS + 10, load_be32(data, first + SIZE) + PREFIX_SIZE)
     timestamp_type = timestamp_type if magic else load_64(known, 8 * NO_TYPE)
-    fine &= put_shared(made, length, known, MESSAGE_SLOTS + 12, timestamp_type)
+    fine &= put_shared(made, known, MESSAGE_SLOTS + 11, timestamp_type)
     return fine

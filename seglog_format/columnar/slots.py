@@ -1,6 +1,6 @@
 """Hand objects over to the slots of objects that a kernel has just made, and that nothing else refers to yet.
 
-No object that Python code can see is ever changed.
+No object that Python code can see is ever changed, and slots are filled by `PyMember_SetOne` only.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from seglog_format.columnar.compiled import helper
-from seglog_format.columnar.interpreter import NULL, new_bytes, new_int, shared
-from seglog_format.columnar.memory import load_64, store_64
+from seglog_format.columnar.interpreter import NULL, let_go, new_bytes, new_int, set_member
+from seglog_format.columnar.memory import load_64
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Region
@@ -24,31 +24,34 @@ class UnknownLayoutError(Exception):
 
 
 @helper
-def put(target: int, size: int, known: Region, slot: int, item: int) -> bool:
+def put(target: int, known: Region, slot: int, item: int) -> bool:
     """Hand an object over to an empty slot of a new one; false where there is none."""
-    store_64((target, size), load_64(known, 8 * slot), item)
-    return item != NULL
+    if item == NULL:
+        return False
+    set_member(target, load_64(known, 8 * slot), item)
+    let_go(item)
+    return True
 
 
 @helper
-def put_shared(target: int, size: int, known: Region, slot: int, item: int) -> bool:
+def put_shared(target: int, known: Region, slot: int, item: int) -> bool:
     """Let a slot hold one more reference to an object."""
-    found: bool = put(target, size, known, slot, shared(item))
-    return found
+    set_member(target, load_64(known, 8 * slot), item)
+    return True
 
 
 @helper
-def put_int(target: int, size: int, known: Region, slot: int, value: int) -> bool:
+def put_int(target: int, known: Region, slot: int, value: int) -> bool:
     """Let a slot hold an integer; false where there is no memory for it."""
-    found: bool = put(target, size, known, slot, new_int(value))
+    found: bool = put(target, known, slot, new_int(value))
     return found
 
 
 @helper
-def put_bytes(target: int, size: int, known: Region, slot: int, data: Region, position: int, count: int) -> bool:
+def put_bytes(target: int, known: Region, slot: int, data: Region, position: int, count: int) -> bool:
     """Let a slot hold bytes from a region, or None where their count is negative; false where there is no memory."""
     if count < 0:
-        is_none: bool = put_shared(target, size, known, slot, load_64(known, 8 * NOTHING))
+        is_none: bool = put_shared(target, known, slot, load_64(known, 8 * NOTHING))
         return is_none
-    found: bool = put(target, size, known, slot, new_bytes(data, position, count))
+    found: bool = put(target, known, slot, new_bytes(data, position, count))
     return found

@@ -8,11 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.messages import message, wrapper
 
-from proofs.writers.cells import Cell, Kind, Way, Writer, cells_of
+from proofs.writers import making
+from proofs.writers.cells import WRITERS, Cell, Kind, Way, Writer, cells_of
 from proofs.writers.making import make_logs
 from proofs.writers.requests import batches_to_encode, with_superseded
 from proofs.writers.rows import BATCH_RECORDS, rows_of
+from tools.docs import writers_section
 
 pytest.importorskip("numpy")
 pytest.importorskip("pyarrow")
@@ -52,8 +55,6 @@ def test_messages_in_a_wrapper_of_magic_1_count_from_0() -> None:
 
 
 def test_no_two_cells_share_a_name() -> None:
-    from proofs.writers.cells import WRITERS
-
     names = [cell.topic for writer in WRITERS for cell in cells_of(writer)]
     assert len(set(names)) == len(names)
 
@@ -75,3 +76,30 @@ def test_the_benchmark_reads_what_was_written_and_compares_the_writers(tmp_path:
     assert [row["codec"] for row in told["cells"]] == ["none", "gzip", "snappy", "lz4", "zstd"]
     assert all(row["ratio"] == 1.0 for row in told["cells"])
     assert told["missing"] == told["below"] == []
+    assert all(row["fallbacks"] == {} for row in told["cells"])
+
+
+def test_plain_messages_get_the_offsets_that_a_leader_would_give_them() -> None:
+    sent = message(0, value=b"a", magic=1) + message(1, value=b"bc", magic=1)
+    stored = making.with_offsets(sent, Cell(JAVA, Kind.PLAIN, "none", 1), 12)
+    assert stored == message(10, value=b"a", magic=1) + message(11, value=b"bc", magic=1)
+
+
+def test_of_a_wrapper_of_magic_1_only_its_own_offset_is_set() -> None:
+    inner = (message(0, magic=1), message(1, magic=1))
+    stored = making.with_offsets(wrapper(*inner, offset=1, magic=1), Cell(JAVA, Kind.PLAIN, "gzip", 1), 12)
+    assert stored == wrapper(*inner, offset=11, magic=1)
+
+
+def test_the_page_names_what_is_slow_and_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    row = {"writer": "Java", "version": "4", "kind": "plain", "codec": "lz4", "magic": 1, "ratio": 0.3}
+    row |= {"recordsPerSecond": 3_000_000, "fallbacks": {"records": 2}, "libraryDecompressed": 5}
+    gone = {"writer": "kafkajs", "kind": "plain", "codec": "zstd", "magic": 2, "reason": "it has no zstd here"}
+    report = json.loads(writers_section.REPORT.read_text(encoding="utf-8")) | {"cells": [row], "below": [row]}
+    path = tmp_path / "writers.json"
+    path.write_text(json.dumps(report | {"missing": [gone]}), encoding="utf-8")
+    monkeypatch.setattr(writers_section, "REPORT", path)
+    text = "\n".join(writers_section.lines())
+    assert "| Java 4 | magic 1 | 3,000 (0.30, *f* 2, *l* 5) |" in text
+    assert "Java 4, magic 1, lz4 (0.30)" in text
+    assert "- kafkajs (plain, zstd): it has no zstd here" in text

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
@@ -20,7 +21,7 @@ from seglog_conformance.registry import AdapterError
 
 from proofs.kafka.oracle import REPOSITORY, Oracle, OracleError
 from proofs.serve.client import PRODUCE, Client
-from proofs.writers.cells import WRITERS, Cell, Kind, Way, cells_of
+from proofs.writers.cells import CODECS, MAGIC_2, WRITERS, Cell, Kind, Way, cells_of
 from proofs.writers.programs import NotWrittenError, Program
 from proofs.writers.requests import batch_of, batches_to_encode, is_relative
 from seglog_format import CompressionCodec, build_batch, encode_batch, new_record
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 HOST: Final = "127.0.0.1"
 INIT_PRODUCER_ID: Final = 22
+OFFSET_SIZE: Final = 8
+PREFIX: Final = struct.Struct(">8xi")
+"""Of a message: its offset, and its size from there on."""
 NO_PRODUCER: Final = {
     "transactional_id": None,
     "transaction_timeout": 1000,
@@ -116,6 +120,8 @@ def _made_by(writer: Writer, cells: Sequence[Cell], root: Path, batches: Sequenc
 
 def _made(program: Program | Ourselves, cell: Cell, root: Path, batches: Sequence[Sequence[Row]]) -> Made:
     path = _home(root, cell)
+    if cell.codec not in program.codecs:
+        return Made(cell, path, program.version, program.language, f"it has no {cell.codec} here")
     shutil.rmtree(path.parent, ignore_errors=True)
     path.mkdir(parents=True)
     try:
@@ -136,6 +142,7 @@ class Ourselves:
 
     version = VERSION
     language = "Python"
+    codecs = CODECS
 
     def encode(self, batch: dict[str, Any], **_: object) -> bytes:
         """Encode a batch."""
@@ -208,9 +215,28 @@ def _write(program: Program | Ourselves, cell: Cell, path: Path, batches: Sequen
         for batch in batches_to_encode(cell, batches):
             end += batch["recordsCount"]
             data = program.encode(batch)
-            log.write((end - 1).to_bytes(8, "big") + data[8:] if is_relative(cell) else data)
+            log.write(data if cell.magic == MAGIC_2 else with_offsets(data, cell, end))
     if cell.kind is Kind.COMPACTED:
         _compact(path, end)
+
+
+def with_offsets(data: bytes, cell: Cell, end: int) -> bytes:
+    """Set the offsets of messages as a leader does: one after the other, of a wrapper that of its last message.
+
+    Args:
+        data: what an encoder has made of a batch.
+        cell: the log that it is for.
+        end: the offset after the last message.
+    """
+    if cell.codec != "none":
+        return (end - 1).to_bytes(8, "big") + data[8:] if is_relative(cell) else data
+    position, messages = 0, []
+    while position < len(data):
+        following = position + PREFIX.size + PREFIX.unpack_from(data, position)[0]
+        messages.append(data[position + OFFSET_SIZE : following])
+        position = following
+    first = end - len(messages)
+    return b"".join((first + number).to_bytes(OFFSET_SIZE, "big") + each for number, each in enumerate(messages))
 
 
 def _compact(path: Path, end: int) -> None:

@@ -36,6 +36,7 @@ class Program(Closing):
     Attributes:
         version: of the library.
         language: of the library.
+        codecs: that it has.
 
     Raises:
         AdapterError: a tool chain is missing, or it does not build.
@@ -55,6 +56,7 @@ class Program(Closing):
             raise NotWrittenError(str(error)) from error
         self.version = hello.implementation.version
         self.language = hello.implementation.language
+        self.codecs: tuple[str, ...] = tuple(hello.features["codec"])
         self._number = 0
 
     def encode(self, batch: dict[str, Any], **fields: object) -> bytes:

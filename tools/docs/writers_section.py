@@ -22,9 +22,14 @@ encoded them; the compacted logs went through Kafka's own cleaner, which removed
 
 `{command}`, on {machine[cores]} cores, {machine[system]}; the load was {machine[loadAverage]} at the start and
 {loadAverageAtEnd} at the end. Each log is opened, read to its end and closed, by `{call}`; before that, every record
-was compared with what was to be written. The logs of a codec take turns; of {rounds} passes the best counts. Each cell
-has thousands of records a second and the ratio to the best writer of the same codec.
+was compared with what was to be written. The logs of a codec take turns; of {rounds} passes the best counts, in time
+on a processor, since the machine did other work as well. Each cell has thousands of records a second and the ratio to
+the best writer of the same codec.{marks}
 """
+
+MARKS: Final = """ After the
+ratio, *f* and a number say how many entries the fallback decoder read, *l* and a number how many a library had to
+decompress for the kernel."""
 
 
 def lines() -> Iterator[str]:
@@ -32,7 +37,7 @@ def lines() -> Iterator[str]:
     if not REPORT.exists():
         return
     report = json.loads(REPORT.read_text(encoding="utf-8"))
-    yield TEXT.format(**report).rstrip()
+    yield TEXT.format(**report, marks=MARKS if any(map(_mark, report["cells"])) else "").rstrip()
     yield from _table(report["cells"])
     yield from _verdict(report)
     yield from _missing(report["missing"])
@@ -56,12 +61,18 @@ def _writer(row: dict[str, Any]) -> tuple[str, str]:
 
 
 def _speed(row: dict[str, Any] | None) -> str:
-    return "-" if row is None else f"{row['recordsPerSecond'] / 1000:,.0f} ({row['ratio']:.2f})"
+    return "-" if row is None else f"{row['recordsPerSecond'] / 1000:,.0f} ({row['ratio']:.2f}{_mark(row)})"
+
+
+def _mark(row: dict[str, Any]) -> str:
+    """Return what slower code had to do for a log; empty where it was nothing."""
+    counts = {"f": sum(row["fallbacks"].values()), "l": row["libraryDecompressed"]}
+    return "".join(f", *{letter}* {count:,}" for letter, count in counts.items() if count)
 
 
 def _verdict(report: dict[str, Any]) -> Iterator[str]:
     yield ""
-    below = [f"{' '.join(_writer(row))} {row['codec']} ({row['ratio']:.2f})" for row in report["below"]]
+    below = [f"{', '.join(_writer(row))}, {row['codec']} ({row['ratio']:.2f})" for row in report["below"]]
     yield f"Below {report['leastRatio']} of the best: {', '.join(below) or 'none'}."
     lz4 = report["aiokafkaLz4"]
     if lz4["ratio"] is not None:

@@ -1,4 +1,4 @@
-"""The result types of the functions of `seglog_format`. A name loads its module at its first use."""
+"""The types of what the functions of `seglog_format` take and return. A name loads its module when it is first used."""
 
 from __future__ import annotations
 
@@ -14,12 +14,19 @@ if TYPE_CHECKING:
     from seglog_format.cleaning.compaction_rules import BatchAction, BatchFate, RecordFate, RecordReason
     from seglog_format.cleaning.deletion import PreparedRetention
     from seglog_format.cleaning.retention import RetainedSegment, RetentionPlan, RetentionReason, SegmentFate
+    from seglog_format.codec.framing import FrameWalk
     from seglog_format.engine.choice import Choice
     from seglog_format.log.directory import LogDirectories, LogDirectory
+    from seglog_format.log.entry_table import EntryTable
     from seglog_format.log.gaps import Gap, GapKind
+    from seglog_format.log.listing import LogDirectoryListing, NamedFile, PartitionEntry, PartitionListing, SegmentFiles
+    from seglog_format.log.offset_index import OffsetIndex
     from seglog_format.log.partition import Partition
     from seglog_format.log.reading import Fetch
     from seglog_format.log.segment import LogSegment
+    from seglog_format.log.time_index import TimeIndex
+    from seglog_format.log.transaction_index import TransactionIndex, TxnIndexSearchResult
+    from seglog_format.log.transactions import Transactions
     from seglog_format.model import (
         AbortedTxn,
         Frame,
@@ -27,8 +34,10 @@ if TYPE_CHECKING:
         OffsetPosition,
         RecordBatchHeader,
         Tail,
+        TailKind,
         TimestampOffset,
     )
+    from seglog_format.names import FileKind, FileName, PartitionDirectoryName
     from seglog_format.plans.indexes import PreparedIndexes
     from seglog_format.plans.salvage import PreparedSalvage
     from seglog_format.record_model import Message, Record, RecordBatch, RecordHeader
@@ -40,10 +49,18 @@ if TYPE_CHECKING:
     from seglog_format.recovery.salvage import SalvagedSegment
     from seglog_format.recovery.salvage_scan import DamagedRange
     from seglog_format.recovery.segment_scan import Cut, Remark
+    from seglog_format.recovery.segment_split import Part, Split
     from seglog_format.recovery.truncation import PreparedTruncation, TruncationPlan
     from seglog_format.requirements import Requirement
     from seglog_format.scan_statistics import FallbackCause, ScanStatistics
+    from seglog_format.state.config import IndexUnit, TimeIndexOffset
+    from seglog_format.state.index_build import IndexedOffset
+    from seglog_format.state.root_files import CheckpointedState
+    from seglog_format.storage.byte_source import ByteSource, SourceFile, Window
+    from seglog_format.storage.directory_entries import SkippedEntry
+    from seglog_format.storage.environment import Condition
     from seglog_format.storage.file_steps import FileStep
+    from seglog_format.storage.files import FileHandle, Files
     from seglog_format.writing.partition_log import Appended
     from seglog_format.writing.roll import RollReason
 
@@ -52,33 +69,51 @@ __all__ = [
     "Appended",
     "BatchAction",
     "BatchFate",
+    "ByteSource",
+    "CheckpointedState",
     "Choice",
     "Circumstances",
     "Compacted",
     "CompactedSegment",
     "CompactionAction",
     "CompactionPlan",
+    "Condition",
     "Cut",
     "DamagedRange",
+    "EntryTable",
     "Extent",
     "FallbackCause",
     "Fetch",
+    "FileHandle",
+    "FileKind",
+    "FileName",
     "FileStep",
+    "Files",
     "Finding",
     "Frame",
+    "FrameWalk",
     "Gap",
     "GapKind",
     "IndexSettings",
+    "IndexUnit",
+    "IndexedOffset",
     "LogDirectories",
     "LogDirectory",
+    "LogDirectoryListing",
     "LogSegment",
     "LossReason",
     "Losses",
     "LostOffsets",
     "Message",
     "MissingOffsets",
+    "NamedFile",
+    "OffsetIndex",
     "OffsetPosition",
+    "Part",
     "Partition",
+    "PartitionDirectoryName",
+    "PartitionEntry",
+    "PartitionListing",
     "PreparedCompaction",
     "PreparedIndexes",
     "PreparedRecovery",
@@ -104,9 +139,20 @@ __all__ = [
     "ScanStatistics",
     "SegmentCompaction",
     "SegmentFate",
+    "SegmentFiles",
+    "SkippedEntry",
+    "SourceFile",
+    "Split",
     "Tail",
+    "TailKind",
+    "TimeIndex",
+    "TimeIndexOffset",
     "TimestampOffset",
+    "TransactionIndex",
+    "Transactions",
     "TruncationPlan",
+    "TxnIndexSearchResult",
+    "Window",
 ]
 
 _LAZY: Final = LazyNames(
@@ -119,12 +165,19 @@ _LAZY: Final = LazyNames(
         "cleaning.compaction_rules": ("BatchAction", "BatchFate", "RecordFate", "RecordReason"),
         "cleaning.deletion": ("PreparedRetention",),
         "cleaning.retention": ("RetainedSegment", "RetentionPlan", "RetentionReason", "SegmentFate"),
+        "codec.framing": ("FrameWalk",),
         "engine.choice": ("Choice",),
         "log.directory": ("LogDirectories", "LogDirectory"),
+        "log.entry_table": ("EntryTable",),
         "log.gaps": ("Gap", "GapKind"),
+        "log.listing": ("LogDirectoryListing", "NamedFile", "PartitionEntry", "PartitionListing", "SegmentFiles"),
+        "log.offset_index": ("OffsetIndex",),
         "log.partition": ("Partition",),
         "log.reading": ("Fetch",),
         "log.segment": ("LogSegment",),
+        "log.time_index": ("TimeIndex",),
+        "log.transaction_index": ("TransactionIndex", "TxnIndexSearchResult"),
+        "log.transactions": ("Transactions",),
         "model": (
             "AbortedTxn",
             "Frame",
@@ -132,8 +185,10 @@ _LAZY: Final = LazyNames(
             "OffsetPosition",
             "RecordBatchHeader",
             "Tail",
+            "TailKind",
             "TimestampOffset",
         ),
+        "names": ("FileKind", "FileName", "PartitionDirectoryName"),
         "plans.indexes": ("PreparedIndexes",),
         "plans.salvage": ("PreparedSalvage",),
         "record_model": ("Message", "Record", "RecordBatch", "RecordHeader"),
@@ -145,10 +200,18 @@ _LAZY: Final = LazyNames(
         "recovery.salvage": ("SalvagedSegment",),
         "recovery.salvage_scan": ("DamagedRange",),
         "recovery.segment_scan": ("Cut", "Remark"),
+        "recovery.segment_split": ("Part", "Split"),
         "recovery.truncation": ("PreparedTruncation", "TruncationPlan"),
         "requirements": ("Requirement",),
         "scan_statistics": ("FallbackCause", "ScanStatistics"),
+        "state.config": ("IndexUnit", "TimeIndexOffset"),
+        "state.index_build": ("IndexedOffset",),
+        "state.root_files": ("CheckpointedState",),
+        "storage.byte_source": ("ByteSource", "SourceFile", "Window"),
+        "storage.directory_entries": ("SkippedEntry",),
+        "storage.environment": ("Condition",),
         "storage.file_steps": ("FileStep",),
+        "storage.files": ("FileHandle", "Files"),
         "writing.partition_log": ("Appended",),
         "writing.roll": ("RollReason",),
     },

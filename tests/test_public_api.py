@@ -19,6 +19,7 @@ from seglog_format import errors, spark, types
 from seglog_format.cli.version import VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import ModuleType
 
 IMPORTED = (
@@ -114,6 +115,48 @@ def public_functions() -> list[tuple[str, object]]:
         if not attribute.startswith("_") and (inspect.isfunction(value) or isinstance(value, property))
     ]
     return [(name, value) for name, value in values if inspect.isfunction(value)] + methods
+
+
+INTERNAL = {
+    "Checked": "entries that `PartitionWriter.append` has checked before, when the server hands them over",
+    "FileBytes": "the open file of a segment",
+    "Packer": "how the slots of an index are laid out",
+    "Problem": "what `Finding.of` makes a finding of, in checks",
+    "ScanKeywords": "the keywords of `Partition.scan`",
+    "Table": "pyarrow's",
+}
+"""Classes that public functions name and that users do not need, each with the reason."""
+
+
+def classes_of_the_package() -> set[str]:
+    files = (REPOSITORY / "seglog_format").rglob("*.py")
+    return {
+        name for file in files for name in re.findall(r"^class (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+
+
+def annotations_of(kind: type) -> Iterator[tuple[str, object]]:
+    """What the public attributes, properties and methods of a class take and return."""
+    for base in (each for each in kind.__mro__ if each.__module__.startswith("seglog_format")):
+        yield from ((name, said) for name, said in vars(base).get("__annotations__", {}).items() if name[0] != "_")
+        for name, value in vars(base).items():
+            function = getattr(value, "fget", None) or getattr(value, "func", None) or getattr(value, "__func__", value)
+            if name[0] != "_" and inspect.isfunction(function):
+                yield from ((f"{name}: {key}", said) for key, said in function.__annotations__.items() if key != "self")
+
+
+def test_all_that_public_names_take_and_return_is_public() -> None:
+    values = {name: getattr(module, name) for module, name in PUBLIC} | vars(errors)
+    ours, missing = classes_of_the_package(), set[tuple[str, str]]()
+    for owner, value in values.items():
+        said = annotations_of(value) if inspect.isclass(value) else ()
+        if inspect.isfunction(value):
+            said = value.__annotations__.items()
+        for where, annotation in said:
+            named = {each for each in re.findall(r"\b[A-Z]\w+", str(annotation)) if each in ours}
+            missing |= {(each, f"{owner}.{where}") for each in named - values.keys()}
+    assert {name for name, _ in missing} - INTERNAL.keys() == set(), missing
+    assert {name for name, _ in missing} == INTERNAL.keys()
 
 
 def test_every_public_function_says_what_it_does() -> None:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from seglog_format import walk
 from seglog_format.codec.decode import decode_frame
 from seglog_format.errors import Location
-from seglog_format.names import FileKind, parse_partition_directory
+from seglog_format.names import parse_partition_directory
+from seglog_format.types import FileKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 
-from seglog_format.engine import choice
 from seglog_format.log import reading
-from seglog_format.model import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,21 +39,18 @@ def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
 
 
 @contextmanager
-def engine_from(size: int) -> Iterator[None]:
-    """Record objects come from the engine where a log has so many bytes: 0 for always."""
-    places = ((reading, "QUICK_SIZE"), (choice, "START_SIZE"), (choice, "LOADED_SIZE"))
-    before = [getattr(module, name) for module, name in places]
+def quick_from(size: int) -> Iterator[None]:
+    """Entries may be decoded by the quick loop where a segment has so many bytes: 0 for always."""
+    before = reading.QUICK_SIZE
     try:
-        for module, name in places:
-            setattr(module, name, size)
+        setattr(reading, "QUICK_SIZE", size)  # noqa: B010 - a constant to everyone else
         yield
     finally:
-        for (module, name), value in zip(places, before, strict=True):
-            setattr(module, name, value)
+        setattr(reading, "QUICK_SIZE", before)  # noqa: B010
 
 
 @contextmanager
 def reference_only() -> Iterator[None]:
-    """Record objects come from the reference, however large a log is."""
-    with engine_from(INT64_MAX):
+    """Entries are decoded by their declarations, however large a log is; besides, ask for `Engine.REFERENCE`."""
+    with quick_from(sys.maxsize):
         yield

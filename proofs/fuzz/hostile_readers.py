@@ -34,13 +34,11 @@ from seglog_format.codec.control_record import decode_control_record
 from seglog_format.codec.decode import checksum_is_valid, decode_frame
 from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
 from seglog_format.errors import FormatError, Location, RefusedError, UsageError
-from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.producer_snapshot import ProducerSnapshot
 from seglog_format.log.resolution import resolve
-from seglog_format.log.time_index import TimeIndex
-from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.names import parse_file_name, parse_partition_directory
 from seglog_format.recovery.plan import plan_for_directory, plan_recovery
+from seglog_format.types import OffsetIndex, TimeIndex, TransactionIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -23,9 +23,9 @@ import pyarrow as pa
 import xxhash
 
 from proofs.fuzz.codec_targets import libraries, lz4, snappy
-from proofs.fuzz.delivered_rows import COLUMNS, engine_from, reference_only, row_of, rows_of
+from proofs.fuzz.delivered_rows import COLUMNS, quick_from, reference_only, row_of, rows_of
 from proofs.fuzz.judging import LIMIT, LOG, SMALL_LIMIT, hold, outcome
-from seglog_format import CompressionCodec, build_batch, encode_batch, new_record, open_partition, walk
+from seglog_format import CompressionCodec, Engine, build_batch, encode_batch, new_record, open_partition, walk
 from seglog_format.checks import verify_log
 from seglog_format.codec.checksum import crc32
 from seglog_format.codec.compress import compress
@@ -34,24 +34,20 @@ from seglog_format.columnar.batch_table import batch_table, sound_size
 from seglog_format.columnar.encode import BatchFields, encode
 from seglog_format.columnar.ranges import next_range, position_of
 from seglog_format.columnar.recovery_kernels import ColumnarRecovery
-from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError
-from seglog_format.log.transactions import Transactions
-from seglog_format.model import INT64_MAX
 from seglog_format.recovery.indexed_broker_scan import broker_scan_with
 from seglog_format.recovery.segment_files import side_files_of
 from seglog_format.recovery.segment_scan import scan_segment
-from seglog_format.state.index_build import IndexedOffset
-from seglog_format.types import IndexSettings, Record
+from seglog_format.types import IndexedOffset, IndexSettings, Record, Transactions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from seglog_format.engine.protocols import RecoveryKernels
     from seglog_format.types import Partition
 
 SEALED: Final = 0x08
+INT64_MAX: Final = 2**63 - 1
 ENTRY_COLUMNS: Final = ("position", "codec", "timestamp_type", "sequence", "is_transactional", "batch_offset")
 ENGINE: Final = ColumnarRecovery()
 
@@ -137,7 +133,7 @@ class Targets:
             if isinstance(shared, str):
                 return shared
             with reference_only():
-                wanted = outcome(lambda: map(row_of, partition.records(**shared)))
+                wanted = outcome(lambda: map(row_of, partition.records(**shared, engine=Engine.REFERENCE)))
             layout = "binary" if option & 4 else "view"
             found = outcome(lambda: rows_of(partition.scan(COLUMNS, batch_rows=8, layout=layout, **shared)))
             narrow = outcome(lambda: partition.scan((*ENTRY_COLUMNS, "key"), batch_rows=8, **shared))
@@ -152,9 +148,9 @@ class Targets:
             if isinstance(shared, str):
                 return shared
             with reference_only():
-                wanted = outcome(lambda: partition.records(**shared))
-            with engine_from(0):
-                found = outcome(lambda: partition.records(**shared))
+                wanted = outcome(lambda: partition.records(**shared, engine=Engine.REFERENCE))
+            with quick_from(0):
+                found = outcome(lambda: partition.records(**shared, engine=Engine.COLUMNAR))
             return hold("records", found, wanted)
 
 
@@ -184,7 +180,7 @@ def recover(data: bytes, option: int) -> str:
         0 if option & 1 else 200, IndexedOffset.FIRST if option & 2 else IndexSettings().indexed_offset
     )
 
-    def answers(engine: RecoveryKernels | None) -> Iterator[object]:
+    def answers(engine: ColumnarRecovery | None) -> Iterator[object]:
         yield scan_segment(log, base_offset, "p", kernels=engine)
         transactions = Transactions(open_offsets={7: 0})
         if option & 4:

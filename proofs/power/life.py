@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING, Final
 from proofs.power.promise import Appended, Compacted, Promise
 from proofs.power.workload import Appenders, Log, restart_producers
 from proofs.power.world import Turns
-from seglog_format import BrokerGeneration, Environment, LogConfig, LogWriter, walk
-from seglog_format.cleaning.compaction_apply import compact_partition
-from seglog_format.cleaning.deletion import prepare_retention, retain_partition
-from seglog_format.recovery.apply import recover_partition
-from seglog_format.recovery.truncation import truncate_to
+from seglog_format import (
+    BrokerGeneration,
+    Environment,
+    LogConfig,
+    LogWriter,
+    compact,
+    recover,
+    retain,
+    truncate,
+    walk,
+)
 from seglog_format.types import RecordBatchHeader
 
 if TYPE_CHECKING:
@@ -101,7 +107,7 @@ class Life:
     def _recover(self, path: Path, log: Log) -> None:
         """Recover as the command line does."""
         self.when = "recovering"
-        recover_partition(path, files=self._files)
+        recover(path, environment=self._environment()).apply()
         log.keep(log.promise.kept(log_bytes(path)))
 
     def _truncate(self, path: Path, log: Log) -> None:
@@ -110,7 +116,7 @@ class Life:
         offset = self._dice.choice([self._dice.randint(0, log.end), *(each.end for each in log.appended[-4:])])
         kept = [each for each in log.appended if each.end <= offset]
         log.acknowledged = min(log.acknowledged, kept[-1].end if kept else 0)
-        truncate_to(path, offset, files=self._files)
+        truncate(path, offset, environment=self._environment()).apply()
         log.appended = kept
         log.start = min(log.start, offset)
         log.promise.kept(log_bytes(path))
@@ -120,8 +126,9 @@ class Life:
         """Remove what is too old or too much."""
         self.when = "removing segments"
         config, now_ms = self._config(), self._world.now_ms
-        log.start = prepare_retention(path, config, now_ms=now_ms).plan.log_start_offset
-        done = retain_partition(path, config, now_ms=now_ms, files=self._files)
+        planned = retain(path, config, now_ms=now_ms, environment=self._environment())
+        log.start = planned.plan.log_start_offset
+        done = planned.apply()
         log.begin_at(done.plan.log_start_offset)
         log.promise.kept(log_bytes(path))
         self._world.counts["segments removed"] += len(done.plan.removed)
@@ -131,10 +138,13 @@ class Life:
         config, now_ms = self._config(), self._world.now_ms
         log.groups = compacted_groups(path, config, now_ms)
         self.when = "compacting"
-        compact_partition(path, config, now_ms=now_ms, files=self._files)
+        compact(path, config, now_ms=now_ms, environment=self._environment()).apply()
         replaced = replace(log.promise, appended=tuple(done_with(log.appended, log.groups)), groups=())
         self._world.counts["groups of segments compacted"] += len(log.groups)
         log.keep(replaced.kept(log_bytes(path)))
+
+    def _environment(self) -> Environment:
+        return Environment(files=self._files)
 
     def _opened(self) -> LogWriter:
         """Open, which recovers; what is there then is on the disk."""
@@ -178,7 +188,7 @@ def compacted_groups(path: Path, config: LogConfig, now_ms: int) -> tuple[Compac
     with TemporaryDirectory(dir=path.parent.parent) as name:
         copy = Path(name) / "logs"
         shutil.copytree(path.parent, copy)
-        plan = compact_partition(copy / path.name, config, now_ms=now_ms).plan
+        plan = compact(copy / path.name, config, now_ms=now_ms).apply().plan
         batches = batches_of(log_bytes(copy / path.name))
     found = []
     for group in plan.groups:

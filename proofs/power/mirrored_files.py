@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from seglog_format.storage.files import LOCAL_FILES
+from seglog_format import Environment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from proofs.power.simulated_files import SimulatedFiles
-    from seglog_format.storage.byte_source import Buffer, SourceFile
-    from seglog_format.storage.files import FileHandle, Files
+    from proofs.power.simulated_files import Buffer, SimulatedFiles
+    from seglog_format.types import FileHandle, Files, SourceFile
+
+LOCAL: Final = Environment().files
 
 
 class MirroredHandle:
@@ -61,34 +62,34 @@ class MirroredFiles:
 
     def __init__(self, simulated: SimulatedFiles) -> None:
         self.simulated = simulated
-        self._both: tuple[Files, Files] = (simulated, LOCAL_FILES)
+        self._both: tuple[Files, Files] = (simulated, LOCAL)
 
     def create(self, path: Path, size: int = 0) -> MirroredHandle:
         """A new file."""
         simulated = self.simulated.create(path, size)
-        return MirroredHandle(simulated, LOCAL_FILES.create(path, size))
+        return MirroredHandle(simulated, LOCAL.create(path, size))
 
     def create_new(self, path: Path, size: int = 0) -> MirroredHandle:
         """A new file, whose name nothing has."""
         simulated = self.simulated.create_new(path, size)
-        return MirroredHandle(simulated, LOCAL_FILES.create_new(path, size))
+        return MirroredHandle(simulated, LOCAL.create_new(path, size))
 
     def open_append(self, path: Path) -> MirroredHandle:
         """An existing file."""
         simulated = self.simulated.open_append(path)
-        return MirroredHandle(simulated, LOCAL_FILES.open_append(path))
+        return MirroredHandle(simulated, LOCAL.open_append(path))
 
     def read(self, path: Path) -> bytes:
         """The bytes of a file."""
-        return LOCAL_FILES.read(path)
+        return LOCAL.read(path)
 
     def open(self, path: Path) -> SourceFile:
         """Open a file for reading."""
-        return LOCAL_FILES.open(path)
+        return LOCAL.open(path)
 
     def size(self, path: Path) -> int:
         """Bytes that a file has."""
-        return LOCAL_FILES.size(path)
+        return LOCAL.size(path)
 
     def rename(self, path: Path, target: Path) -> None:
         """Give a file another name."""
@@ -111,7 +112,7 @@ class MirroredFiles:
 
     def names(self, path: Path) -> list[str]:
         """What stands in a directory."""
-        return LOCAL_FILES.names(path)
+        return LOCAL.names(path)
 
     def make_directory(self, path: Path) -> None:
         """A new directory."""
@@ -125,11 +126,11 @@ class MirroredFiles:
 
     def exists(self, path: Path) -> bool:
         """Whether there is a file or directory of that name."""
-        return LOCAL_FILES.exists(path)
+        return LOCAL.exists(path)
 
     def modified_ms(self, path: Path) -> int:
         """When a file was last written."""
-        return LOCAL_FILES.modified_ms(path)
+        return LOCAL.modified_ms(path)
 
     def set_modified_ms(self, path: Path, timestamp_ms: int) -> None:
         """Say when a file was last written."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from proofs.power.disk import (
     Contents,
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from proofs.power.disk import Node
     from proofs.power.fault import Fault
-    from seglog_format.storage.byte_source import Buffer
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 class PowerCut(BaseException):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from seglog_format.storage.byte_source import Window
-from seglog_format.storage.file_bytes import FIRST_WINDOW
+from seglog_format.types import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+FIRST_WINDOW: Final = 1 << 16
+"""Bytes that are read at a time."""
 
 
 class SimulatedSource(AbstractContextManager["SimulatedSource"]):

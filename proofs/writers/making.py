@@ -15,6 +15,7 @@ import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_conformance.registry import AdapterError
@@ -25,7 +26,6 @@ from proofs.writers.cells import CODECS, MAGIC_2, WRITERS, Cell, Kind, Way, cell
 from proofs.writers.programs import NotWrittenError, Program
 from proofs.writers.requests import batch_of, batches_to_encode, is_relative
 from seglog_format import CompressionCodec, build_batch, encode_batch, new_record
-from seglog_format.cli.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -140,7 +140,7 @@ def _made(program: Program | Ourselves, cell: Cell, root: Path, batches: Sequenc
 class Ourselves:
     """This package as an encoder."""
 
-    version = VERSION
+    version = metadata.version("seglog-format")
     language = "Python"
     codecs = CODECS
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +12,6 @@ from seglog_conformance.testee import Allowance, Kind, StartError
 
 from proofs.kafka.oracle import REPOSITORY
 from proofs.writers.cells import Way
-from seglog_format.closing import Closing
 
 if TYPE_CHECKING:
     from seglog_conformance.process import Command
@@ -27,7 +27,7 @@ class NotWrittenError(Exception):
     """A writer cannot be asked, or did not write what it was asked to."""
 
 
-class Program(Closing):
+class Program(AbstractContextManager["Program"]):
     """The program around a library, built when it is first used; a context manager.
 
     Args:
@@ -73,6 +73,9 @@ class Program(Closing):
         if not reply.answer.get("ok"):
             raise NotWrittenError(_reason(reply.answer))
         return bytes.fromhex(reply.answer.get("data", ""))
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the program."""

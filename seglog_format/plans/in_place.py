@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from seglog_format.cleaning.compaction_apply import (
     PreparedCompaction,
@@ -19,7 +19,7 @@ from seglog_format.log.path_kind import require_partition
 from seglog_format.recovery.apply import DEFAULT_OPTIONS, prepare_recovery, recover_partition
 from seglog_format.recovery.truncation import prepare_truncation, truncate_to
 from seglog_format.state.config import DAY_MS
-from seglog_format.storage.environment import system_clock
+from seglog_format.storage.environment import Environment
 
 if TYPE_CHECKING:
     import os
@@ -30,12 +30,15 @@ if TYPE_CHECKING:
     from seglog_format.recovery.truncation import PreparedTruncation
     from seglog_format.state.config import LogConfig
 
+DEFAULT_ENVIRONMENT: Final = Environment()
+
 
 def recover(
     path: str | os.PathLike[str],
     *,
     options: RecoveryOptions = DEFAULT_OPTIONS,
     directory: LogDirectory | None = None,
+    environment: Environment = DEFAULT_ENVIRONMENT,
 ) -> PreparedRecovery:
     """Plan the recovery of a partition directory after a crash (SEG-RCV-029). `apply` of the plan does it.
 
@@ -43,6 +46,7 @@ def recover(
         path: of the partition directory.
         options: how to recover.
         directory: the log directory; the directory above by default.
+        environment: through which files are changed.
 
     Raises:
         UsageError: the path is not a partition directory, or cannot be read.
@@ -62,7 +66,12 @@ def recover(
         00000000000000000270.log: cut to 14705 bytes
     """
     planned = prepare_recovery(path, directory, options=options)
-    return replace(planned, _carry_out=partial(recover_partition, path, directory, options=options, planned=planned))
+    return replace(
+        planned,
+        _carry_out=partial(
+            recover_partition, path, directory, options=options, files=environment.files, planned=planned
+        ),
+    )
 
 
 def retain(
@@ -72,6 +81,7 @@ def retain(
     now_ms: int | None = None,
     directory: LogDirectory | None = None,
     holds_lock: bool = False,
+    environment: Environment = DEFAULT_ENVIRONMENT,
 ) -> PreparedRetention:
     """Plan which segments of a partition directory to remove for their age or size. `apply` of the plan does it.
 
@@ -80,9 +90,10 @@ def retain(
     Args:
         path: of the partition directory.
         config: the settings of the log.
-        now_ms: the time, in milliseconds since 1970; by default the current time.
+        now_ms: the time, in milliseconds since 1970; by default that of the environment.
         directory: the log directory; the directory above by default.
         holds_lock: the caller of `apply` already has the lock of the log directory.
+        environment: through which files are changed, and the clock.
 
     Raises:
         UsageError: a path is not a directory or cannot be read, there is no segment, or the log has to be recovered
@@ -97,10 +108,17 @@ def retain(
         >>> plan.apply().plan.log_start_offset
         264
     """
-    at_ms = system_clock() if now_ms is None else now_ms
+    at_ms = environment.clock() if now_ms is None else now_ms
     planned = prepare_retention(path, config, now_ms=at_ms, directory=directory)
     carry_out = partial(
-        retain_partition, path, config, now_ms=at_ms, directory=directory, holds_lock=holds_lock, planned=planned
+        retain_partition,
+        path,
+        config,
+        now_ms=at_ms,
+        directory=directory,
+        files=environment.files,
+        holds_lock=holds_lock,
+        planned=planned,
     )
     return replace(planned, _carry_out=carry_out)
 
@@ -114,6 +132,7 @@ def compact(  # noqa: PLR0913 - how to compact
     most_keys: int = MOST_KEYS,
     producer_expiration_ms: int = DAY_MS,
     holds_lock: bool = False,
+    environment: Environment = DEFAULT_ENVIRONMENT,
 ) -> PreparedCompaction:
     """Plan which segments of a partition directory to rewrite without old records. `apply` of the plan does it.
 
@@ -123,11 +142,12 @@ def compact(  # noqa: PLR0913 - how to compact
     Args:
         path: of the partition directory.
         config: the settings of the log; whether the cleanup policy has ``compact`` is not checked.
-        now_ms: the time, in milliseconds since 1970; by default the current time.
+        now_ms: the time, in milliseconds since 1970; by default that of the environment.
         directory: the log directory; the directory above by default.
         most_keys: maximum number of keys in memory.
         producer_expiration_ms: age after which producers are dropped and no longer keep their last batch.
         holds_lock: the caller of `apply` already has the lock of the log directory.
+        environment: through which files are changed, and the clock.
 
     Raises:
         UsageError: a path is not a directory, cannot be read, or needs recovery first.
@@ -146,7 +166,7 @@ def compact(  # noqa: PLR0913 - how to compact
         >>> done.size_before, done.size_after
         (144, 72)
     """
-    at_ms = system_clock() if now_ms is None else now_ms
+    at_ms = environment.clock() if now_ms is None else now_ms
     planned = prepare_compaction(path, config, now_ms=at_ms, directory=directory, most_keys=most_keys)
     explained = partial(
         explain_compaction,
@@ -165,13 +185,20 @@ def compact(  # noqa: PLR0913 - how to compact
         directory=directory,
         most_keys=most_keys,
         producer_expiration_ms=producer_expiration_ms,
+        files=environment.files,
         holds_lock=holds_lock,
         planned=planned,
     )
     return PreparedCompaction(Path(path), planned, _carry_out=done, _explain=explained)
 
 
-def truncate(path: str | os.PathLike[str], offset: int, *, directory: LogDirectory | None = None) -> PreparedTruncation:
+def truncate(
+    path: str | os.PathLike[str],
+    offset: int,
+    *,
+    directory: LogDirectory | None = None,
+    environment: Environment = DEFAULT_ENVIRONMENT,
+) -> PreparedTruncation:
     """Plan to truncate a partition directory, so that its log ends at an offset. `apply` of the plan does it.
 
     Files of removed segments get names that end in ``.deleted``; the next program that opens the log deletes them.
@@ -180,6 +207,7 @@ def truncate(path: str | os.PathLike[str], offset: int, *, directory: LogDirecto
         path: of the partition directory.
         offset: the first to remove, 0 or more.
         directory: the log directory; the directory above by default.
+        environment: through which files are changed.
 
     Raises:
         UsageError: the path is not a partition directory, or cannot be read; a negative offset; or there is no segment.
@@ -197,4 +225,7 @@ def truncate(path: str | os.PathLike[str], offset: int, *, directory: LogDirecto
     """
     require_partition(path)
     planned = prepare_truncation(path, offset, directory=directory)
-    return replace(planned, _carry_out=partial(truncate_to, path, offset, directory=directory, planned=planned))
+    return replace(
+        planned,
+        _carry_out=partial(truncate_to, path, offset, directory=directory, files=environment.files, planned=planned),
+    )

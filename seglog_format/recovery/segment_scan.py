@@ -1,4 +1,4 @@
-"""The recovery scan of one segment: which bytes stay, and why no more (chapter 71)."""
+"""What recovery finds in one segment: how much of it stays, and why no more (chapter 71)."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ KEPT_MARKER: Final = "brokers keep this entry, and cut behind it"
 NO_START: Final = "brokers cannot make an end marker of this, and do not start"
 
 UNREADABLE_MARKER_PREFIXES: Final = ("SEG-COD-", "SEG-CTL-006")
-"""Errors of a marker on which brokers fail, instead of taking it for damage."""
+"""What is wrong with a marker on which brokers fail, instead of taking it for damage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A difference between brokers and the plan about something in a scanned segment.
+    """Something in a scanned segment on which brokers do not do what a plan says, or fail.
 
     Attributes:
         location: of the entry.
-        requirements: ids that the entry breaks.
+        requirements: ids that the entry does not keep.
         text: what brokers do.
     """
 
@@ -51,16 +51,16 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The end of a segment after recovery.
+    """Where a segment ends after recovery.
 
     Attributes:
         base_offset: of the segment.
         path: of its `.log` file.
-        position: number of bytes that stay.
-        size: number of bytes removed.
+        position: bytes that stay.
+        size: bytes that go.
         next_offset: the first offset after what stays.
-        requirements: ids that decide it: SEG-RCV-003 or SEG-RCV-008, then those that the first removed entry breaks.
-        reason: description of the error.
+        requirements: ids that decide it: SEG-RCV-003 or SEG-RCV-008, then what the first entry to go does not keep.
+        reason: what is wrong there, in words.
     """
 
     base_offset: int
@@ -74,14 +74,14 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class SegmentScan:
-    """The result of scanning one segment.
+    """What scanning one segment found.
 
     Attributes:
         base_offset: of the segment.
-        next_offset: the first offset after what stays; the base offset if nothing stays.
-        cut: None if the whole file stays.
-        remarks: on kept entries, or where brokers cut differently.
-        sound_size: bytes at the start that compiled code found sound.
+        next_offset: the first offset after what stays; the base offset where nothing stays.
+        cut: None where the whole file stays.
+        remarks: on entries that stay, or where the cut is not what every broker does.
+        sound_size: bytes at the start that compiled code passed over at once.
     """
 
     base_offset: int
@@ -100,7 +100,7 @@ def scan_segment(
         data: the bytes of the `.log` file.
         base_offset: of the segment.
         path: file name for locations.
-        kernels: the fast path over entries that recovery keeps unconditionally; the result is the same without it.
+        kernels: passes over entries that stay without a word; the result is the same with it and without.
 
     Raises:
         UnreadableError: the disk refuses some of it, which is no reason to cut anything (SEG-PDR-022).
@@ -113,7 +113,7 @@ def scan_segment(
 
 
 class SegmentScanner:
-    """Decides, in a walk over the entries of a segment, which of them stay: those before the first damaged one.
+    """Decides in a walk over the entries of a segment which of them stay: those up to the first that is damaged.
 
     Args:
         source: bytes of the log.
@@ -121,7 +121,7 @@ class SegmentScanner:
         path: file name for locations.
 
     Attributes:
-        position: end of the kept entries.
+        position: after the entries that stay.
     """
 
     def __init__(self, source: ByteSource, base_offset: int, path: str) -> None:
@@ -136,14 +136,14 @@ class SegmentScanner:
         self._reason = ""
 
     def pass_over(self, sound: SoundEntries, position: int) -> int:
-        """Keep the entries from a position on that compiled code finds sound."""
+        """Keep the entries from a position on that compiled code finds nothing to say about."""
         self.position, self.last_offset = sound.after(position, self.last_offset)
         if self._sound_size is None:
             self._sound_size = self.position
         return self.position
 
     def take(self, entry: WalkedEntry) -> bool:
-        """Check checksum, offsets and end marker of an entry; return whether it stays."""
+        """Whether an entry stays: its checksum, offsets and end marker."""
         try:
             if not entry.checksum_is_valid:
                 verify_checksum(entry.frame, entry.at)
@@ -159,7 +159,7 @@ class SegmentScanner:
         return True
 
     def end(self, found: Tail | FormatError) -> None:
-        """Record why the bytes from this position on do not stay."""
+        """Note why the bytes from here on do not stay."""
         if isinstance(found, Tail):
             self._reason = f"{found.kind.value}: {found.size} bytes"
         else:
@@ -167,7 +167,7 @@ class SegmentScanner:
             self._reason = f"{found.location.field}: expected {found.expected}, found {found.found}"
 
     def _check_offsets(self, frame: Frame, at: Location) -> None:
-        """Raise at an offset out of order; brokers detect it in some cases only, with worse results."""
+        """Raise at an offset out of order; brokers notice it only in some places, and then do worse."""
         field = at.at("offset", 0, 8)
         first, last = frame.header.base_offset, frame.header.last_offset
         if first is not None and not self.base_offset <= first <= last:
@@ -191,12 +191,12 @@ class SegmentScanner:
         except UnreadableError:
             raise
         except FormatError as error:
-            self._raise_marker_error(error, at)
+            self._judge_end_marker(error, at)
         else:
             if lacks_end_marker(entry.header, marker):
                 self._remark(at, "SEG-CTL-003", NO_START)
 
-    def _raise_marker_error(self, error: FormatError, at: Location) -> None:
+    def _judge_end_marker(self, error: FormatError, at: Location) -> None:
         first, *_ = error.requirements
         if first.startswith(UNREADABLE_MARKER_PREFIXES):
             self._remark(at, first, NO_START)
@@ -210,7 +210,7 @@ class SegmentScanner:
         self.remarks.append(Remark(at, (requirement,), text))
 
     def result(self) -> SegmentScan:
-        """Return the result of the walk."""
+        """What the walk found."""
         next_offset, size = self.last_offset + 1, self.source.size - self.position
         sound_size = self._sound_size or 0
         if not size:

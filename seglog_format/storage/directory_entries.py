@@ -1,4 +1,4 @@
-"""The entries of a directory: regular files, directories, and others."""
+"""What stands in a directory: regular files, directories, and what is neither."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SkippedEntry(NamedTuple):
 
 
 class DirectoryEntries(NamedTuple):
-    """The entries of a directory, in name order: regular files, directories, and others."""
+    """What stands in a directory, each in name order: regular files, directories, and what is neither."""
 
     files: list[str]
     directories: list[str]
@@ -55,7 +55,7 @@ def scan_directory(directory: Path) -> DirectoryEntries:
 
 
 def _mode(entry: os.DirEntry[str]) -> tuple[int, str]:
-    """Return the mode of an entry or of a link's target; 0 and the reason for neither a file nor a directory."""
+    """What an entry is or a link leads to; 0 for what is neither a file nor a directory, with the reason."""
     try:
         if entry.is_file():
             return stat.S_IFREG, ""
@@ -69,7 +69,7 @@ def _mode(entry: os.DirEntry[str]) -> tuple[int, str]:
 
 
 def stays_inside(directory: Path, link: str | os.PathLike[str]) -> bool:
-    """Return whether a symbolic link leads to something below a directory."""
+    """Whether a symbolic link leads to something below a directory."""
     try:
         target = Path(link).resolve(strict=True)
     except (OSError, RuntimeError):  # nowhere, or round in circles

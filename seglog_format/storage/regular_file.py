@@ -1,4 +1,4 @@
-"""Opening of regular files, and only those, for reading."""
+"""Open regular files for reading, and nothing else."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from helpers.support import authentic, authentic_names
 from test_hostile_scan import FULL, INPUTS, changes
 
 from proofs.fuzz.random_logs import random_log
+from seglog_format import Engine
 from seglog_format.codec.build import build_batch, build_message_entry, new_record
 from seglog_format.codec.encode import encode_batch
 from seglog_format.columnar import object_layout, objects, record_run
@@ -61,7 +62,7 @@ def outcome(partition: Partition, most: int | None = None, **options: Any) -> Ou
 
 def by_reference(partition: Partition, most: int | None = None, **options: Any) -> Outcome:
     with reference_only():
-        return outcome(partition, most, **options)
+        return outcome(partition, most, engine=Engine.REFERENCE, **options)
 
 
 def assert_same_records(path: Path, **shared: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from proofs.fuzz.delivered_rows import COLUMNS, Row, reference_only, row_of, rows_of
+from seglog_format import Engine
 from seglog_format.columnar import run
 from seglog_format.errors import FormatError
 from seglog_format.log.partition import Partition, open_partition
@@ -41,7 +42,7 @@ def expected(partition: Partition, **options: Any) -> tuple[list[Row], str]:
     """What the reference delivers."""
 
     def rows() -> Iterable[list[Row]]:
-        for each in partition.records(**options):
+        for each in partition.records(**options, engine=Engine.REFERENCE):
             yield [row_of(each)]
 
     with reference_only():

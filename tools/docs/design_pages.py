@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from seglog_format import LogConfig
 from seglog_format.codec.producer_snapshot import PRODUCER_STATE_ENTRY
-from seglog_format.state.index_build import INDEX_INTERVAL_BYTES
 from tools.docs.pictures import ACCENT, EDGE, INK, PAPER, SOFT, box, text
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def _facts(report: dict[str, Any]) -> dict[str, Any]:
         **report,
         "log_mib": segments["logBytes"] / 2**20,
         "part_mib": segments["logBytes"] / segments["segments"] / 2**20,
-        "interval": INDEX_INTERVAL_BYTES,
+        "interval": LogConfig().index_interval_bytes,
         "state_size": PRODUCER_STATE_ENTRY.size,
         "lookups": index["lookups"],
         "batch_bytes": round(index["logBytes"] / index["batches"]),

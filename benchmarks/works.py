@@ -86,7 +86,7 @@ WORKS: Final = (
         "T3 every record visited, CRC checked",
         EVERY,
         (*JAVA, RUST, FRANZ, SEGMENTIO, SARAMA, REFERENCE),
-        RECORDS,
+        "Partition.records(engine=Engine.REFERENCE)",
     ),
     Work("columns", "T4 columns, CRC checked", EVERY, (OURS, OPENED, COPIED, MAPPED, HEAP, RUST, AIOKAFKA), SCAN),
     Work("objects", "Python record objects", ONCE, (OURS, OPENED, AIOKAFKA, KAFKA_PYTHON), RECORDS),

@@ -22,7 +22,6 @@ from helpers.support import REPOSITORY, bundled, vector
 from seglog_format.cli.lazy import COMMANDS
 from seglog_format.cli.main import run, seglog
 from seglog_format.cli.version import VERSION
-from seglog_format.log.entry_table import EntryTable
 from seglog_format.log.partition import open_partition
 
 if TYPE_CHECKING:
@@ -506,36 +505,6 @@ def test_lookup_does_not_believe_an_index(
     *steps, answer = cli.lines("lookup", "--explain", one_segment, 140)
     assert any(words in step["text"] for step in steps)
     assert (answer["record"]["offset"], answer["position"]) == (140, 7879)
-
-
-def test_lookup_with_trusted_indexes_answers_the_same(cli: Seglog, segments: Path) -> None:
-    for offset in (0, 47, 48, 140, 449):
-        wanted = cli.lines("lookup", segments, offset)
-        assert cli.lines("lookup", "--trust-indexes", segments, offset) == wanted
-    wanted = cli.lines("lookup", segments, "--timestamp", 0)
-    assert cli.lines("lookup", "--trust-indexes", segments, "--timestamp", 0) == wanted
-
-
-def test_lookup_with_trusted_indexes_proves_nothing(
-    cli: Seglog, segments: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(EntryTable, "grow", None)  # the walk from the start of a segment
-    *steps, answer = cli.lines("lookup", "--explain", "--trust-indexes", segments, 140)
-    assert answer["found"]
-    assert [step["step"] for step in steps[:4]] == ["files", "index", "trust", "walk"]
-    assert "believed, and not proven" in steps[2]["text"]
-
-
-def test_lookup_does_not_trust_an_index_that_points_anywhere(cli: Seglog, one_segment: Path) -> None:
-    index = one_segment / "00000000000000000102.index"
-    data = bytearray(index.read_bytes())
-    for position in range(4, len(data), 8):
-        data[position : position + 4] = (int.from_bytes(data[position : position + 4], "big") + 1).to_bytes(4, "big")
-    index.write_bytes(data)
-    *steps, answer = cli.lines("lookup", "--explain", "--trust-indexes", one_segment, 140)
-    assert answer["found"]
-    (told,) = (step["text"] for step in steps if step["step"] == "trust")
-    assert told.endswith("start at position 0")
 
 
 def test_lookup_of_what_compaction_took(cli: Seglog) -> None:

@@ -47,6 +47,20 @@ def test_a_long_module_is_noticed(tmp_path: Path) -> None:
     assert list(tidy.modules_are_short(tmp_path)) == ["tools/long.py: 351 lines"]
 
 
+@pytest.mark.parametrize(
+    "directory", ["seglog_format", "conformance/adapters/x", "proofs", "benchmarks", "tools", "tests"]
+)
+def test_a_long_function_is_noticed_in_every_directory(tmp_path: Path, directory: str) -> None:
+    (tmp_path / directory).mkdir(parents=True)
+    body = '    """Say\n\n    it."""\n' + "    pass\n" * 60
+    (tmp_path / directory / "long.py").write_text(f"def run():\n{body}", encoding="utf-8")
+    assert list(tidy.functions_are_short(tmp_path)) == [f"{directory}/long.py:1: run has 61 lines"]
+
+
+def test_an_exception_for_what_is_gone_is_noticed(tmp_path: Path) -> None:
+    assert "seglog_format/model.py: not too long any more" in list(tidy.exceptions_are_needed(tmp_path))
+
+
 def test_a_schema_without_a_chapter_and_a_chapter_without_a_test_are_noticed(tmp_path: Path) -> None:
     (tmp_path / "spec").mkdir()
     (tmp_path / "spec" / "40-offset-index.md").touch()
@@ -119,3 +133,44 @@ def test_a_private_name_in_the_example_of_a_docstring_is_noticed(package: Path) 
     assert complaints_about(package, "seglog_format/log/partition.py", text) == [
         "seglog_format/log/partition.py:2: seglog_format.log.partition.open_partition is not public"
     ]
+
+
+LISTED = """
+[[module]]
+name = "seglog_format.codec"
+by = ["proofs/fuzz"]
+reason = "bytes are decoded one by one"
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "code", "is_fine"),
+    [
+        ("proofs/fuzz/seeds.py", "from seglog_format.codec.build import sealed", True),
+        ("proofs/fuzz/seeds.py", "from seglog_format.codec import build", True),
+        ("proofs/fuzz/seeds.py", "from seglog_format.codecs import build", False),
+        ("proofs/power/life.py", "from seglog_format.codec.build import sealed", False),
+        ("tools/docs/pages.py", "from seglog_format.schema import fields", False),
+        ("tools/docs/pages.py", "from seglog_format import walk", True),
+    ],
+)
+def test_proofs_and_generators_import_what_the_list_names_and_no_more(
+    package: Path, file: str, code: str, *, is_fine: bool
+) -> None:
+    for name, text in (
+        ("tools/private_imports.toml", LISTED),
+        ("proofs/fuzz/other.py", "import seglog_format.codec"),
+        (file, code),
+    ):
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(text, encoding="utf-8")
+    found = list(public_names.unlisted_uses(package))
+    assert len(found) == (0 if is_fine else 1)
+
+
+def test_a_long_list_and_an_entry_that_nobody_needs_are_noticed(package: Path) -> None:
+    (package / "tools").mkdir()
+    (package / "tools" / "private_imports.toml").write_text(LISTED * 13, encoding="utf-8")
+    found = list(public_names.unlisted_uses(package))
+    assert "tools/private_imports.toml: 13 modules, and 12 at most" in found
+    assert "tools/private_imports.toml: nobody imports seglog_format.codec" in found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from itertools import chain
 from textwrap import dedent
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -30,6 +31,10 @@ COMMAND: Final = "seglog_format.cli"
 
 SCRIPTS: Final = ("benchmarks/**/*.py", "examples/**/*.py", "conformance/templates/**/*.py", "tools/demo*.py")
 DOCUMENTS: Final = ("docs/**/*.md", "*.md", "benchmarks/*.md", "conformance/**/*.md", "spec/*.md")
+INSIDERS: Final = ("proofs/**/*.py", "tools/**/*.py")
+"""Proofs and generators, which may import what `LIST` names besides."""
+LIST: Final = "tools/private_imports.toml"
+MOST_LISTED: Final = 12
 DOCSTRINGS: Final = ("seglog_format/**/*.py", "pyspark_seglog.py")
 
 FENCED: Final = re.compile(
@@ -86,7 +91,7 @@ def uses_in_code(source: str) -> Iterator[Use]:
                 yield from (Use(node.lineno, module, alias.name) for alias in node.names)
             case ast.Import():
                 yield from (Use(node.lineno, alias.name) for alias in node.names if _is_ours(alias.name))
-            case ast.Attribute(value=ast.Name(id="seglog_format"), attr=name):
+            case ast.Attribute(value=ast.Name(id="seglog_format"), attr=name) if not name.startswith("__"):
                 yield Use(node.lineno, PACKAGE, name)
             case ast.Constant(value=str(text)) if MODULE_NAME.fullmatch(text) and text != COMMAND:
                 yield Use(node.lineno, text.rstrip("."))
@@ -135,6 +140,47 @@ def private_uses(root: Path) -> Iterator[str]:
             for use in uses(path.read_text(encoding="utf-8")):
                 if not is_public(use, public):
                     yield f"{path.relative_to(root).as_posix()}:{use.line}: {use} is not public"
+
+
+class Listed(NamedTuple):
+    """A private module that may be imported, with those below it.
+
+    Attributes:
+        name: of the module.
+        by: directories whose files may do so.
+    """
+
+    name: str
+    by: tuple[str, ...]
+
+    def allows(self, use: Use, file: str) -> bool:
+        """Return whether a file may use a name."""
+        module = f"{use}."
+        return module.startswith(f"{self.name}.") and any(file.startswith(f"{directory}/") for directory in self.by)
+
+
+def listed_modules(root: Path) -> list[Listed]:
+    """Read the private modules that proofs and generators may import."""
+    path = root / LIST
+    rows = tomllib.loads(path.read_text(encoding="utf-8"))["module"] if path.is_file() else []
+    assert all(row["reason"] for row in rows)
+    return [Listed(row["name"], tuple(row["by"])) for row in rows]
+
+
+def unlisted_uses(root: Path) -> Iterator[str]:
+    """Complain about private names in proofs and generators that the list does not allow, and about a long list."""
+    public, listed = public_names(root), listed_modules(root)
+    used: set[Listed] = set()
+    for path in files_of(root, INSIDERS):
+        file = path.relative_to(root).as_posix()
+        for use in uses_in_code(path.read_text(encoding="utf-8")):
+            allowed = [each for each in listed if each.allows(use, file)]
+            used.update(allowed)
+            if not allowed and not is_public(use, public):
+                yield f"{file}:{use.line}: {use} is neither public nor in {LIST}"
+    if len(listed) > MOST_LISTED:
+        yield f"{LIST}: {len(listed)} modules, and {MOST_LISTED} at most"
+    yield from (f"{LIST}: nobody imports {each.name}" for each in listed if each not in used)
 
 
 def files_of(root: Path, patterns: Iterable[str]) -> list[Path]:

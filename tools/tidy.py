@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tools.public_names import private_uses
+from tools.lengths import exceptions_are_needed, functions_are_short, modules_are_short
+from tools.public_names import private_uses, unlisted_uses
 from tools.wording import names_follow_glossary, of_tree, phrases_in
 
 if TYPE_CHECKING:
@@ -21,13 +22,6 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 LARGEST_FILE_BYTES = 5_000_000
 LARGEST_FIXTURES_BYTES = 40_000_000
-LONGEST_MODULE_LINES = 350
-LONGER_MODULES = {
-    "seglog_format/model.py": "the whole vocabulary in one place, and nothing but declarations",
-    "seglog_format/writing/writer.py": "one public class, with what a caller has to know of each method",
-    "proofs/fuzz/hostile_readers.py": "a flat list: one small function for each way of reading",
-}
-"""Modules above the limit, each with its reason."""
 
 MACHINE_PATH = re.compile(r"(?<![\w.}])/(?:work|home|root|Users)/\w")
 REGISTRY_HOST = re.compile(r"\b(?:pypi|pythonhosted|npmjs|crates|golang|maven|debian)\.(?:org|com|io|net)\b")
@@ -85,15 +79,6 @@ def files_are_small(root: Path) -> Iterator[str]:
         yield f"fixtures/: {fixtures} bytes"
 
 
-def modules_are_short(root: Path) -> Iterator[str]:
-    """A module that one sitting can take in; a longer one says why."""
-    for path in sorted([*root.glob("seglog_format/**/*.py"), *root.glob("tools/*.py"), *root.glob("proofs/**/*.py")]):
-        name = path.relative_to(root).as_posix()
-        count = len(path.read_text(encoding="utf-8").splitlines())
-        if count > LONGEST_MODULE_LINES and name not in LONGER_MODULES:
-            yield f"{name}: {count} lines"
-
-
 def stems_agree(root: Path) -> Iterator[str]:
     """One stem from chapter to schema, test and page, so that a reader finds each from the other."""
     chapters = {path.stem for path in root.glob("spec/*.md")}
@@ -117,8 +102,8 @@ def text_follows_glossary(root: Path) -> Iterator[str]:
 
 
 RULES = (
-    *(no_machine_in_text, files_are_small, modules_are_short, stems_agree),
-    *(private_uses, names_follow_glossary, text_follows_glossary),
+    *(no_machine_in_text, files_are_small, modules_are_short, functions_are_short, exceptions_are_needed, stems_agree),
+    *(private_uses, unlisted_uses, names_follow_glossary, text_follows_glossary),
 )
 
 

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import mmap
-import shutil
-import threading
 from collections import deque
-from contextlib import suppress
 from functools import partial
 from importlib import metadata
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 from answering import Request, Work, serve
 from contents import Columns, Part, batch_words, edges_of
+from crashed import Crashed
 from datasets import INDEX_INTERVAL_BYTES, index_digest
-from peers import MEMORY
+from resident import peak_while
 
-from seglog_format import RecoveryOptions, encode_columns, open_partition, recover, walk
+from seglog_format import Engine, RecoveryOptions, encode_columns, open_partition, recover, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -39,6 +36,7 @@ BATCH_ROWS: Final = 1 << 16
 OPENED: Final = "open"
 TRUSTING: Final = "trusted"
 BINARY: Final = "binary"
+REFERENCE: Final = "reference"
 KEPT: Final[dict[str, Any]] = {}
 """What stays open for the next pass, by path."""
 
@@ -145,12 +143,13 @@ def row_of(record: Record | Message) -> tuple[int, ...]:
 
 def visit(request: Request) -> Callable[[], None]:
     """Look at every field of every record."""
-    return reading(request, look_at_all)
+    engine = Engine.REFERENCE if request["how"] == REFERENCE else Engine.AUTO
+    return reading(request, lambda partition: look_at_all(partition.records(engine=engine)))
 
 
-def look_at_all(partition: Partition) -> None:
+def look_at_all(records: Iterable[Record | Message]) -> None:
     """Look at every field of every record."""
-    for record in partition.records():
+    for record in records:
         record.offset, record.timestamp_ms, record.key, record.value, record.headers  # noqa: B018 - looked at
 
 
@@ -283,25 +282,6 @@ def timestamp(request: Request) -> Callable[[], int]:
 # -- recovery --------------------------------------------------------------------------------------------------------
 
 
-class Crashed:
-    """A copy of a log in memory that has nothing but the log."""
-
-    def __init__(self, path: Path) -> None:
-        self._scratch = TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
-        self.directory = Path(self._scratch.name) / path.parent.name
-        self._log = self.directory / path.name
-        self.forget()
-        shutil.copyfile(path, self._log)
-
-    def forget(self) -> None:
-        """Remove all but the log."""
-        self.directory.mkdir(exist_ok=True)
-        for place in (self.directory, self.directory.parent):
-            for file in place.iterdir():
-                if file.is_file() and file != self._log:
-                    file.unlink()
-
-
 def crashed(request: Request) -> Crashed:
     """Return the copy of the log that is recovered."""
     found: Crashed = kept(request, "crashed", lambda: Crashed(Path(request["path"])))
@@ -331,34 +311,8 @@ def recovery_parts(request: Request, _: object) -> Iterable[Part]:
 
 def memory(request: Request) -> dict[str, Any]:
     """Measure bytes of memory that no file stands behind, before a scan and at most while it runs."""
-    for warm_up in (True, False):
-        if warm_up:
-            columns({**request, "path": request["warm_up"]})()
-            continue
-        before, most, stop = anonymous_bytes(), [0], threading.Event()
-        watch = threading.Thread(target=watched, args=(most, stop))
-        watch.start()
-        try:
-            columns(request)()
-        finally:
-            stop.set()
-            watch.join()
-    return {"before": before, "peak": max(most[0], before)}
-
-
-def watched(most: list[int], stop: threading.Event) -> None:
-    """Look every few milliseconds."""
-    while not stop.wait(0.004):
-        most[0] = max(most[0], anonymous_bytes())
-
-
-def anonymous_bytes() -> int:
-    """Return what the kernel accounts for it."""
-    with suppress(FileNotFoundError), Path("/proc/self/smaps_rollup").open(encoding="ascii") as file:
-        for line in file:
-            if line.startswith("Anonymous:"):
-                return int(line.split()[1]) * 1024
-    return 0
+    columns({**request, "path": request["warm_up"]})()
+    return peak_while(columns(request))
 
 
 serve(

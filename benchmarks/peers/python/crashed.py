@@ -1,0 +1,28 @@
+"""A partition as a crash may leave it, to be recovered again and again."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from peers import MEMORY
+
+
+class Crashed:
+    """A copy of a log in memory that has nothing but the log."""
+
+    def __init__(self, path: Path) -> None:
+        self._scratch = TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
+        self.directory = Path(self._scratch.name) / path.parent.name
+        self._log = self.directory / path.name
+        self.forget()
+        shutil.copyfile(path, self._log)
+
+    def forget(self) -> None:
+        """Remove all but the log."""
+        self.directory.mkdir(exist_ok=True)
+        for place in (self.directory, self.directory.parent):
+            for file in place.iterdir():
+                if file.is_file() and file != self._log:
+                    file.unlink()

@@ -57,10 +57,11 @@ if TYPE_CHECKING:
     from seglog_format.state.index_build import IndexedOffset
     from seglog_format.state.root_files import CheckpointedState
     from seglog_format.storage.byte_source import ByteSource, SourceFile, Window
-    from seglog_format.storage.directory_entries import SkippedEntry
+    from seglog_format.storage.directory_entries import DirectoryEntries, SkippedEntry
     from seglog_format.storage.environment import Condition
     from seglog_format.storage.file_steps import FileStep
     from seglog_format.storage.files import FileHandle, Files
+    from seglog_format.storage.log_storage import FileStatus, LogStorage
     from seglog_format.writing.partition_log import Appended
     from seglog_format.writing.roll import RollReason
 
@@ -80,6 +81,7 @@ __all__ = [
     "Condition",
     "Cut",
     "DamagedRange",
+    "DirectoryEntries",
     "EntryTable",
     "Extent",
     "FallbackCause",
@@ -87,6 +89,7 @@ __all__ = [
     "FileHandle",
     "FileKind",
     "FileName",
+    "FileStatus",
     "FileStep",
     "Files",
     "Finding",
@@ -101,6 +104,7 @@ __all__ = [
     "LogDirectory",
     "LogDirectoryListing",
     "LogSegment",
+    "LogStorage",
     "LossReason",
     "Losses",
     "LostOffsets",
@@ -208,10 +212,11 @@ _LAZY: Final = LazyNames(
         "state.index_build": ("IndexedOffset",),
         "state.root_files": ("CheckpointedState",),
         "storage.byte_source": ("ByteSource", "SourceFile", "Window"),
-        "storage.directory_entries": ("SkippedEntry",),
+        "storage.directory_entries": ("DirectoryEntries", "SkippedEntry"),
         "storage.environment": ("Condition",),
         "storage.file_steps": ("FileStep",),
         "storage.files": ("FileHandle", "Files"),
+        "storage.log_storage": ("FileStatus", "LogStorage"),
         "writing.partition_log": ("Appended",),
         "writing.roll": ("RollReason",),
     },

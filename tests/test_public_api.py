@@ -119,7 +119,6 @@ def public_functions() -> list[tuple[str, object]]:
 
 INTERNAL = {
     "Checked": "entries that `PartitionWriter.append` has checked before, when the server hands them over",
-    "FileBytes": "the open file of a segment",
     "Packer": "how the slots of an index are laid out",
     "Problem": "what `Finding.of` makes a finding of, in checks",
     "ScanKeywords": "the keywords of `Partition.scan`",

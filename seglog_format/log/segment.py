@@ -71,9 +71,7 @@ class LogSegment(Closing):
         self.base_offset = paths.base_offset
         last = GREATEST_OFFSET if next_base_offset is None else next_base_offset - 1
         self.allowed = OffsetRange(self.base_offset, last)
-        self.limit = limit
-        self.copy = copy
-        self.storage = storage
+        self.limit, self.copy, self.storage = limit, copy, storage
         self._opened = opened
         self._bytes: SourceFile | None = None
         self._table = EntryTable(self.allowed)

@@ -1,7 +1,7 @@
 """Calls of the interpreter from kernels that hold its lock: they make Python objects, which are addresses here.
 
-A call that fails gives `NULL`; `forget_error` takes back what the interpreter has noted of it then, and whoever called
-the kernel raises `MemoryError`: it is the only way in which these can fail.
+CPython documents each of these functions. A call fails only where memory has run out: it gives `NULL` then, and
+`forget_error` clears the interpreter's error, as the caller of the kernel raises one that names the file.
 """
 
 from __future__ import annotations

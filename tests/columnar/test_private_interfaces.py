@@ -1,0 +1,66 @@
+"""What the engine uses of numba and of the interpreter: public interfaces, but for one module."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from helpers.support import REPOSITORY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+COLUMNAR: Final = REPOSITORY / "seglog_format" / "columnar"
+MODULES: Final = sorted(COLUMNAR.glob("*.py"))
+EXTENDING: Final = {"numba", "numba.extending", "numba.core.cgutils", "numba.core.config", "numba.core.event"}
+"""What numba's pages describe for users and for those who extend it."""
+WITH_VERSION_CHECK: Final = "kept_kernel"
+DOCUMENTED: Final = {
+    "PyBytes_FromStringAndSize",
+    "PyErr_Clear",
+    "PyList_SetItem",
+    "PyLong_FromLongLong",
+    "PyMember_SetOne",
+    "PyTuple_GetItem",
+    "PyTuple_New",
+    "PyTuple_SetItem",
+    "PyType_GenericAlloc",
+    "Py_DecRef",
+}
+"""Functions of CPython that kernels call."""
+
+
+def numba_modules(path: Path) -> Iterator[str]:
+    """The modules of numba that a module imports, or imports from."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names if each.name.partition(".")[0] == "numba")
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "numba":
+            inner = node.module == "numba.core"
+            yield from ((f"{node.module}.{each.name}" if inner else str(node.module)) for each in node.names)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_only_the_module_that_checks_the_version_goes_behind_the_interface_of_numba(path: Path) -> None:
+    if path.stem != WITH_VERSION_CHECK:
+        assert set(numba_modules(path)) <= EXTENDING
+
+
+def test_the_module_that_checks_the_version_is_the_one_that_needs_to() -> None:
+    assert not set(numba_modules(COLUMNAR / f"{WITH_VERSION_CHECK}.py")) <= EXTENDING
+
+
+def test_kernels_call_documented_functions_of_the_interpreter_only() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in MODULES]
+    assert {
+        name for text in texts for name in re.findall(r'"(_?Py(?:[A-Z][a-z]+)?_[A-Z][a-z]\w+)"', text)
+    } == DOCUMENTED
+
+
+@pytest.mark.parametrize("name", ["interpreter", "objects", "object_layout", "slots"])
+def test_nothing_that_makes_objects_stores_by_address(name: str) -> None:
+    text = (COLUMNAR / f"{name}.py").read_text(encoding="utf-8")
+    assert re.findall(r"store_\w+|copy_\d+|memmove|memset|\.store\(", text) == []

@@ -23,7 +23,7 @@ from seglog_format import LogConfig, LogWriter, PartitionWriter, open_partition,
 from seglog_format.codec.build import new_record, with_offset, with_timestamps
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
-from seglog_format.errors import Location, UsageError, WriteError
+from seglog_format.errors import Location, RefusedError, UsageError, WriteError
 from seglog_format.log.broker_lock import is_locked
 from seglog_format.model import INT64_MAX, TimestampType
 from seglog_format.state.directory_lock import DirectoryLock
@@ -682,6 +682,27 @@ def test_a_large_last_segment_is_read_through_windows(tmp_path: Path) -> None:
         with open_writer(tmp_path) as writer:
             assert writer.log_end_offset == 48
             _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 12 * 2**20
+
+
+@pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "00000000000000000001.snapshot"])
+def test_a_small_file_that_is_huge_is_not_taken_into_memory(tmp_path: Path, name: str) -> None:
+    """A snapshot that cannot be read is passed over (SEG-PSN-005); without leader epochs a writer does not go on."""
+    with open_writer(tmp_path) as writer:
+        writer.append([new_record(value=b"")])
+    with (tmp_path / "topic-0" / name).open("wb") as file:
+        file.truncate(2**30)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        if name.endswith(".snapshot"):
+            open_writer(tmp_path).close()
+        else:
+            with pytest.raises(RefusedError, match="SEG-PDR-020"):
+                open_writer(tmp_path)
+        _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert peak < 12 * 2**20

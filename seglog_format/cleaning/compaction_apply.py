@@ -37,6 +37,7 @@ from seglog_format.state.config import DAY_MS
 from seglog_format.storage.file_steps import Replace
 from seglog_format.storage.files import LOCAL_FILES
 from seglog_format.storage.planned import Plan, require_unchanged
+from seglog_format.storage.small_files import read_small
 
 if TYPE_CHECKING:
     import os
@@ -293,7 +294,8 @@ def _checkpoint_steps(
         return ()
     path = directory.path / FileKind.CLEANER_OFFSET_CHECKPOINT.value
     try:
-        known = decode_offset_checkpoint(files.read(path), Location(str(path))).entries if files.exists(path) else ()
+        data = read_small(files, path) if files.exists(path) else None
+        known = () if data is None else decode_offset_checkpoint(data, Location(str(path))).entries
     except FormatError:
         known = ()
     key = listing.name.topic_partition

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from seglog_format.names import FileKind
 from seglog_format.storage.files import replace_file
+from seglog_format.storage.small_files import read_small
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,12 +30,13 @@ def opened_for_change(root: Path, partition: Path, files: Files, *, is_changed: 
 
     Raises:
         OSError: an operation on files failed.
+        RefusedError: the clean-shutdown file is far larger than brokers write it; nothing was changed (SEG-PDR-020).
     """
     path = root / FileKind.CLEAN_SHUTDOWN.value
     if not is_changed or not files.exists(path):
         yield
         return
-    data = files.read(path)
+    data = read_small(files, path)
     files.remove(path)
     files.fsync_directory(root)
     yield

@@ -14,6 +14,7 @@ from seglog_format.names import FileKind, parse_partition_directory
 from seglog_format.small_model import CheckpointedOffset, CleanShutdown
 from seglog_format.state.directory_lock import DirectoryLock
 from seglog_format.storage.files import replace_file, write_file
+from seglog_format.storage.small_files import read_small
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -117,7 +118,7 @@ class RootFiles:
         if not self._files.exists(self._path(kind)):
             return {}
         try:
-            return decode_offset_checkpoint(self._files.read(self._path(kind))).by_partition
+            return decode_offset_checkpoint(read_small(self._files, self._path(kind))).by_partition
         except FormatError:
             return {}
 

@@ -17,6 +17,7 @@ from seglog_format.names import FileKind, parse_file_name, segment_file_name
 from seglog_format.state.leader_epochs import EpochRises, LeaderEpochs
 from seglog_format.state.producer_state import ProducerStates, states_of
 from seglog_format.storage.byte_source import MemoryBytes
+from seglog_format.storage.small_files import read_small
 from seglog_format.writing.segment_start import SegmentStart
 
 if TYPE_CHECKING:
@@ -221,7 +222,9 @@ def _producers(files: Files, directory: Path, segments: Sequence[StoredSegment],
         FormatError: a log cannot be read to its end.
     """
     paths = _snapshots(files, directory).values()
-    newest = newest_readable_snapshot(paths, lambda path: ProducerSnapshot.from_bytes(files.read(path), str(path)))
+    newest = newest_readable_snapshot(
+        paths, lambda path: ProducerSnapshot.from_bytes(read_small(files, path), str(path))
+    )
     states = states_of(newest, segments[0].base_offset)
     ends = (*(segment.base_offset for segment in segments[1:]), end_offset)
     for segment, next_offset in zip(segments, ends, strict=True):
@@ -233,7 +236,7 @@ def _producers(files: Files, directory: Path, segments: Sequence[StoredSegment],
 
 def _epochs(files: Files, directory: Path) -> LeaderEpochs:
     path = directory / FileKind.LEADER_EPOCH_CHECKPOINT.value
-    data = files.read(path) if files.exists(path) else b""
+    data = read_small(files, path) if files.exists(path) else b""
     return LeaderEpochs(decode_leader_epoch_checkpoint(data, Location(str(path))).entries)
 
 

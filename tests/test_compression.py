@@ -24,12 +24,12 @@ import pytest
 import xxhash
 import zstandard
 from helpers.bombs import BOMBS, MEBIBYTE
+from helpers.decoders import decode_batch
 from helpers.support import REPOSITORY, authentic, authentic_expected, bundled_cases, vector
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress, trailing_size
-from seglog_format.codec.decode import decode_batch
 from seglog_format.errors import CorruptRecordError, FormatError, Location, RefusedError
 from seglog_format.schema import compression as schema
 from seglog_format.schema.fields import layout

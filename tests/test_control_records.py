@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from helpers.batches import batch, record
+from helpers.decoders import decode_batch
 from helpers.support import authentic_expected, authentic_names, vector
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog_format.checks.verify import verify_log
 from seglog_format.codec.control_record import decode_control_record
-from seglog_format.codec.decode import decode_batch
 from seglog_format.errors import CorruptRecordError, FormatError, Location
 from seglog_format.log.partition import open_partition
 from seglog_format.model import ControlRecordType

@@ -7,11 +7,11 @@ import zlib
 
 import pytest
 from helpers.batches import patched
+from helpers.decoders import decode_batch
 from helpers.support import vector
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglog_format.codec.decode import decode_batch
 from seglog_format.codec.framing import walk
 from seglog_format.errors import CorruptRecordError, FormatError
 from seglog_format.model import TailKind

@@ -10,13 +10,13 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from helpers.decoders import decode_batch
 from helpers.messages import GZIP, LOG_APPEND_TIME, LZ4, SNAPPY, ZSTD, message, nullable, sealed, wrapper
 from helpers.support import authentic, authentic_expected, authentic_names, vector
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog_format.checks.verify import verify_log
-from seglog_format.codec.decode import decode_batch
 from seglog_format.codec.framing import frame_at, walk
 from seglog_format.codec.message_set import MessageEntry, decode_message_entry, read_message_entry
 from seglog_format.errors import CorruptRecordError, FormatError, Location, RefusedError

@@ -19,7 +19,7 @@ from proofs.mutants.operators import Mutation, mutations
 if TYPE_CHECKING:
     from seglog_conformance.cases import Case
 
-RECORD = "seglog_format/codec/record_rules.py"
+RECORD = "seglog_format/codec/plain/records.py"
 FAMILIES = ("plain-batches", "header-order", "field-lengths", "timestamps", "log-append-time", "varints")
 SEED = 11
 SAMPLE = 8
@@ -104,7 +104,7 @@ def _ran(changes: list[Mutation], cases: list[Case], *, is_inside: bool) -> dict
     )
 
 
-def test_the_suite_flags_a_sample_in_what_fields_of_records_mean(cases: list[Case]) -> None:
+def test_the_suite_flags_a_sample_in_the_decoder_of_records(cases: list[Case]) -> None:
     text = (REPOSITORY / RECORD).read_text(encoding="utf-8")
     every = [one for one in mutations(text, RECORD) if one.operator in {"result left out", "arithmetic"}]
     chosen = random.Random(SEED).sample(every, SAMPLE)  # noqa: S311 - a sample, no secret

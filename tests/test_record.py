@@ -6,12 +6,12 @@ from contextlib import suppress
 
 import pytest
 from helpers.batches import batch, nullable, patched, record, zigzag_varint
+from helpers.decoders import decode_batch
 from helpers.support import vector
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seglog_format.checks.verify import verify_log
-from seglog_format.codec.decode import decode_batch
 from seglog_format.errors import FormatError
 from seglog_format.record_model import Record, RecordHeader
 from seglog_format.schema.varint import Varint32, Varint64, unzigzag, varint_size, zigzag

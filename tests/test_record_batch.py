@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from construct import Int16ub, Int32ul, Struct
 from helpers.batches import batch, patched, record
+from helpers.decoders import decode_batch
 from helpers.support import vector
 
-from seglog_format.codec.decode import checksum_is_valid, decode_batch
+from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import walk
 from seglog_format.errors import CorruptRecordError, FormatError, TruncatedError, UnsupportedVersionError
 from seglog_format.model import RecordBatchHeader, TimestampType

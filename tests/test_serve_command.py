@@ -115,7 +115,7 @@ LATER = (
     "serve.writing",
     "columnar",
     "schema.fields",
-    "codec.quick",
+    "codec.plain",
     "record_model",
     "small_model",
 )

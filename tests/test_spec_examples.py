@@ -18,7 +18,7 @@ from seglog_format.codec.checkpoints import (
 from seglog_format.codec.compression import decompress
 from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.framing import walk
-from seglog_format.codec.reference.records import decode_records
+from seglog_format.codec.plain.records import decode_records
 from seglog_format.errors import FormatError, Location
 from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.producer_snapshot import ProducerSnapshot

@@ -1,12 +1,12 @@
 """One entry of a log to a `RecordBatch`: checksum, header rules, decompression, records or messages.
 
-What reads records by their declarations is loaded with the first record: who only verifies does without.
+What reads records is loaded with the first record: a caller that only verifies does without.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from seglog_format.codec.checksum import crc32, crc32c
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
@@ -59,23 +59,26 @@ def decode_batch(data: Buffer, *, at: Location | None = None, limit: int = DEFAU
     view = memoryview(data).cast("B")
     frame = frame_at(view, 0, len(view), where.path)
     if isinstance(frame, Tail):
-        raise cut_short(frame, where)
+        refuse_tail(frame, where)
     return decode_frame(frame, at=where, limit=limit)
 
 
-def cut_short(tail: Tail, at: Location) -> TruncatedError:
-    """Return the error for bytes that end before the entry at their start does (SEG-LOG-004)."""
+def refuse_tail(tail: Tail, at: Location) -> NoReturn:
+    """Refuse bytes that end before the entry at their start does (SEG-LOG-004)."""
     found = f"{tail.size} bytes ({tail.kind.value})"
-    return TruncatedError(at.at("size", 0, tail.size), "SEG-LOG-004", expected="a whole entry", found=found)
+    raise TruncatedError(at.at("size", 0, tail.size), "SEG-LOG-004", expected="a whole entry", found=found)
 
 
-def decode_frame(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT) -> RecordBatch:
+def decode_frame(
+    frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT, max_parts: int | None = None
+) -> RecordBatch:
     """Decode an entry that a walk has found.
 
     Args:
         frame: the entry.
         at: where it stands; its position is the frame's.
         limit: bytes that decompression may produce at most.
+        max_parts: records and record headers that the entry may have together; None for any number.
 
     Raises:
         FormatError: the entry is damaged or refused.
@@ -83,21 +86,23 @@ def decode_frame(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMI
     from seglog_format.record_model import RecordBatch  # noqa: PLC0415 - as above
 
     verify_checksum(frame, at)
-    return RecordBatch(frame.position, frame.header, _decoded(frame, at, limit))
+    return RecordBatch(frame.position, frame.header, _decoded(frame, at, limit, max_parts))
 
 
-def _decoded(frame: Frame, at: Location, limit: int) -> tuple[Record | Message, ...]:
+def _decoded(frame: Frame, at: Location, limit: int, max_parts: int | None) -> tuple[Record | Message, ...]:
     if isinstance(frame.header, RecordBatchHeader):
-        return _decode_records(frame, frame.header, at, limit)
-    from seglog_format.codec.message_set import decode_message_entry  # noqa: PLC0415 - as above
+        return _decode_records(frame, frame.header, at, limit, max_parts)
+    from seglog_format.codec.message_set import read_message_entry  # noqa: PLC0415 - as above
 
-    return decode_message_entry(frame, at=at, limit=limit)
+    return read_message_entry(frame, at=at, limit=limit, max_messages=max_parts).messages
 
 
-def _decode_records(frame: Frame, header: RecordBatchHeader, at: Location, limit: int) -> tuple[Record, ...]:
-    from seglog_format.codec.reference.records import decode_records  # noqa: PLC0415 - as above
+def _decode_records(
+    frame: Frame, header: RecordBatchHeader, at: Location, limit: int, max_parts: int | None = None
+) -> tuple[Record, ...]:
+    from seglog_format.codec.plain.records import decode_records  # noqa: PLC0415 - as above
 
-    return decode_records(*records_section(frame, header, at, limit))
+    return decode_records(*records_section(frame, header, at, limit), max_parts=max_parts)
 
 
 def records_section(
@@ -163,7 +168,7 @@ def decode_marker(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIM
     unplaced = replace(header, base_offset=ANY_OFFSET, last_offset_delta=0)
     if header.records_count < 2 or header.codec_id != CompressionCodec.NONE:  # noqa: PLR2004 - the end has to fit a single record
         return _decode_records(frame, unplaced, at, limit)[0]
-    from seglog_format.codec.reference.records import decode_first_record  # noqa: PLC0415 - as above
+    from seglog_format.codec.plain.records import decode_first_record  # noqa: PLC0415 - as above
 
     refuse_large(frame, at, limit)
     section = at.at("records", RECORD_BATCH_HEADER_SIZE, header.size_in_bytes - RECORD_BATCH_HEADER_SIZE)

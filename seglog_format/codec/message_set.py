@@ -7,12 +7,13 @@ wrapper depends on the wrapper: its magic says what the offsets count from, its 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from seglog_format.codec.checksum import crc32
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT, decompress
 from seglog_format.codec.entry_size import refuse_large
-from seglog_format.errors import CorruptRecordError, Location
+from seglog_format.errors import CorruptRecordError, Location, RefusedError
 from seglog_format.model import (
     ENTRY_PREFIX_SIZE,
     INT64_MAX,
@@ -105,7 +106,12 @@ def decode_message_entry(frame: Frame, *, at: Location, limit: int = DEFAULT_OUT
 
 
 def read_message_entry(
-    frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT, reader: MessageReader | None = None
+    frame: Frame,
+    *,
+    at: Location,
+    limit: int = DEFAULT_OUTPUT_LIMIT,
+    max_messages: int | None = None,
+    reader: MessageReader | None = None,
 ) -> MessageEntry:
     """Like `decode_message_entry`, with what was passed over on the way.
 
@@ -113,11 +119,12 @@ def read_message_entry(
         frame: an entry whose header is a `MessageHeader`.
         at: where the entry starts.
         limit: most bytes that a wrapper may decompress to.
-        reader: of the stored fields; by default the quick one.
+        max_messages: messages that a wrapper may hold; None for any number.
+        reader: of the stored fields; by default the plain one.
 
     Raises:
         CorruptRecordError: the entry, or a message inside it, breaks a rule of chapter 33 or 34.
-        RefusedError: the wrapper holds more than ``limit`` bytes.
+        RefusedError: the wrapper holds more than ``limit`` bytes, or too many messages.
     """
     refuse_large(frame, at, limit)
     read = PLAIN if reader is None else reader
@@ -127,7 +134,11 @@ def read_message_entry(
         message = _message(outer, outer.header.offset, outer.header.timestamp_ms, outer.header.timestamp_type)
         return MessageEntry((message,), outer.key, outer.trailing_size)
     data = memoryview(_decompressed(outer, at, limit))
-    entries = list(_inner_entries(data, read, at.at("messages")))
+    entries = list(islice(_inner_entries(data, read, at.at("messages")), max_messages))
+    size = sum(map(len, entries))
+    if len(entries) == max_messages and any(_inner_entries(data[size:], read, at.at("messages"))):
+        expected = f"at most {max_messages} messages"
+        raise RefusedError(at.at("messages"), "SEG-COD-016", expected=expected, found="more")
     if not entries:
         found = f"{len(data)} bytes without one"
         raise CorruptRecordError(at.at("messages"), "SEG-MSG-009", expected="at least one whole message", found=found)
@@ -137,7 +148,7 @@ def read_message_entry(
         outer.key,
         outer.trailing_size,
         tuple(one.trailing_size for one in inner),
-        len(data) - sum(map(len, entries)),
+        len(data) - size,
     )
 
 
@@ -179,17 +190,17 @@ def _nullable_bytes(data: memoryview, position: int, at: Location, name: str) ->
     """Bytes behind their length, and where they end."""
     start = position + BYTES_LENGTH.size
     if start > len(data):
-        raise cut_short(data, position, name, at)
+        refuse_cut_short(data, position, name, at)
     (size,) = BYTES_LENGTH.unpack_from(data, position)
     if size < 0:
         return None, start
     if size > len(data) - start:
-        raise cut_short(data, position, name, at)
+        refuse_cut_short(data, position, name, at)
     return bytes(data[start : start + size]), start + size
 
 
-def cut_short(data: memoryview, position: int, name: str, at: Location) -> CorruptRecordError:
-    """Return the error of a key or value that does not fit into its message (SEG-MSG-005).
+def refuse_cut_short(data: memoryview, position: int, name: str, at: Location) -> NoReturn:
+    """Refuse a key or value that does not fit into its message (SEG-MSG-005).
 
     Args:
         data: the message.
@@ -200,10 +211,10 @@ def cut_short(data: memoryview, position: int, name: str, at: Location) -> Corru
     start = position + BYTES_LENGTH.size
     if start > len(data):
         place, left = field_place(at, name, position), f"{len(data) - position} bytes"
-        return CorruptRecordError(place, "SEG-MSG-005", expected="a length of 4 bytes", found=left)
+        raise CorruptRecordError(place, "SEG-MSG-005", expected="a length of 4 bytes", found=left)
     (size,) = BYTES_LENGTH.unpack_from(data, position)
     place, most = field_place(at, name, position, BYTES_LENGTH.size), f"at most the {len(data) - start} bytes left"
-    return CorruptRecordError(place, "SEG-MSG-005", expected=most, found=size)
+    raise CorruptRecordError(place, "SEG-MSG-005", expected=most, found=size)
 
 
 def _decompressed(wrapper: StoredMessage, at: Location, limit: int) -> bytes:

@@ -6,7 +6,6 @@ would take gigabytes, and building them would keep a reader waiting that wants t
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, takewhile
@@ -14,9 +13,7 @@ from typing import TYPE_CHECKING, Final, cast, overload
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
 from seglog_format.codec.decode import decode_frame, records_section, verify_checksum
-from seglog_format.codec.quick import FieldReading, IrregularError, RecordReading
-from seglog_format.codec.record_rules import require_end, require_more
-from seglog_format.codec.reference.records import decode_record
+from seglog_format.codec.plain.records import FieldReading, RecordReading
 from seglog_format.model import RecordBatchHeader
 from seglog_format.record_model import RecordHeader
 
@@ -102,19 +99,7 @@ def stream_records(section: bytes, header: RecordBatchHeader, at: Location) -> I
     Raises:
         CorruptRecordError: while iterating: at a record that is damaged, or where count and section do not agree.
     """
-    reading = _StreamReading(section, header)
-    for index in range(header.records_count):
-        start = reading.position
-        require_more(section, start, index, header, at)
-        try:
-            record = reading.record()
-        except (IrregularError, IndexError):
-            stream = io.BytesIO(section)
-            stream.seek(start)
-            record = decode_record(stream, section, header, at.at(f"records[{index}]", start))
-            reading.position = stream.tell()
-        yield record
-    require_end(section, reading.position, header, at)
+    return _StreamReading(section, header, at).records()
 
 
 class _StreamReading(RecordReading):
@@ -125,7 +110,7 @@ class _StreamReading(RecordReading):
     def _headers(self, count: int, stop: int) -> tuple[RecordHeader, ...]:
         if not KEPT_HEADERS < count <= stop - self.position:
             return super()._headers(count, stop)
-        headers = StoredHeaders(self.data, self.position, stop, count)
+        headers = StoredHeaders(self.data, self.position, count)
         self.position = headers.end()
         return cast("tuple[RecordHeader, ...]", headers)
 
@@ -136,23 +121,21 @@ class StoredHeaders(Sequence[RecordHeader]):
     Args:
         data: what holds them.
         start: position of the first.
-        stop: position where the record ends.
         count: how many there are.
     """
 
-    def __init__(self, data: bytes, start: int, stop: int, count: int) -> None:
-        self._data, self._start, self._stop, self._count = data, start, stop, count
+    def __init__(self, data: bytes, start: int, count: int) -> None:
+        self._data, self._start, self._count = data, start, count
 
     def end(self) -> int:
         """Read to the end of the last header.
 
         Raises:
-            IrregularError: a header is not regular.
-            IndexError: the data end before it does.
+            FieldError: a header is damaged.
         """
         reading = self._reading()
-        for _ in range(self._count):
-            reading.header(self._stop)
+        for number in range(self._count):
+            reading.header(number)
         return reading.position
 
     def _reading(self) -> FieldReading:
@@ -163,7 +146,7 @@ class StoredHeaders(Sequence[RecordHeader]):
 
     def __iter__(self) -> Iterator[RecordHeader]:
         reading = self._reading()
-        return (reading.header(self._stop) for _ in range(self._count))
+        return (reading.header(number) for number in range(self._count))
 
     @overload
     def __getitem__(self, index: int) -> RecordHeader: ...

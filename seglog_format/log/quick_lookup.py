@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import frame_at
-from seglog_format.codec.quick import place_of_record, quick_batch, quick_record
-from seglog_format.errors import FormatError, SeglogError
+from seglog_format.codec.plain.record_start import start_of_record
+from seglog_format.codec.plain.records import RecordReading
+from seglog_format.errors import FormatError, Location, SeglogError
 from seglog_format.log.offset_index import OffsetIndex
 from seglog_format.log.trusted_lookup import starts_at
 from seglog_format.model import CompressionCodec, Frame, RecordBatchHeader
-from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY
+from seglog_format.schema.fixed_fields import OFFSET_INDEX_ENTRY, RECORD_BATCH_HEADER_SIZE
 
 if TYPE_CHECKING:
     from seglog_format.log.segment import LogSegment
+    from seglog_format.model import BatchHeader
     from seglog_format.record_model import Message, Record, RecordBatch
     from seglog_format.storage.byte_source import ByteSource
 
@@ -83,13 +85,20 @@ def _memory(known: Known) -> int:
 def _decoded(segment: LogSegment, position: int) -> Known:
     try:
         frame = segment.frame_at(position)
+        if not isinstance(frame, Frame) or not is_short_batch(frame.header):
+            return NOTHING
+        batch = segment.decode(frame)
     except FormatError:
         return NOTHING
-    is_short = isinstance(frame, Frame) and (frame.header.records_count or 0) <= MAX_KNOWN_RECORDS
-    batch = quick_batch(frame, limit=segment.limit) if isinstance(frame, Frame) and is_short else None
-    if batch is None or batch.header.is_control or not _are_where_header_says(batch):
+    if not _are_where_header_says(batch):
         return NOTHING
     return batch.base_offset, batch.records
+
+
+def is_short_batch(header: BatchHeader) -> bool:
+    """Tell whether an entry is a batch of records, and few enough to decode all for one of them."""
+    is_of_records = isinstance(header, RecordBatchHeader) and not header.is_control
+    return is_of_records and (header.records_count or 0) <= MAX_KNOWN_RECORDS
 
 
 def _are_where_header_says(batch: RecordBatch) -> bool:
@@ -122,10 +131,17 @@ def record_at(segment: LogSegment, offset: int) -> Record | None:
     assert frame is not None
     if header.last_offset_delta != header.records_count - 1:
         return None
-    batch = bytes(frame.data)
-    place = place_of_record(batch, offset - header.base_offset)
-    found = None if place is None else quick_record(batch, place, header)
+    found = _record_in(bytes(frame.data), header, offset - header.base_offset)
     return found if found is not None and found.offset == offset else None
+
+
+def _record_in(batch: bytes, header: RecordBatchHeader, number: int) -> Record | None:
+    """One record of an uncompressed batch, by its number; None where there is none, or it is damaged."""
+    position = start_of_record(batch, number, RECORD_BATCH_HEADER_SIZE)
+    try:
+        return None if position is None else RecordReading(batch, header, Location(), position).record(number)
+    except FormatError:
+        return None
 
 
 def index_floor(segment: LogSegment, offset: int) -> int:

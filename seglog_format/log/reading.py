@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from seglog_format.record_model import Message, Record, RecordBatch
 
 QUICK_SIZE: Final = 2**16
-"""Bytes of a segment from which on it is read the quick way: less is left to the reference, which is as quick there."""
+"""Bytes of a segment from which on lookups keep decoded batches, and answer from them."""
 
 Isolation: TypeAlias = Literal["read_uncommitted", "read_committed"]
 
@@ -170,7 +170,7 @@ class LogReader:
             yield self.first_batch(segment, frame, offset)
             break
         for segment, frame in frames:
-            yield self._decoded(segment, frame)
+            yield segment.decode(frame)
 
     def first_batch(self, segment: LogSegment, frame: Frame, offset: int) -> RecordBatch:
         """Decode the entry that a lookup has found. If it starts above the offset, make sure that nothing was missed.
@@ -193,16 +193,9 @@ class LogReader:
             last_segment, last = self._last
             if last_segment is segment and (last.position, last.header) == (frame.position, frame.header):
                 return last
-        batch = self._decoded(segment, frame)
+        batch = segment.decode(frame)
         self._last = segment, batch
         return batch
-
-    def _decoded(self, segment: LogSegment, frame: Frame) -> RecordBatch:
-        """Decode an entry; one of a larger segment by the quick way, which leaves to the reference what is odd."""
-        from seglog_format.codec.quick import quick_batch  # noqa: PLC0415 - for who decodes
-
-        batch = quick_batch(frame, limit=segment.limit) if segment.size >= QUICK_SIZE else None
-        return segment.decode(frame) if batch is None else batch
 
     def known_record(self, offset: int, place: tuple[int, int] | None) -> Record | Message | None:
         """The record at an offset, where that can be told without the reference.
@@ -291,7 +284,7 @@ class LogReader:
         from seglog_format.codec.record_stream import has_very_many_records, stream_frame  # noqa: PLC0415 - as above
 
         if not has_very_many_records(frame.header):
-            return self._decoded(segment, frame) if first is None else self.first_batch(segment, frame, first)
+            return segment.decode(frame) if first is None else self.first_batch(segment, frame, first)
         at = Location(segment.path, frame.position)
         batch = stream_frame(frame, at=at, limit=segment.limit, to_offset=end)
         if first is not None and batch.base_offset > first:

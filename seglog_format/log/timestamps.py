@@ -107,11 +107,9 @@ def _trusted_candidates(
     start = max(offset_not_younger(segment, timestamp_ms - 1), log_start_offset)
     position = segment.position_of(start, trust_index=True)
     if position is not None:
-        from seglog_format.codec.quick import quick_batch  # noqa: PLC0415 - for who decodes
-
         for frame in segment.ordered_frames(position):
             if frame.header.max_timestamp_ms >= timestamp_ms:
-                yield quick_batch(frame, limit=segment.limit) or reader.decode(segment, frame)
+                yield reader.decode(segment, frame)
 
 
 def first_of_largest(reader: LogReader, log_start_offset: int) -> TimestampOffset | None:

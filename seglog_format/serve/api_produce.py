@@ -15,9 +15,7 @@ from seglog_format.schema.fixed_fields import MAGIC_POSITION, RECORD_BATCH_MAGIC
 from seglog_format.serve.calls import UNKNOWN_OFFSET, Call, Services
 from seglog_format.serve.lanes import TooMuchError
 from seglog_format.serve.limits import (
-    FALLBACK_SIZE,
     LIGHT_BATCHES,
-    LIGHT_FALLBACK_SIZE,
     LIGHT_OUTPUT_SIZE,
     LIGHT_PARTS,
     Limits,
@@ -38,7 +36,7 @@ SIZE: Final = struct.Struct(">8xi")
 MIN_BATCH_SIZE: Final = 61
 TRANSACTIONAL: Final = 0x10
 ATTRIBUTES_LOW_POSITION: Final = 22
-LIGHT: Final = AppendLimits(LIGHT_OUTPUT_SIZE, LIGHT_PARTS, LIGHT_FALLBACK_SIZE)
+LIGHT: Final = AppendLimits(LIGHT_OUTPUT_SIZE, LIGHT_PARTS)
 """Limits of checking a batch in the queue of quick requests."""
 
 SEQUENCES: Final = re.compile(r"sequence (\d+) of producer .*: expected (\d+) \(SEG-APP-007\)")
@@ -172,7 +170,7 @@ def _checked(services: Services, call: Call, writer: PartitionWriter, data: byte
 
 
 def _append_limits(limits: Limits) -> AppendLimits:
-    return AppendLimits(limits.batch_output_size, limits.batch_parts, FALLBACK_SIZE)
+    return AppendLimits(limits.batch_output_size, limits.batch_parts)
 
 
 def _written(writers: Writers, writer: PartitionWriter, checked: Checked, data: bytes) -> int:

@@ -81,9 +81,7 @@ LIGHT_BATCHES: Final = 20
 
 LIGHT_PARTS: Final = 2000
 LIGHT_OUTPUT_SIZE: Final = 4 * MEBI
-LIGHT_FALLBACK_SIZE: Final = 2 * KIBI
-FALLBACK_SIZE: Final = 32 * KIBI
-"""Maximum size of a batch that the fast path does not cover: the fallback decoder reads it slowly."""
+"""Maximum number of records and record headers of a quick batch, and of bytes that they decompress to."""
 
 LONG_HELD_SECONDS: Final = 0.05
 """If a partition's lock has been held for longer, quick requests for it move to the queue of long ones."""

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seglog_format.codec.build import MAGIC_2, build_batch
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
-from seglog_format.codec.decode import decode_frame, verify_checksum
+from seglog_format.codec.decode import decode_frame
 from seglog_format.codec.encode import encode_batch
 from seglog_format.codec.framing import walk
-from seglog_format.codec.quick import quick_batch
-from seglog_format.errors import Location, RefusedError, UsageError
+from seglog_format.errors import Location, UsageError
 from seglog_format.model import NO_PRODUCER_ID, NO_TIMESTAMP, Frame, RecordBatchHeader, TimestampType
 from seglog_format.record_model import Message, Record, RecordBatch
 from seglog_format.state.producer_state import Origin
@@ -34,13 +33,10 @@ class AppendLimits(NamedTuple):
     Attributes:
         output_size: maximum bytes that its records decompress to.
         parts: maximum number of records and record headers; None for no limit.
-        fallback_size: bytes of a batch, and of its decompressed records, that is left to the (slow) fallback decoder;
-            None for any.
     """
 
     output_size: int = DEFAULT_OUTPUT_LIMIT
     parts: int | None = None
-    fallback_size: int | None = None
 
 
 NO_LIMITS: Final = AppendLimits()
@@ -137,17 +133,8 @@ def _accepted(frame: Frame, config: LogConfig, now_ms: int, origin: Origin, limi
 
 
 def _decoded(frame: Frame, limits: AppendLimits) -> RecordBatch:
-    batch = quick_batch(frame, limit=limits.output_size, max_parts=limits.parts)
-    if batch is not None:
-        return batch
-    at, most = Location(APPENDED, frame.position), limits.fallback_size
-    verify_checksum(frame, at)
-    if most is None:
-        return decode_frame(frame, at=at, limit=limits.output_size)
-    if len(frame.data) > most:
-        expected = f"records in their shortest form, in a batch of more than {most} bytes"
-        raise RefusedError(at, "SEG-COD-016", expected=expected, found=f"others, in {len(frame.data)} bytes")
-    return decode_frame(frame, at=at, limit=min(most, limits.output_size))
+    at = Location(APPENDED, frame.position)
+    return decode_frame(frame, at=at, limit=limits.output_size, max_parts=limits.parts)
 
 
 def _check_batch(batch: RecordBatch, header: RecordBatchHeader, origin: Origin) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seglog_format.codec import decode, framing
 from seglog_format.codec.reference import decode as by_declaration
@@ -29,6 +29,13 @@ def answer(call: Callable[[], object]) -> object:
         return call()
     except FormatError as error:
         return told(error)
+
+
+def decode_batch(data: bytes, **options: Any) -> RecordBatch:  # noqa: ANN401 - passed on
+    """Decode an entry by both decoders, which have to agree; give the batch, or raise the error."""
+    found = answer(lambda: by_declaration.decode_batch(data, **options))
+    assert found == answer(lambda: decode.decode_batch(data, **options)), data.hex()
+    return decode.decode_batch(data, **options)
 
 
 def entries(walk: Callable[..., framing.FrameWalk], decoded: Callable[..., RecordBatch], data: bytes) -> list[object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
-from seglog_format.codec.decode import cut_short, records_section, require_crc
+from seglog_format.codec.decode import records_section, refuse_tail, require_crc
 from seglog_format.codec.message_set import read_message_entry
 from seglog_format.codec.reference.checksum import crc32, crc32c
 from seglog_format.codec.reference.framing import frame_at
@@ -39,7 +39,7 @@ def decode_batch(data: Buffer, *, at: Location | None = None, limit: int = DEFAU
     view = memoryview(data).cast("B")
     frame = frame_at(view, 0, len(view), where.path)
     if not isinstance(frame, Frame):
-        raise cut_short(frame, where)
+        refuse_tail(frame, where)
     return decode_frame(frame, at=where, limit=limit)
 
 

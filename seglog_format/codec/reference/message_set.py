@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from construct import Struct
 
-from seglog_format.codec.message_set import MessageReader, StoredMessage, check_message, cut_short
+from seglog_format.codec.message_set import MessageReader, StoredMessage, check_message, refuse_cut_short
 from seglog_format.codec.parse import CONSTRUCT_ERRORS
 from seglog_format.codec.reference.checksum import crc32
 from seglog_format.codec.reference.framing import model_of
@@ -39,7 +39,7 @@ def read_message(data: memoryview, at: Location) -> StoredMessage:
     except CONSTRUCT_ERRORS:
         failed = trace(declaration, data).failed
         assert failed is not None
-        raise cut_short(data, failed.start, failed.name, at) from None
+        refuse_cut_short(data, failed.start, failed.name, at)
     checked = data[position_of(declaration, "magic") :]
     return StoredMessage(
         header=model_of(message, MessageHeader),

@@ -12,10 +12,10 @@ from proofs.fuzz.judging import ARENA, LIMIT, LOG, SMALL_LIMIT, DifferenceError,
 from seglog_format import CompressionCodec
 from seglog_format.codec.compression import decompress
 from seglog_format.columnar import plan as names
+from seglog_format.columnar.chunks import decompress_ahead, no_chunks
 from seglog_format.columnar.copying import SLACK
 from seglog_format.columnar.cpu import checksum_path
 from seglog_format.columnar.decoders import Decoders
-from seglog_format.columnar.sections import expand_ahead, no_sections
 from seglog_format.errors import FormatError, Location
 
 ROOM: Final = 2**16
@@ -41,7 +41,7 @@ def message_around(stored: bytes, codec: CompressionCodec) -> bytes:
     return struct.pack(">qiIbbii", 0, 14 + len(stored), 0, 0, codec, -1, len(stored)) + stored
 
 
-def expanded(
+def decompressed(
     stored: bytes, codec: CompressionCodec, *, magic: int = 2, used: int = 0, room: int = ROOM, limit: int = 2**20
 ) -> bytes | None:
     """What the kernel decompresses, or None; nothing else may have changed in the arena, but for its slack.
@@ -58,18 +58,18 @@ def expanded(
     arena = ARENA.last(used + room + SLACK)
     arena[:used], arena[used:] = CANARY, 0
     plan, state = np.zeros(names.PLAN_SIZE, np.int64), np.zeros(names.STATE_SIZE, np.int64)
-    sections = no_sections()
+    chunks = no_chunks()
     plan[names.LIMIT], plan[names.MAX_ROWS], state[names.ARENA_USED] = limit, 1, used
     plan[names.CHECKSUM_PATH], plan[names.DECODERS :] = checksum_path(), DECODERS.slots
     data = np.frombuffer(log, np.uint8)
     data.flags.writeable = False
-    expand_ahead(data, arena, plan, state, sections)
+    decompress_ahead(data, arena, plan, state, chunks)
     if (arena[:used] != CANARY).any():
         msg = "bytes before the content were overwritten"
         raise DifferenceError(msg)
-    if not state[names.SECTIONS]:
+    if not state[names.CHUNKS]:
         return None
-    position, start, end = sections[: names.SECTION_FIELDS].tolist()
+    position, start, end = chunks[: names.CHUNK_FIELDS].tolist()
     hold("section", (position, start), (0, used))
     return bytes(arena[start:end])
 
@@ -86,12 +86,12 @@ def hold_content(stored: bytes, codec: CompressionCodec, option: int, *, magic: 
     """Content is that of the library; with ``is_plain``, there is content whenever the library has some."""
     wanted = by_reference(stored, codec, magic)
     used = (option & 3) * 21
-    found = expanded(stored, codec, magic=magic, used=used)
+    found = decompressed(stored, codec, magic=magic, used=used)
     if found is not None or (is_plain and wanted is not None and len(wanted) <= ROOM):
         hold(f"content of {codec.label}", found, wanted)
     if found is not None:
         for room in {len(found), max(len(found) - 1, 0), len(found) // 2, min(len(found) + 5, ROOM)}:
-            again = expanded(stored, codec, magic=magic, used=used, room=room)
+            again = decompressed(stored, codec, magic=magic, used=used, room=room)
             hold(f"content of {codec.label} in {room} bytes", again, found if room >= len(found) else None)
     return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
 
@@ -114,7 +114,7 @@ def libraries(data: bytes, option: int) -> str:
     """What functions of libraries decompress: gzip, or zstd, by the first bit; a small limit, by the second."""
     codec = CompressionCodec.GZIP if option & 1 else CompressionCodec.ZSTD
     limit = SMALL_LIMIT if option & 2 else LIMIT
-    found = expanded(data, codec, room=LIMIT, limit=limit)
+    found = decompressed(data, codec, room=LIMIT, limit=limit)
     try:
         wanted = decompress(codec, data, magic=2, at=Location("p", 0), limit=limit)
     except FormatError:

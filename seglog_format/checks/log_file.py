@@ -207,7 +207,7 @@ class LogVerification:
             return
         for part in self._prefilter.parts(self._position, self.summary.last_offset):
             before = self.summary.last_offset
-            for number, position in part.odd_headers:
+            for number, position in part.headers_to_check:
                 yield from self._header(position, part.last_offset_before(number) if number else before)
             self.summary.add_filtered(part)
             for epoch, first, last, position in part.leader_epochs:

@@ -1,4 +1,4 @@
-"""The arrays that kernels take: always of the same few types, so that each kernel is compiled once."""
+"""The array types of kernel parameters: always the same few, so that each kernel is compiled once."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Numbers: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 def readable(data: Buffer) -> Bytes:
-    """Bytes to read, without copying them: an array that cannot be written to, whatever it comes from."""
+    """Return bytes as an array for reading, without a copy: never writable, whatever its source."""
     array = np.frombuffer(data, np.uint8)
     array.flags.writeable = False
     return array
 
 
 def read_only(array: Bytes) -> Bytes:
-    """The same bytes, for reading."""
+    """Return the same bytes as a read-only array."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -29,4 +29,4 @@ def read_only(array: Bytes) -> Bytes:
 
 Table: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 Region: TypeAlias = tuple[int, int]
-"""Inside kernels: address and size of some bytes."""
+"""Address and size of a range of bytes, inside of kernels."""

@@ -1,4 +1,4 @@
-"""A table of the entries of a log: one row each, read at memory speed."""
+"""A table of the entries of a log, one row each, filled at memory speed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Buffer, Readable
 
 ROWS: Final = 4096
-"""Of one part of a table: what does not depend on the size of the log."""
+"""Maximum rows of one part of a table, whatever the size of the log."""
 WITHOUT_CHECKSUMS: Final = -1
 
 
@@ -30,7 +30,7 @@ class BatchTable:
 
     Attributes:
         rows: a row for each, a column for each name of `entries.COLUMNS`.
-        end: position after the last entry; where it is not the end of the log, something irregular stands there.
+        end: position after the last entry: the end of the log, or an entry that the fast path does not cover.
     """
 
     rows: Table
@@ -40,7 +40,7 @@ class BatchTable:
         return len(self.rows)
 
     def column(self, name: str) -> Numbers:
-        """All values of one column."""
+        """Return all values of one column."""
         return self.rows[:, COLUMN[name]]
 
 
@@ -53,18 +53,18 @@ def table_parts(
     last_offset: int = GREATEST_OFFSET,
     checksums: bool = True,
 ) -> Iterator[BatchTable]:
-    """The entries of a log, some thousands at a time; each part is overwritten by the next.
+    """Yield the entries of a log, some thousands at a time; each part is overwritten by the next.
 
     Args:
         data: of a `.log` file.
-        position: where an entry starts.
-        end: nothing from there on is looked at; None for the end of the file.
+        position: start of an entry.
+        end: where to stop; None for the end of the file.
         first_offset: lowest offset that the log can hold.
         last_offset: highest offset that it can hold.
         checksums: compute each checksum too (column ``crc_is_valid``).
 
     Yields:
-        Parts until the first entry that is not regular: cut short, of an impossible size, magic or offset.
+        Parts up to the first uncovered entry: truncated, or of an impossible size, magic or offset.
     """
     window = Windows(data, position, end)
     state = np.array([window.at(position), first_offset - 1, first_offset, last_offset], np.int64)
@@ -81,7 +81,7 @@ def table_parts(
 def batch_table(
     data: Readable, *, first_offset: int = 0, last_offset: int = GREATEST_OFFSET, checksums: bool = True
 ) -> BatchTable:
-    """The entries of a whole log; as `table_parts`, in one piece."""
+    """Return the entries of a whole log; as `table_parts`, in one piece."""
     parts = table_parts(data, first_offset=first_offset, last_offset=last_offset, checksums=checksums)
     kept, end = [np.empty((0, len(COLUMNS)), np.int64)], 0
     for part in parts:
@@ -91,7 +91,7 @@ def batch_table(
 
 
 def sound_size(data: Buffer, *, first_offset: int = 0, last_offset: int = GREATEST_OFFSET) -> int:
-    """Bytes up to the first entry that is not regular or has a wrong checksum; nothing else of an entry is looked at.
+    """Return the size up to the first entry that is not covered or has a wrong checksum; nothing else is checked.
 
     Args:
         data: of a `.log` file, from the start of an entry on.

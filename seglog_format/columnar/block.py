@@ -1,4 +1,4 @@
-"""A block of rows: one buffer that the kernel fills, cut into columns, and turned into an Arrow batch."""
+"""A block of rows: one buffer that the kernel fills, divided into columns, and converted to an Arrow batch."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 ALIGNMENT: Final = 64
 NOT_WANTED: Final = -1
 NOTES: Final = "notes"
-"""Not a column: what columns of entries are made from."""
+"""No column: the data from which columns about entries are made."""
 PLACES: Final = "places"
-"""Not a column: where the records themselves stand."""
+"""No column: the positions of the records themselves."""
 
 ROW_COLUMNS: Final = {
     "offset": ((names.OFFSETS, 8),),
@@ -40,7 +40,7 @@ ROW_COLUMNS: Final = {
     NOTES: ((names.ENTRIES, NOTE_SIZE),),
     PLACES: ((names.PLACES, 8),),
 }
-"""What each column takes in the block, by place in the plan: bytes for a row."""
+"""Bytes for a row that each column takes in the block, by its index in the plan."""
 VIEWS: Final = (names.KEYS, names.VALUES, names.HEADER_KEYS, names.HEADER_VALUES)
 REFERRED: Final = (names.KEY_BYTES, names.VALUE_BYTES, names.HEADER_KEY_BYTES, names.HEADER_VALUE_BYTES)
 VALIDITY: Final = {"timestamp": names.TIMESTAMPS_VALID, "key": names.KEYS_VALID, "value": names.VALUES_VALID}
@@ -48,15 +48,15 @@ VALIDITY: Final = {"timestamp": names.TIMESTAMPS_VALID, "key": names.KEYS_VALID,
 
 @dataclass(frozen=True)
 class BlockLayout:
-    """Where everything stands in a block.
+    """The positions of the parts of a block.
 
     Attributes:
-        rows: how many fit.
-        headers: how many fit.
-        places: by place in the plan: where each column stands.
+        rows: maximum number of rows.
+        headers: maximum number of headers.
+        places: position of each column, by its index in the plan.
         size: bytes of the rows.
-        validity: start and end of the bits that tell which rows are not null, of each column that has some.
-        header_size: bytes of the headers, without their bits, which follow.
+        validity: start and end of the validity bits of each column that has them.
+        header_size: bytes of the headers, without their validity bits, which follow.
     """
 
     rows: int
@@ -68,13 +68,13 @@ class BlockLayout:
 
     @property
     def numbers(self) -> list[int]:
-        """The places, as the plan has them."""
+        """The positions, as the plan has them."""
         return [self.places[number] for number in range(names.ENTRIES, names.PLACES + 1)]
 
 
 @lru_cache(maxsize=16)
 def block_layout(columns: frozenset[str], rows: int, headers: int) -> BlockLayout:
-    """Lay out a block that has room for some columns of rows, and for headers."""
+    """Lay out a block for some columns of rows, and for headers."""
     places, size, validity = {}, 0, []
     for name, parts in ROW_COLUMNS.items():
         for number, width in parts:
@@ -92,13 +92,13 @@ def block_layout(columns: frozenset[str], rows: int, headers: int) -> BlockLayou
 
 @dataclass(slots=True)
 class Block:
-    """Room for some rows and headers.
+    """Memory for some rows and headers.
 
     Attributes:
-        layout: where everything stands.
+        layout: positions of its parts.
         data: of rows.
         header_data: of headers.
-        copied: by place in the plan: columns whose bytes are copied together while the block is filled.
+        copied: columns whose bytes are copied together while the block is filled, by their index in the plan.
     """
 
     layout: BlockLayout
@@ -108,7 +108,7 @@ class Block:
 
     @classmethod
     def take(cls, pool: Pool, layout: BlockLayout) -> Block:
-        """A block, all rows valid as yet."""
+        """Return a block with all rows valid."""
         data, header_data = pool.take(layout.size), np.empty(0, np.uint8)
         for bits in layout.validity:
             data[bits] = 0xFF
@@ -126,12 +126,12 @@ def _aligned(size: int) -> int:
 
 @dataclass
 class Assembly:
-    """What an Arrow batch is put together from: a block that was filled, and the bytes that its views refer to.
+    """The parts of an Arrow batch: a filled block, and the bytes that its views refer to.
 
     Attributes:
         block: of rows.
-        state: how the kernel left it.
-        window: what the kernel has looked at of the log.
+        state: the state after the kernel.
+        window: the part of the log that the kernel has read.
         arena: decompressed bytes.
         shape: columns and layout.
         file: name of the log.
@@ -149,16 +149,16 @@ class Assembly:
 
     @property
     def log(self) -> Bytes:
-        """Bytes of the log; places in the block count from their start."""
+        """Bytes of the log; positions in the block are relative to their start."""
         return self.window.data
 
     @property
     def rows(self) -> int:
-        """Of the batch."""
+        """Number of rows of the batch."""
         return int(self.state[names.ROWS])
 
     def batch(self) -> pa.RecordBatch:
-        """The Arrow batch."""
+        """Return the Arrow batch."""
         arrays = [self._column(name) for name in self.shape.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self.shape.schema)
 
@@ -217,7 +217,7 @@ class Assembly:
         return self.block.layout.places[number]
 
     def _once(self, name: str, data: Any) -> pa.Buffer:
-        """One Arrow buffer for each buffer of ours: the last slice of it gives ours back."""
+        """Return one Arrow buffer for an array, which goes back to the pool with the buffer's last slice."""
         if name not in self._buffers:
             self._buffers[name] = pa.py_buffer(data)
         return self._buffers[name]
@@ -233,21 +233,21 @@ class Assembly:
         return self._part(number) if self.state[nulls] else None
 
     def _bytes(self, data: Bytes, at: int, rows: int, valid: pa.Buffer | None, referred: int) -> pa.Array:
-        """A column of bytes in the layout asked for."""
+        """Return a column of bytes in the requested layout."""
         if self.shape.layout != "view":
             return self._classic(data, at, rows, referred).array(self.shape.bytes_type, valid)
         views = self._once("rows" if data is self.block.data else "headers", data).slice(at, 16 * rows)
         return pa.Array.from_buffers(pa.binary_view(), rows, [valid, views, *self._behind(data, at, rows, referred)])
 
     def _classic(self, data: Bytes, at: int, rows: int, referred: int) -> CopiedColumn:
-        """A column of headers, copied together."""
+        """Return a column of headers, copied together."""
         most, origin = int(self.state[referred] + self.state[referred + 1]), int(self.state[names.ORIGIN])
         column = CopiedColumn(self.pool, self.shape.layout, rows, 0)
         column.extend(data, at, rows, most, self.log, origin, self.arena)
         return column
 
     def _behind(self, data: Bytes, at: int, rows: int, referred: int) -> list[pa.Buffer]:
-        """The buffers that views refer to: the bytes where they stand, or a copy where most of those are not wanted."""
+        """Return the buffers that views refer to: the original bytes, or a copy if most of those are not wanted."""
         in_log, in_arena = int(self.state[referred]), int(self.state[referred + 1])
         if not in_log and not in_arena:
             return []
@@ -262,7 +262,7 @@ class Assembly:
 
     @cached_property
     def _all_travel_lightly(self) -> bool:
-        """Whether the batch is at most twice what its rows hold, even where each column takes along all there is."""
+        """Whether the batch is at most twice the size of its rows, even if each column carries all its buffers."""
         in_log, in_arena = (self.state[np.array(REFERRED) + behind] for behind in (0, 1))
         views = VIEW_SIZE * sum(self._rows_of(place) for place in VIEWS if self._place(place) >= 0)
         taken = np.count_nonzero(in_log) * len(self._log_slice())

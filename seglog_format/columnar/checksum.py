@@ -1,7 +1,7 @@
-"""CRC-32C and CRC-32 of a run of bytes, at the speed of the processor (SEG-BAT-003, SEG-MSG-004).
+"""CRC-32C and CRC-32 of a range of bytes, at the speed of the processor (SEG-BAT-003, SEG-MSG-004).
 
-Three paths give the same numbers (`cpu.checksum_path`); a kernel takes the path as an argument. Past the caches a
-checksum waits for memory rather than for arithmetic, so every path asks for bytes ahead.
+Three paths give the same numbers (`cpu.checksum_path`); a kernel takes the path as an argument. Beyond the caches a
+checksum waits for memory rather than for arithmetic, so every path prefetches.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ONES: Final = 0xFFFFFFFF
 CRC32_TABLES: Final = tables(CRC32_REFLECTED)
 CRC32C_TABLES: Final = tables(CRC32C_REFLECTED)
 AFTER_ZEROS: Final = np.array([crc32_of(bytes(size)) for size in range(LONGEST + 1)], np.int64)
-"""CRC-32 of so many zeros: what the register makes of any run, besides its bytes."""
+"""CRC-32 of so many zeros: the register's share of the checksum of any bytes."""
 
 NARROW_FOLD: Final = folding.fold_size(cpu.NARROW)
 WIDE_FOLD: Final = folding.fold_size(cpu.WIDE)
@@ -60,7 +60,7 @@ SMALL_PREFETCH: Final = 4096
 
 LARGE_ONE, LARGE_TWO = (power(8 * n * LARGE_LANE - 33, CRC32C_REFLECTED) for n in (1, 2))
 MEDIUM_ONE, MEDIUM_TWO = (power(8 * n * MEDIUM_LANE - 33, CRC32C_REFLECTED) for n in (1, 2))
-"""What moves the first and second of three lanes to the end of the third."""
+"""Multipliers that move the first and second of three lanes to the end of the third."""
 
 FOLD_LOW, FOLD_HIGH = multiplier(128 + 32, CRC32_REFLECTED), multiplier(128 - 32, CRC32_REFLECTED)
 MOVE_64: Final = multiplier(64, CRC32_REFLECTED)
@@ -68,7 +68,7 @@ MOVE_64: Final = multiplier(64, CRC32_REFLECTED)
 
 @inlined
 def crc32c(path: int, data: Region, start: int, size: int) -> int:
-    """CRC-32C of ``size`` bytes from ``start``."""
+    """Compute CRC-32C of ``size`` bytes from ``start``."""
     if path != PORTABLE and size < 3 * MEDIUM_LANE:  # a call would cost more than these instructions
         for line in range(start, start + size, LINE):
             prefetch(data, line + SMALL_PREFETCH)
@@ -78,7 +78,7 @@ def crc32c(path: int, data: Region, start: int, size: int) -> int:
 
 @helper
 def _crc32c_large(path: int, data: Region, start: int, size: int) -> int:
-    """The same, of any size."""
+    """Compute the same for any size."""
     if path == PORTABLE:
         return _by_tables(CRC32C_TABLES, data, start, size, ONES) ^ ONES
     crc, position, end = uint64(ONES), start, start + size
@@ -95,7 +95,7 @@ def _crc32c_large(path: int, data: Region, start: int, size: int) -> int:
 
 @inlined
 def _joined(first: int, second: int, third: int, one: int, two: int) -> int:
-    """Register after three lanes that were computed side by side."""
+    """Return the register after three lanes that were computed in parallel."""
     low, _ = product(first & uint64(ONES), uint64(two))
     other, _ = product(second & uint64(ONES), uint64(one))
     joined: int = third ^ crc32c_64(uint64(0), low ^ other)
@@ -104,7 +104,7 @@ def _joined(first: int, second: int, third: int, one: int, two: int) -> int:
 
 @helper
 def _lanes(data: Region, position: int, end: int, crc: int, lane: int, one: int, two: int) -> tuple[int, int]:
-    """Take three lanes of some size at a time: one instruction alone would wait for itself."""
+    """Take three lanes of some size at a time, since one chain of instructions would wait for its own results."""
     while end - position >= 3 * lane:
         first, second, third = crc, uint64(0), uint64(0)
         for word in range(position, position + lane, 8):
@@ -121,7 +121,7 @@ def _lanes(data: Region, position: int, end: int, crc: int, lane: int, one: int,
 
 @helper
 def _crc32c_rest(data: Region, position: int, end: int, crc: int) -> int:
-    """What is left, word by word."""
+    """Take the rest, word by word."""
     while end - position >= 8:
         crc = crc32c_64(crc, load_le64(data, position))
         position += 8
@@ -139,7 +139,7 @@ def _crc32c_rest(data: Region, position: int, end: int, crc: int) -> int:
 
 @helper
 def crc32(path: int, data: Region, start: int, size: int) -> int:
-    """CRC-32 of ``size`` bytes from ``start``."""
+    """Compute CRC-32 of ``size`` bytes from ``start``."""
     if path == PORTABLE or size < 16:
         return _by_tables(CRC32_TABLES, data, start, size, ONES) ^ ONES
     if size <= LONGEST and start >= SHORTEST:
@@ -171,7 +171,7 @@ def crc32(path: int, data: Region, start: int, size: int) -> int:
 
 @helper
 def _folded(low: int, high: int, next_low: int, next_high: int) -> tuple[int, int]:
-    """128 bits, moved onto the next 128."""
+    """Return 128 bits folded onto the next 128."""
     first, second = product(low, uint64(FOLD_LOW))
     third, fourth = product(high, uint64(FOLD_HIGH))
     return first ^ third ^ next_low, second ^ fourth ^ next_high
@@ -179,9 +179,9 @@ def _folded(low: int, high: int, next_low: int, next_high: int) -> tuple[int, in
 
 @inlined
 def _folded_rest(data: Region, end: int, size: int, low: int, high: int) -> tuple[int, int]:
-    """128 bits and a rest of 1 to 15 bytes, folded as if the rest had been in the last 128 bits of a longer run.
+    """Fold 128 bits and a rest of 1 to 15 bytes, as if the rest ended the last 128 bits of a longer range.
 
-    The 16 bytes before the end are loaded: the rest, and bytes before it that are taken out again.
+    The 16 bytes before the end are loaded: the rest, and bytes before it that are masked out.
     """
     last_low, last_high = load_le64(data, end - 16), load_le64(data, end - 8)
     bits = uint64(8 * size)
@@ -202,7 +202,7 @@ def _folded_rest(data: Region, end: int, size: int, low: int, high: int) -> tupl
 
 @inlined
 def _remainder(low: int, high: int) -> int:
-    """128 bits modulo the polynomial (Barrett's reduction)."""
+    """Return 128 bits modulo the polynomial (Barrett's reduction)."""
     ones = uint64(ONES)
     first, second = product(low, uint64(FOLD_HIGH))
     low, high = high ^ first, second
@@ -218,7 +218,7 @@ def _remainder(low: int, high: int) -> int:
 def _by_tables(
     rows: np.ndarray[tuple[int, int], np.dtype[np.int64]], data: Region, start: int, size: int, crc: int
 ) -> int:
-    """Eight bytes at a time, a table for each."""
+    """Take eight bytes at a time, with a table for each."""
     position, end = start, start + size
     while end - position >= 8:
         low = load_le32(data, position) ^ crc
@@ -234,7 +234,7 @@ def _by_tables(
 
 @kernel
 def checksum(is_castagnoli: bool, path: int, data: Bytes, start: int, size: int) -> int:
-    """One checksum, for tests and for whoever needs a single one: CRC-32C, or CRC-32."""
+    """Compute one checksum, CRC-32C or CRC-32, for callers in Python."""
     if start < 0 or size < 0 or start + size > len(data):
         return -1
     where = region(data)

@@ -1,7 +1,7 @@
-"""How kernels are compiled, and where the compiled code is kept.
+"""How kernels are compiled, and where the compiled code is stored.
 
-numba keeps machine code on disk beside the source, or in the user's cache directory where that is read-only, or where
-``NUMBA_CACHE_DIR`` says. From a directory that other users can write to, none is taken (`kept_code`).
+numba stores machine code on disk beside the source, or in the user's cache directory if that is read-only, or where
+``NUMBA_CACHE_DIR`` says. None is loaded from a directory that other users can write to (`kept_code`).
 
 A kernel also holds the code of all its helpers. So what is kept is stamped with the state of every module that it was
 made from (`kept_kernel`).
@@ -32,60 +32,60 @@ HERE: Final = Path(__file__).parent
 IMPORTED: Final = re.compile(r"^\s*from seglog_format\.columnar(?:\.(\w+))? import (\w+(?:, \w+)*|\()", re.MULTILINE)
 
 KERNELS: Final[list[Any]] = []
-"""Every kernel, so that somebody can compile them ahead."""
+"""All kernels, for compilation in advance."""
 
 WORD: Final = "seglog: compiling the columnar engine for this machine, which takes some seconds, once (seglog warm)"
 REFUSED: Final[list[str]] = []
 """Why the directory of kept code is refused; empty if it is not."""
 
 
-class Teller(event.Listener):  # type: ignore[misc] # numba has no types
+class CompileNotice(event.Listener):  # type: ignore[misc] # numba has no types
     """Tells the user why the first call of a kernel takes long.
 
     Attributes:
-        has_told: whether it did, or need not.
+        was_given: whether it has printed the notice, or need not.
     """
 
-    has_told = False
+    was_given = False
 
     def on_start(self, event: Any) -> None:
-        """A function is about to be compiled, because it is not kept on disk."""
-        if not self.has_told and event.data["dispatcher"] in KERNELS:
-            self.has_told = True
+        """Print the notice: a function is about to be compiled, because it is not stored on disk."""
+        if not self.was_given and event.data["dispatcher"] in KERNELS:
+            self.was_given = True
             print(_word(), file=sys.stderr, flush=True)  # noqa: T201 - whoever waits has to know
 
     def on_end(self, event: Any) -> None:
-        """Nothing to say."""
+        """Do nothing."""
 
 
 def _word() -> str:
-    """What is going on; the reason too where it will go on again in the next process."""
+    """Return the text of the notice, with the reason if the next process has to compile again."""
     if not REFUSED:
         return WORD
     return f"seglog: compiling the columnar engine, in this process only: no compiled code is kept, since {REFUSED[0]}"
 
 
-TELLER: Final = Teller()
-event.register("numba:compile", TELLER)
+NOTICE: Final = CompileNotice()
+event.register("numba:compile", NOTICE)
 
 
 def helper(function: FunctionT) -> FunctionT:
-    """A function that kernels call; it becomes part of each."""
+    """Compile a function that kernels call, as a part of each."""
     return cast("FunctionT", njit(**OPTIONS)(function))
 
 
 def inlined(function: FunctionT) -> FunctionT:
-    """A helper that machine code never calls: it becomes part of its callers, whatever its size."""
+    """Compile a helper that becomes a part of its callers, whatever its size."""
     return cast("FunctionT", njit(forceinline=True, **OPTIONS)(function))
 
 
 def kernel(function: FunctionT) -> FunctionT:
-    """A function that Python calls, compiled when it is first called and kept on disk."""
+    """Compile a function that Python calls, at its first call, and store the code on disk."""
     return _kept(function, OPTIONS)
 
 
 def kernel_under_lock(function: FunctionT) -> FunctionT:
-    """A kernel that makes Python objects, and holds the interpreter's lock for that."""
+    """Compile a kernel that creates Python objects, and therefore holds the interpreter's lock."""
     return _kept(function, {**OPTIONS, "nogil": False})
 
 
@@ -96,7 +96,7 @@ def _kept(function: FunctionT, options: dict[str, Any]) -> FunctionT:
 
 
 def _kept_on_disk(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """A kernel whose code is kept; None where there is no directory to keep it in, or others can write to that."""
+    """Return a kernel whose code is stored; None if there is no directory for it, or other users can write to that."""
     try:
         dispatcher = njit(cache=True, **options)(function)
     except RuntimeError:  # nowhere to write: compiled anew in each process
@@ -109,14 +109,14 @@ def _kept_on_disk(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 
 
 def _state_of(names: frozenset[str]) -> tuple[float, int]:
-    """Latest change and total size of some modules."""
+    """Return latest change and total size of some modules."""
     states = [(HERE / f"{name}.py").stat() for name in names]
     return max(state.st_mtime for state in states), sum(state.st_size for state in states)
 
 
 @cache
 def sources(module: str) -> frozenset[str]:
-    """A module of this package, and those that it imports, directly or not."""
+    """Return a module of this package, and those that it imports, directly or not."""
     found, open_ends = {module}, [module]
     while open_ends:
         new = _imported(open_ends.pop()) - found
@@ -127,7 +127,7 @@ def sources(module: str) -> frozenset[str]:
 
 @cache
 def _imported(module: str) -> frozenset[str]:
-    """The modules of this package that one of them imports."""
+    """Return the modules of this package that one of them imports."""
     text = (HERE / f"{module}.py").read_text(encoding="utf-8")
     found = IMPORTED.findall(text)
     names = [name for module, imported in found for name in ([module] if module else imported.split(", "))]

@@ -1,4 +1,4 @@
-"""Arrow's classic layouts: all bytes of a column in one buffer, and numbers that say where each row ends."""
+"""Arrow's classic layouts: all bytes of a column in one buffer, and numbers for the end of each row."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from seglog_format.columnar.pool import Pool
 
 WIDTHS: Final = {"binary": 4, "large_binary": 8}
-"""Bytes of the number that says where a row ends, by layout."""
+"""Bytes of the number for the end of a row, by layout."""
 LARGEST: Final = {layout: 2 ** (8 * width - 1) - 1 for layout, width in WIDTHS.items()}
 
 
 class CopiedColumn:
-    """Bytes behind views, copied together, some rows at a time.
+    """The bytes that views refer to, copied together, some rows at a time.
 
     Attributes:
-        capacity: bytes that there is room for as yet.
+        capacity: bytes that currently fit.
     """
 
     def __init__(self, pool: Pool, layout: str, rows: int, capacity: int) -> None:
@@ -38,7 +38,7 @@ class CopiedColumn:
         self._rows = self._used = 0
 
     def extend(self, block: Bytes, at: int, rows: int, most: int, log: Bytes, origin: int, arena: Bytes) -> None:
-        """Copy the bytes of the rows up to one that were not copied yet.
+        """Copy the bytes of the rows that were not copied yet.
 
         Args:
             block: holds the views of the column.
@@ -74,13 +74,13 @@ class CopiedColumn:
         self._target, self.capacity = larger, len(larger) - SLACK
 
     def array(self, kind: pa.DataType, valid: pa.Buffer | None) -> pa.Array:
-        """The rows as an Arrow array."""
+        """Return the rows as an Arrow array."""
         ends, target = pa.py_buffer(self._ends), pa.py_buffer(self._target)
         buffers = [valid, ends.slice(0, (self._rows + 1) * self._width), target.slice(0, self._used)]
         return pa.Array.from_buffers(kind, self._rows, buffers)
 
 
 def _size(block: Bytes, at: int, rows: int) -> int:
-    """Bytes behind some views, those inside them included."""
+    """Return the bytes that some views refer to, those inside of views included."""
     sizes = block[at : at + VIEW_SIZE * rows].view(np.uint32)[:: VIEW_SIZE // 4]
     return int(sizes.sum(dtype=np.int64))

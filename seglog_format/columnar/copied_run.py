@@ -1,4 +1,4 @@
-"""A run whose batches have bytes copied together: in part after part of a block, as long as these are near."""
+"""A run whose batches have their bytes copied together, in parts of a block while these are in the cache."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 PART_ROWS: Final = 2**12
 FIRST_CAPACITY: Final = 2**16
 COPIED: Final = {names.KEYS: names.KEY_BYTES, names.VALUES: names.VALUE_BYTES}
-"""Columns, and where the state counts the bytes that their views refer to."""
+"""Columns, and the positions of the sizes of their bytes in the state."""
 GOES_ON: Final = frozenset({names.FULL, names.MORE_ROWS})
 
 
 def run_of(source: Source, request: Request, start: Start, pool: Pool) -> Run:
-    """A run that delivers batches of the shape that is asked for."""
+    """Return a run that delivers batches of the requested shape."""
     kind = Run if request.shape.layout == "view" else CopiedRun
     return kind(source, request, start, pool)
 

@@ -1,4 +1,4 @@
-"""Copies inside decompressed data. Targets have `SLACK` bytes to spare, so that whole words may be copied."""
+"""Copies inside of decompressed data. Targets have `SLACK` bytes to spare, so that whole words may be copied."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ WORD: Final = 8
 PAIR: Final = 16
 QUAD: Final = 32
 NEAR: Final = 512
-"""How far ahead of short copies memory is asked for, of what is read and of what is written."""
+"""How far ahead of short copies memory is prefetched, for reading and for writing."""
 AHEAD: Final = 2048
 """The same ahead of long copies."""
 
 
 @inlined
 def copy_run(target: Region, at: int, source: Region, position: int, size: int) -> None:
-    """Copy bytes from elsewhere; up to 15 bytes after them are overwritten too."""
+    """Copy bytes from another region; up to 15 bytes after them are overwritten too."""
     if position + size + PAIR <= source[1]:
         _copy_pairs(target, at, source, position, size)
     else:
@@ -32,7 +32,7 @@ def copy_run(target: Region, at: int, source: Region, position: int, size: int) 
 
 @inlined
 def _copy_pairs(target: Region, at: int, source: Region, position: int, size: int) -> None:
-    """Copy 16 bytes, and again while there are more. Such loops are not written as `range`: it divides first."""
+    """Copy 16 bytes, and again while there are more. Such loops do not use `range`, which divides first."""
     copy_16(target, at, source, position)
     done = PAIR
     while done < size:
@@ -42,7 +42,7 @@ def _copy_pairs(target: Region, at: int, source: Region, position: int, size: in
 
 @inlined
 def repeat(target: Region, at: int, distance: int, size: int) -> None:
-    """Copy bytes from so far back, over and over where they reach into what is written; overwrites as `copy_run`."""
+    """Copy bytes from some distance back, repeating them if they overlap the target; overwrites as `copy_run`."""
     if distance >= PAIR:
         _copy_pairs(target, at, target, at - distance, size)
     else:
@@ -51,7 +51,7 @@ def repeat(target: Region, at: int, distance: int, size: int) -> None:
 
 @helper
 def _repeat_near(target: Region, at: int, distance: int, size: int) -> None:
-    """The same from fewer than 16 bytes back."""
+    """Copy the same from less than 16 bytes back."""
     done = 0
     if distance < WORD:
         while done < WORD:
@@ -65,7 +65,7 @@ def _repeat_near(target: Region, at: int, distance: int, size: int) -> None:
 
 @inlined
 def copy_long(target: Region, at: int, source: Region, position: int, size: int) -> None:
-    """As `copy_run`, for what mostly is longer; up to 31 bytes after them are overwritten too."""
+    """Copy like `copy_run`, tuned for longer ranges; up to 31 bytes after them are overwritten too."""
     if position + size + QUAD > source[1]:
         copy_run(target, at, source, position, size)
         return

@@ -1,4 +1,4 @@
-"""Which instructions this processor has, and which way of computing checksums follows from that."""
+"""The instructions of this processor, and the checksum path that follows from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENVIRONMENT: Final = "SEGLOG_CHECKSUM_PATH"
 """Environment variable that forces a path: ``portable``, ``narrow`` or ``wide``."""
 
 PORTABLE: Final = 0
-"""Tables; right on any processor."""
+"""Tables; correct on any processor."""
 NARROW: Final = 1
 """SSE 4.2 and carry-less products of 128 bits."""
 WIDE: Final = 2
@@ -29,7 +29,7 @@ NEEDS: Final = {
 
 @cache
 def features() -> frozenset[str]:
-    """What code may use: this processor's features, or those that numba was told to compile for."""
+    """Return the features that code may use: this processor's, or those that numba was told to compile for."""
     if config.CPU_NAME or config.CPU_FEATURES:
         told = (config.CPU_FEATURES or "").split(",")
         return frozenset(name[1:] for name in told if name.startswith("+"))
@@ -37,11 +37,11 @@ def features() -> frozenset[str]:
 
 
 def supports(path: int) -> bool:
-    """Whether code for a path can run here."""
+    """Return whether this processor can run a path."""
     return NEEDS[path] <= features()
 
 
 def checksum_path() -> int:
-    """The quickest path that this processor supports, or a slower one that was asked for."""
+    """Return the fastest path that this processor supports, or a slower one that was requested."""
     forced = PATHS.get(os.environ.get(ENVIRONMENT, ""), WIDE)
     return max(path for path in NEEDS if path <= forced and supports(path))

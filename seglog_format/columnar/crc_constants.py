@@ -1,6 +1,6 @@
-"""Powers of x modulo the two polynomials of the format: what tables and carry-less products multiply with.
+"""Powers of x modulo the two polynomials of the format, for tables and carry-less products.
 
-All numbers are reflected, as the checksums are: the highest power stands in the lowest bit.
+All numbers are reflected, as the checksums are: the highest power is the lowest bit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _product(a: int, b: int, polynomial: int) -> int:
 
 
 def power(exponent: int, polynomial: int) -> int:
-    """X to some power, modulo a polynomial."""
+    """Return x to some power, modulo a polynomial."""
     result, square = 1 << 31, 1 << 30
     while exponent:
         result = _product(result, square, polynomial) if exponent & 1 else result
@@ -37,12 +37,12 @@ def power(exponent: int, polynomial: int) -> int:
 
 
 def multiplier(bits: int, polynomial: int) -> int:
-    """What a carry-less product moves 64 bits ahead with; one bit is lost by the reflection."""
+    """Return the factor of a carry-less product that moves 64 bits ahead; reflection loses one bit."""
     return power(bits, polynomial) << 1
 
 
 def tables(polynomial: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """For each byte of eight: what it leaves behind."""
+    """Return, for each byte of eight, its remainder after the bytes that follow."""
     rows = np.zeros((8, 256), np.int64)
     for byte in range(256):
         rest = byte

@@ -1,4 +1,4 @@
-"""Record batches of magic 2 from Arrow columns, the same bytes that the reference writes for these records."""
+"""Encoder of record batches of magic 2 from Arrow columns, with the same bytes as the reference."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 DEFAULT_BATCH_SIZE: Final = 16_384
 OUT_SIZE: Final = 2**20
 MAX_TIMESTAMP: Final = 2**62
-"""Milliseconds; so that differences of timestamps fit their fields."""
+"""Maximum milliseconds, so that differences of timestamps fit their fields."""
 MAX_SIZE: Final = 2**30
-"""Of a batch, so that its sizes fit their fields."""
+"""Maximum size of a batch, so that its sizes fit their fields."""
 NO_BYTES: Final = np.zeros(1, np.uint8)
 COLUMNS: Final = frozenset({"offset", "timestamp", "key", "value", "headers"})
 NUMBER: Final = Struct(">i")
@@ -44,7 +44,7 @@ CHECKSUM: Final = Struct(">I")
 
 @dataclass(frozen=True, slots=True)
 class BatchFields:
-    """What columns do not tell of batches.
+    """The fields of batches that columns do not contain.
 
     Attributes:
         codec: number of the codec.
@@ -64,7 +64,7 @@ class BatchFields:
 
 
 class _Columns:
-    """The columns of a table as the kernel takes them, and what keeps them alive."""
+    """The columns of a table as the kernel takes them, and the objects that keep them alive."""
 
     def __init__(self, table: pa.Table, base_offset: int) -> None:
         self.rows = table.num_rows
@@ -78,7 +78,7 @@ class _Columns:
         self._place_headers(table)
 
     def check_cuts(self, cuts: Numbers) -> None:
-        """Refuse batches whose offsets lie too far apart."""
+        """Refuse batches whose offsets are too far apart."""
         ends = np.cumsum(cuts)
         if len(cuts) and (self._offsets[ends - 1] - self._offsets[ends - cuts] > names.MAX_DELTA).any():
             msg = f"offsets of a batch lie more than {names.MAX_DELTA} apart"
@@ -117,7 +117,7 @@ class _Columns:
 
 
 def _column(table: pa.Table, name: str, kind: pa.DataType) -> pa.Array:
-    """A column in one piece; nulls where there is none."""
+    """Return a column in one piece; nulls if there is none."""
     if name not in table.column_names:
         return pa.nulls(table.num_rows, kind)
     column = table.column(name)
@@ -165,10 +165,10 @@ def encode(
     Args:
         table: of ``offset``, ``timestamp``, ``key``, ``value`` and ``headers``, any of which may be missing.
         fields: of each batch.
-        base_offset: of the first row, where there are no offsets.
-        batch_size: bytes of a batch of several records at most, before compression.
-        counts: records of each batch, instead.
-        compress: what compresses the records of a batch; needed with a codec.
+        base_offset: offset of the first row, if there is no column of offsets.
+        batch_size: maximum bytes of a batch of several records, before compression.
+        counts: number of records in each batch, instead of `batch_size`.
+        compress: compresses the records of a batch; required with a codec.
 
     Yields:
         Bytes of one or several whole batches, which the next ones overwrite.
@@ -220,7 +220,7 @@ def _check(
 
 
 def _compressed(batches: Bytes, compress: Callable[[bytes], bytes]) -> Iterator[bytes]:
-    """The batches with their records compressed, each with its size and checksum."""
+    """Yield the batches with their records compressed, each with its size and checksum."""
     data, position = batches.data, 0
     while position < len(data):
         end = position + PREFIX_SIZE + int(NUMBER.unpack_from(data, position + SIZE)[0])

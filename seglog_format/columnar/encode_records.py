@@ -40,35 +40,35 @@ PLACES: Final = 30
 
 # -- the state ------------------------------------------------------------------------------------------------------
 ROW: Final = 0
-"""Next one to write."""
+"""Index of the next row to write."""
 ROWS: Final = 1
 USED: Final = 2
 """Bytes written by the last call."""
 BATCHES: Final = 3
 """Batches written so far."""
 MAX_SIZE: Final = 4
-"""Of a batch of several records, where nobody says how many."""
+"""Maximum size of a batch of several records, unless their number is given."""
 ATTRIBUTES, EPOCH, PRODUCER, PRODUCERS_EPOCH, SEQUENCE, CHECKSUM_PATH = range(5, 11)
-"""Fields of each batch; the sequence number goes on."""
+"""Fields of each batch; the sequence number continues over batches."""
 STATE_SIZE: Final = 11
 
 MAX_DELTA: Final = 2**31 - 1
 NUMBER_SIZE: Final = 10
 FIXED_SIZE: Final = 5 + 1 + 2 * NUMBER_SIZE + 3 * 5
-"""Of a record at most: length, attributes, deltas, sizes of key and value, count of headers."""
+"""Maximum bytes of a record besides key, value and headers: length, attributes, deltas, sizes, count of headers."""
 COMPRESSED: Final = 0x07
 
 
 @inlined
 def zigzag(value: int) -> int:
-    """A signed number as an unsigned one."""
+    """Convert a signed number to an unsigned one."""
     folded: int = uint64(value) << uint64(1) ^ uint64(value >> 63)
     return folded
 
 
 @inlined
 def number_size(value: int) -> int:
-    """Bytes of a signed number (SEG-REC-005)."""
+    """Return the size of a signed number (SEG-REC-005)."""
     if -64 <= value < 64:
         return 1
     return 2 if -8192 <= value < 8192 else _long_size(value)
@@ -85,7 +85,7 @@ def _long_size(value: int) -> int:
 
 @inlined
 def put_number(out: Region, at: int, value: int) -> int:
-    """Write a signed number; where it ends."""
+    """Write a signed number; return where it ends."""
     folded = value << 1 ^ value >> 63
     if -64 <= value < 64:
         store_8(out, at, folded)
@@ -117,7 +117,7 @@ def put_field(out: Region, at: int, value: int, size: int) -> None:
 
 @inlined
 def column_at(places: Numbers, column: int) -> tuple[Region, Region, Region]:
-    """The three parts of a column of bytes, taken out once: every store would have them loaded again."""
+    """Return the three parts of a column of bytes, extracted once: every store would reload them."""
     return (
         (places[column], places[column + 1]),
         (places[column + 2], places[column + 3]),
@@ -127,7 +127,7 @@ def column_at(places: Numbers, column: int) -> tuple[Region, Region, Region]:
 
 @inlined
 def value_at(column: tuple[Region, Region, Region], row: int) -> tuple[int, int]:
-    """Where a value of a column of bytes starts, and its size; -1: null."""
+    """Return where a value of a column of bytes starts, and its size; -1 for null."""
     ends, _, valid = column
     start, end = load_64(ends, 8 * row), load_64(ends, 8 * row + 8)
     return start, end - start if valid[1] == 0 or load_u8(valid, row) else -1
@@ -135,7 +135,7 @@ def value_at(column: tuple[Region, Region, Region], row: int) -> tuple[int, int]
 
 @inlined
 def put_value(out: Region, at: int, column: tuple[Region, Region, Region], start: int, size: int) -> int:
-    """Write a size and as many bytes; where they end."""
+    """Write a size and as many bytes; return where they end."""
     at = put_number(out, at, size)
     if size > 0:
         copy_long(out, at, column[1], start, size)
@@ -145,13 +145,13 @@ def put_value(out: Region, at: int, column: tuple[Region, Region, Region], start
 
 @inlined
 def sized(size: int) -> int:
-    """Bytes of a size and of what it measures."""
+    """Return the size of a length field and its bytes."""
     return number_size(size) + max(size, 0)
 
 
 @helper
 def headers_size(places: Numbers, first: int, last: int) -> int:
-    """Bytes of some headers."""
+    """Return the size of some headers."""
     size, keys, values = 0, column_at(places, HEADER_KEYS), column_at(places, HEADER_VALUES)
     for header in range(first, last):
         _, key_size = value_at(keys, header)
@@ -162,7 +162,7 @@ def headers_size(places: Numbers, first: int, last: int) -> int:
 
 @helper
 def put_headers(out: Region, at: int, places: Numbers, first: int, last: int) -> int:
-    """Write headers; where they end."""
+    """Write headers; return where they end."""
     keys, values = column_at(places, HEADER_KEYS), column_at(places, HEADER_VALUES)
     for header in range(first, last):
         start, size = value_at(keys, header)
@@ -176,16 +176,16 @@ def put_headers(out: Region, at: int, places: Numbers, first: int, last: int) ->
 def encode_rows(places: Numbers, counts: Numbers, state: Numbers, out: Bytes) -> bool:
     """Write rows as batches until all are written or there is no more room.
 
-    Of a compressed batch the records are written as they are: size and checksum are for whoever compresses them.
+    Records of a compressed batch are written uncompressed: the caller compresses them, and sets size and checksum.
 
     Args:
         places: addresses and sizes of the columns, which the caller keeps.
-        counts: records of each batch; empty where they are cut by size.
+        counts: number of records in each batch; empty if batches are cut by size.
         state: what to write next, and how.
-        out: takes whole batches, one after the other.
+        out: receives whole batches, one after the other.
 
     Returns:
-        Whether it was room that was missing.
+        Whether it stopped for lack of room.
     """
     target, room_end = region(out), len(out) - SLACK
     offsets, times = (places[OFFSETS], places[OFFSETS + 1]), (places[TIMESTAMPS], places[TIMESTAMPS + 1])
@@ -241,7 +241,7 @@ def encode_rows(places: Numbers, counts: Numbers, state: Numbers, out: Bytes) ->
 
 @inlined
 def put_fixed(out: Region, start: int, state: Numbers) -> None:
-    """Write the fields that were given."""
+    """Write the given fields."""
     put_field(out, start + LEADER_EPOCH, state[EPOCH], 4)
     put_field(out, start + MAGIC, BATCH_MAGIC, 1)
     put_field(out, start + BATCH_ATTRIBUTES, state[ATTRIBUTES], 2)

@@ -1,4 +1,4 @@
-"""From entry to entry: sizes, offsets and checksums, all without decoding (chapter 20)."""
+"""The walk from entry to entry: sizes, offsets and checksums, without decoding (chapter 20)."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region, Table
 
 DOUBT: Final = -1
-"""Instead of a size: no regular entry stands there. It is for the reference to say what does."""
+"""Returned instead of a size if the entry is not covered, and is left to the fallback decoder."""
 UNKNOWN_OFFSET: Final = -1
-"""Instead of a first offset: a wrapper's, which has to be decompressed to know it."""
+"""Returned instead of the first offset of a wrapper, which must be decompressed to find it."""
 
 COLUMNS: Final = (
     "position",
@@ -60,14 +60,14 @@ COLUMNS: Final = (
     "base_sequence",
     "records_count",
 )
-"""Columns of a batch table. What magic 0 and 1 do not have is -1; so is what only decompression would tell."""
+"""Columns of a batch table. Fields that magic 0 and 1 lack, or that need decompression, are -1."""
 ROW_SIZE: Final = 8 * len(COLUMNS)
 COLUMN: Final = {name: number for number, name in enumerate(COLUMNS)}
 
 
 @helper
 def entry_size(data: Region, position: int, end: int) -> int:
-    """Bytes of the whole entry at a position, or `DOUBT`: cut short, of an impossible size or an unknown magic."""
+    """Return the size of the whole entry at a position, or `DOUBT`: truncated, of impossible size or unknown magic."""
     left = end - position
     if left < MIN_SHOWN_SIZE:
         return DOUBT
@@ -87,14 +87,14 @@ def entry_size(data: Region, position: int, end: int) -> int:
 
 @inlined
 def entry_codec(data: Region, position: int) -> int:
-    """Number of the codec that an entry's attributes name."""
+    """Return the number of the codec in an entry's attributes."""
     is_batch = load_u8(data, position + MAGIC) == BATCH_MAGIC
     return load_u8(data, position + (BATCH_ATTRIBUTES + 1 if is_batch else MESSAGE_ATTRIBUTES)) & CODEC_MASK
 
 
 @inlined
 def entry_offsets(data: Region, position: int) -> tuple[int, int]:
-    """First and last offset of an entry; the first of a wrapper is not known; a negative last one is no offset."""
+    """Return first and last offset of an entry; the first of a wrapper is unknown; a negative last one is invalid."""
     offset = load_be64(data, position + OFFSET)
     if load_u8(data, position + MAGIC) < BATCH_MAGIC:
         return (UNKNOWN_OFFSET if entry_codec(data, position) else offset), offset
@@ -107,21 +107,21 @@ def entry_offsets(data: Region, position: int) -> tuple[int, int]:
 
 @inlined
 def batch_is_valid(path: int, data: Region, position: int, size: int) -> bool:
-    """Whether a batch's stored and computed checksum agree (SEG-BAT-003)."""
+    """Return whether a batch's stored and computed checksum agree (SEG-BAT-003)."""
     stored = load_be32(data, position + BATCH_CRC) & 0xFFFFFFFF
     return crc32c(path, data, position + BATCH_ATTRIBUTES, size - BATCH_ATTRIBUTES) == stored
 
 
 @inlined
 def message_is_valid(path: int, data: Region, position: int, size: int) -> bool:
-    """Whether a message's stored and computed checksum agree (SEG-MSG-004)."""
+    """Return whether a message's stored and computed checksum agree (SEG-MSG-004)."""
     stored = load_be32(data, position + MESSAGE_CRC) & 0xFFFFFFFF
     return crc32(path, data, position + MAGIC, size - MAGIC) == stored
 
 
 @inlined
 def entry_is_valid(path: int, data: Region, position: int, size: int) -> bool:
-    """The same of any entry."""
+    """Return whether an entry's stored and computed checksum agree."""
     if load_u8(data, position + MAGIC) == BATCH_MAGIC:
         return batch_is_valid(path, data, position, size)
     return message_is_valid(path, data, position, size)
@@ -129,7 +129,7 @@ def entry_is_valid(path: int, data: Region, position: int, size: int) -> bool:
 
 @inlined
 def are_in_order(first: int, last: int, previous: int, first_allowed: int, last_allowed: int) -> bool:
-    """Whether the offsets of an entry fit behind the last one before, into what the log can hold."""
+    """Return whether the offsets of an entry follow the last one, and are possible in the log."""
     return previous < last <= last_allowed and (first == UNKNOWN_OFFSET or first >= first_allowed)
 
 
@@ -137,7 +137,7 @@ def are_in_order(first: int, last: int, previous: int, first_allowed: int, last_
 def entry_in_order(
     data: Region, position: int, end: int, previous: int, first_allowed: int, last_allowed: int
 ) -> tuple[int, int, int]:
-    """Size, first and last offset of the entry at a position; the size is `DOUBT` where it does not fit in there."""
+    """Return size, first and last offset of the entry at a position; the size is `DOUBT` if it is impossible."""
     size = entry_size(data, position, end)
     if size < 0:
         return DOUBT, 0, 0
@@ -149,7 +149,7 @@ def entry_in_order(
 
 @kernel
 def sound_end(log: Bytes, path: int, previous: int, first_allowed: int, last_allowed: int) -> int:
-    """Position after the last entry, counted from the start without a gap, that is regular and has a right checksum.
+    """Return the position after the last entry, from the start without a gap, that is covered and has a right checksum.
 
     Args:
         log: bytes of it.
@@ -169,17 +169,17 @@ def sound_end(log: Bytes, path: int, previous: int, first_allowed: int, last_all
 
 @kernel
 def fill_table(log: Bytes, state: Numbers, path: int, table: Table) -> int:
-    """Put entries into a batch table until it is full, or an entry is not regular.
+    """Fill a batch table with entries until it is full, or an entry is not covered.
 
     Args:
         log: bytes of it.
-        state: where to start, and after the call where to go on: position, last offset of the entry before, lowest
+        state: where to start, and after the call where to continue: position, last offset of the entry before, lowest
             and highest offset that the log can hold.
         path: of computing checksums; negative for not at all.
         table: a row for each entry.
 
     Returns:
-        How many rows were filled.
+        The number of rows filled.
     """
     position, previous, first_allowed, last_allowed = state[0], state[1], state[2], state[3]
     if position < 0:
@@ -203,7 +203,7 @@ def fill_table(log: Bytes, state: Numbers, path: int, table: Table) -> int:
 
 @inlined
 def store_fields(data: Region, position: int, rows: Region, at: int) -> None:
-    """The fields of a header that are stored as they are."""
+    """Store the fields of a header that are stored as they are."""
     magic = load_u8(data, position + MAGIC)
     store_64(rows, at, position)
     store_64(rows, at + 8 * 2, magic)

@@ -1,4 +1,4 @@
-"""Columns that tell of a row's entry: where it stands, and what its header says."""
+"""Columns about the entry of a row: its position, and fields of its header."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TYPES: Final[dict[str, pa.DataType]] = {
     "codec": pa.string(),
 }
 ALWAYS_THERE: Final = frozenset({"file", "position", "codec"})
-"""All others are null where the entry is of a magic that does not have them."""
+"""Columns that are never null; all others are null for entries of a magic without such a field."""
 ENTRY_COLUMNS: Final = tuple(TYPES)
 
 STORED: Final = {
@@ -49,8 +49,8 @@ class EntryColumns:
     Attributes:
         file: name of the `.log` file.
         entries: their headers.
-        counts: rows of each.
-        offsets: of the rows; None where nobody asks for sequence numbers.
+        counts: number of rows of each.
+        offsets: of the rows; None unless sequence numbers are wanted.
     """
 
     file: str
@@ -59,7 +59,7 @@ class EntryColumns:
     offsets: Numbers | None
 
     def column(self, name: str) -> pa.Array:
-        """One of `ENTRY_COLUMNS`."""
+        """Return one of `ENTRY_COLUMNS`."""
         if name == "file":
             return pa.repeat(pa.scalar(self.file, TYPES[name]), int(self.counts.sum()))
         if name == "codec":
@@ -83,7 +83,7 @@ class EntryColumns:
         return self.entries.column("base_offset" if name == "batch_offset" else STORED[name])
 
     def _sequences(self) -> Numbers:
-        """Of each row: counted from the first of its batch, around the largest number (SEG-BAT-017)."""
+        """Return the sequence of each row, counted from the first of its batch with wrapping (SEG-BAT-017)."""
         first = self._rows(self.entries.column("base_sequence"))
         found = first + self.offsets - self._rows(self.entries.column("base_offset"))
         wrapped: Numbers = np.where(first < 0, -1, np.where(found > INT32_MAX, found - 2**31, found))
@@ -91,7 +91,7 @@ class EntryColumns:
 
 
 def row_of_entry(record: Record | Message, header: BatchHeader, position: int, file: str) -> dict[str, object]:
-    """The same for a record that the reference has decoded."""
+    """Return the same columns for a record that the fallback decoder has decoded."""
     row: dict[str, object] = {
         "timestamp_type": TIMESTAMP_TYPES.get(header.timestamp_type),
         "file": file,

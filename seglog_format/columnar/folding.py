@@ -1,6 +1,6 @@
-"""Checksums by carry-less products: instructions that no Python expression names.
+"""Checksums by carry-less products: instructions that no Python expression generates.
 
-What the processor lacks is never called (`cpu.checksum_path`); for it, no code is made that could not be compiled.
+Code for missing instructions is never called (`cpu.checksum_path`), and not generated if it could not be compiled.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CONTENT_LANES = {cpu.NARROW: 1, cpu.WIDE: 4}
 
 
 def fold_size(path: int) -> int:
-    """Bytes that one step of `fold_crc32` or `fold_crc32c` takes."""
+    """Return the bytes that one step of `fold_crc32` or `fold_crc32c` takes."""
     return ACCUMULATORS * 16 * CONTENT_LANES[path]
 
 
@@ -41,7 +41,7 @@ def _unavailable(result: Any) -> Callable[..., Any]:
 
 @intrinsic
 def crc32c_64(typing: Any, crc: Any, word: Any) -> Any:
-    """CRC-32C register after eight more bytes."""
+    """Update the CRC-32C register by eight bytes."""
     del typing, crc, word
     signature = types.uint64(types.uint64, types.uint64)
 
@@ -77,7 +77,7 @@ crc32c_16 = _crc32c_small(16)
 
 @intrinsic
 def crc32c_32(typing: Any, crc: Any, word: Any) -> Any:
-    """CRC-32C register after four more bytes."""
+    """Update the CRC-32C register by four bytes."""
     del typing, crc, word
     signature = types.uint64(types.uint64, types.int64)
 
@@ -91,7 +91,7 @@ def crc32c_32(typing: Any, crc: Any, word: Any) -> Any:
 
 @intrinsic
 def product(typing: Any, a: Any, b: Any) -> Any:
-    """Carry-less product of two 64-bit numbers: its low and its high half."""
+    """Return the low and the high half of the carry-less product of two 64-bit numbers."""
     del typing, a, b
     result = types.UniTuple(types.uint64, 2)
 
@@ -105,13 +105,13 @@ def product(typing: Any, a: Any, b: Any) -> Any:
 
 
 def _halves(context: Any, builder: Any, signature: Any, whole: Any) -> Any:
-    """A tuple of the two halves of 128 bits."""
+    """Return a tuple of the two halves of 128 bits."""
     halves = [builder.extract_element(whole, ir.Constant(I32, half)) for half in (0, 1)]
     return context.make_tuple(builder, signature.return_type, halves)
 
 
 def _move(bits: int, polynomial: int) -> tuple[int, int]:
-    """What moves the two halves of 128 bits so far ahead."""
+    """Return the factors that move the two halves of 128 bits so far ahead."""
     return multiplier(bits + 32, polynomial), multiplier(bits - 32, polynomial)
 
 
@@ -126,7 +126,7 @@ def _multiply(builder: Any, lanes: int) -> Any:
 
 
 class _Folding:
-    """Generates the code that folds a run of bytes into 128 bits with the same remainder."""
+    """Generates the code that folds a range of bytes into 128 bits with the same remainder."""
 
     def __init__(self, builder: Any, place: Any, lanes: int, polynomial: int) -> None:
         self.builder = builder
@@ -137,7 +137,7 @@ class _Folding:
         self.step_size = 16 * lanes
 
     def loaded(self, start: Any, number: int) -> Any:
-        """The vector of that number after a position."""
+        """Return the vector of that number after a position."""
         builder = self.builder
         position = builder.add(start, ir.Constant(I64, number * self.step_size))
         place = builder.gep(self.place, [position])
@@ -146,17 +146,17 @@ class _Folding:
         return value
 
     def moved(self, value: Any, size: int, following: Any, lanes: int) -> Any:
-        """A vector moved so many bytes ahead, onto what stands there."""
+        """Return a vector moved so many bytes ahead, added to the one there."""
         constant = ir.Constant(_vector(lanes), [*_move(8 * size, self.polynomial)] * lanes)
         return self.builder.xor(self.product(value, constant, lanes), following)
 
     def product(self, value: Any, constant: Any, lanes: int) -> Any:
-        """A vector, both halves of each lane moved as a constant says."""
+        """Return a vector with both halves of each lane moved by a constant."""
         multiply, builder = _multiply(self.builder, lanes), self.builder
         return builder.xor(*(builder.call(multiply, [value, constant, ir.Constant(I8, half)]) for half in (0, 0x11)))
 
     def summed(self, value: Any, count: Any) -> Any:
-        """The sum of a vector and of so many others, each moved so far that one more of them fits in behind all."""
+        """Return the sum of a vector and so many others, each moved so far that one more fits in behind all."""
         builder, zero = self.builder, ir.Constant(I64, 0)
         before = builder.block
         body, done = builder.append_basic_block("sum"), builder.append_basic_block("summed")
@@ -178,7 +178,7 @@ class _Folding:
         return result
 
     def opened(self, crc: Any) -> list[Any]:
-        """The first vectors, the register put into the first bytes."""
+        """Return the first vectors, with the register added to the first bytes."""
         zero = ir.Constant(I64, 0)
         values = [self.loaded(zero, number) for number in range(ACCUMULATORS)]
         blank = ir.Constant(self.vector, [0] * (2 * self.lanes))
@@ -212,7 +212,7 @@ class _Folding:
         return folded
 
     def narrowed(self, values: list[Any]) -> Any:
-        """All vectors, folded into one of 128 bits."""
+        """Fold all vectors into one of 128 bits."""
         builder, single = self.builder, values[0]
         for value in values[1:]:
             single = self.moved(single, self.step_size, value, self.lanes)
@@ -227,7 +227,7 @@ class _Folding:
 
 
 def _fold(path: int, polynomial: int) -> Callable[[Any, int, int, Any], tuple[int, int]]:
-    """Fold a run of whole steps (`fold_size`), at least one, behind a register."""
+    """Fold a range of whole steps (`fold_size`), at least one, behind a register."""
     result = types.UniTuple(types.uint64, 2)
 
     @intrinsic
@@ -255,15 +255,15 @@ fold_crc32c_wide = _fold(cpu.WIDE, CRC32C_REFLECTED)
 
 
 SHORTEST, LONGEST = 16, 255
-"""Bytes of the runs that `fold_short_crc32` takes."""
+"""Minimum and maximum size for `fold_short_crc32`."""
 
 
 @intrinsic
 def fold_short_crc32(typing: Any, data: Any, start: Any, size: Any) -> Any:
-    """128 bits with the remainder of a short run, the register 0 before it: no product waits for the one before.
+    """Return 128 bits with the remainder of a short range and register 0: no product waits for the one before.
 
-    Each 16 bytes are moved to the end by a constant of their own. Those before the first whole 16 are loaded together
-    with bytes before the run, which are taken out; so 16 bytes have to stand before it.
+    Each 16 bytes are moved to the end by a constant of their own. Bytes before the first whole 16 are loaded together
+    with bytes before the range, which are masked out; so 16 readable bytes must precede it.
     """
     del typing, data, start, size
     result = types.UniTuple(types.uint64, 2)
@@ -287,7 +287,7 @@ def fold_short_crc32(typing: Any, data: Any, start: Any, size: Any) -> Any:
 
 
 def _kept(count: int) -> tuple[int, int]:
-    """A mask of the last so many of 16 bytes."""
+    """Return a mask of the last so many of 16 bytes."""
     bits = ((1 << 8 * count) - 1) << 8 * (16 - count)
     return bits & 0xFFFFFFFFFFFFFFFF, bits >> 64
 
@@ -296,7 +296,7 @@ MOVES = [(0, 0), *(_move(128 * blocks, CRC32_REFLECTED) for blocks in range(1, 1
 
 
 def _row(builder: Any, name: str, rows: list[tuple[int, int]], number: Any) -> Any:
-    """One of some constants of 128 bits."""
+    """Return one of some constants of 128 bits."""
     kind = ir.ArrayType(PAIR, len(rows))
     table = ir.Constant(kind, [ir.Constant(PAIR, list(row)) for row in rows])
     held = cgutils.global_constant(builder.module, f"seglog.{name}", table)

@@ -1,4 +1,4 @@
-"""Bytes behind views, copied together: for narrow batches, and for Arrow's classic layouts."""
+"""Copies of the bytes that views refer to: for narrow batches, and for Arrow's classic layouts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HIGH: Final = 1 << 32
 
 @helper
 def _stands_at(views: Region, at: int, log: Region, origin: int, arena: Region) -> tuple[Region, int]:
-    """Where the bytes of a view stand."""
+    """Return the position of the bytes of a view."""
     if load_le32(views, at) <= MAX_INLINE:
         return views, at + 4
     place = load_64(views, at + 8)
@@ -28,7 +28,7 @@ def _stands_at(views: Region, at: int, log: Region, origin: int, arena: Region) 
 
 @kernel
 def gather_views(block: Bytes, at: int, rows: int, log: Bytes, origin: int, arena: Bytes, target: Bytes) -> int:
-    """Copy all bytes that do not fit into their views, and let the views refer to the copy. Returns their size."""
+    """Copy all bytes that do not fit into their views, and let the views refer to the copy; return their size."""
     views, log_, arena_, target_ = region(block), region(log), region(arena), region(target)
     used = 0
     for view in range(at, at + rows * VIEW_SIZE, VIEW_SIZE):
@@ -54,7 +54,7 @@ def gather_values(
     width: int,
     ends: Bytes,
 ) -> int:
-    """Copy all bytes behind some views, one after the other, and note where each ends. Returns where the last ends.
+    """Copy all bytes that some views refer to, one after the other, with the end of each; return the last end.
 
     Args:
         block: holds the views.
@@ -63,10 +63,10 @@ def gather_values(
         log: what views refer to.
         origin: position in it that they count from.
         arena: what other views refer to.
-        target: takes the bytes.
-        used: how many it holds already.
+        target: receives the bytes.
+        used: number of bytes already in it.
         width: bytes of a number in ``ends``: 4 or 8.
-        ends: takes where the row before ends, and where each row does.
+        ends: receives the end of the row before, and of each row.
     """
     views, log_, arena_, target_, ends_ = region(block), region(log), region(arena), region(target), region(ends)
     for row in range(rows + 1):

@@ -1,6 +1,6 @@
-"""What the indexes of a segment hold, and what its batches say of producers and epochs, in one walk (chapter 71).
+"""The indexes of a segment, and the producers and epochs of its batches, in one walk (chapter 71).
 
-All or nothing: where a log holds anything but regular entries, it is for the reference to say what its indexes are.
+All or nothing: if a log has an entry that the fast path does not cover, the reference computes its indexes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from seglog_format.columnar.compiled import helper, inlined, kernel
 from seglog_format.columnar.entries import UNKNOWN_OFFSET, entry_size
-from seglog_format.columnar.index_sound import LARGEST_SPAN, ODD_MARKER, marker_in, ordered_offsets
+from seglog_format.columnar.index_sound import LARGEST_SPAN, UNCOVERED_MARKER, marker_in, ordered_offsets
 from seglog_format.columnar.layout import (
     BATCH_ATTRIBUTES,
     BATCH_MAGIC,
@@ -37,24 +37,24 @@ OFFSET_SLOT: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 TIME_SLOT: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 PAIR_SIZE: Final = 16
 LARGEST_SIZE: Final = 2**31 - 1
-"""Of a log whose positions an index can name."""
+"""Maximum size of a log whose positions an index can store."""
 NO_TIMESTAMP: Final = -1
 ROWS: Final = 4096
 
 POSITION, BASE_OFFSET, INTERVAL, STORES_FIRST = range(4)
 BYTES_SINCE: Final = 4
-"""Since the entry that was indexed last, that one included."""
+"""Bytes since the last indexed entry, that one included."""
 LARGEST_MS, LARGEST_OFFSET, LAST_TIME_MS = range(5, 8)
-"""The largest timestamp so far and its offset, and the last one that the time index holds."""
+"""The largest timestamp so far and its offset, and the last one in the time index."""
 LATEST_EPOCH: Final = 8
 OFFSETS, TIMES, EVENTS, EPOCHS = range(9, 13)
-"""How many entries of each kind were stored."""
+"""Number of stored entries of each kind."""
 LAST_OFFSET, WRAPPERS = range(13, 15)
-"""Of the last entry, and how many wrappers there were."""
+"""Last offset of the last entry, and the number of wrappers."""
 STATE_SIZE: Final = 15
 
 EVENT_COLUMNS: Final = ("producer_id", "kind", "base_offset", "last_offset")
-"""Of a batch with a producer."""
+"""Columns about a batch with a producer."""
 EVENT: Final = {name: number for number, name in enumerate(EVENT_COLUMNS)}
 EVENT_SIZE: Final = 8 * len(EVENT_COLUMNS)
 EMPTY, DATA, TRANSACTIONAL_DATA = -1, 2, 3
@@ -63,21 +63,21 @@ EMPTY, DATA, TRANSACTIONAL_DATA = -1, 2, 3
 FULL: Final = 0
 STOPPED: Final = 1
 GIVEN_UP: Final = -1
-"""Instead of a position: nothing of this counts."""
+"""Returned instead of a position if the result is invalid."""
 """Something stands at the position that is no regular entry."""
 
 
 @kernel
 def index_entries(log: Bytes, state: Numbers, offsets: Table, times: Table, events: Table, epochs: Table) -> int:
-    """Walk over entries and store what indexes them, until there is no room or no regular entry.
+    """Walk over entries and store index entries, until there is no room, or an entry is not covered.
 
     Args:
         log: bytes of a log.
-        state: where to start, and how; afterwards where to go on, and how much was stored.
-        offsets: takes offsets and positions.
-        times: takes timestamps and offsets.
-        events: takes what batches say of their producers.
-        epochs: takes leader epochs and first offsets.
+        state: where to start, and how; afterwards where to continue, and how much was stored.
+        offsets: receives offsets and positions.
+        times: receives timestamps and offsets.
+        events: receives the producer events of batches.
+        epochs: receives leader epochs and first offsets.
 
     Returns:
         `FULL` or `STOPPED`.
@@ -139,11 +139,11 @@ def _note_epoch(state: Numbers, epoch: int, first: int, epochs: Region) -> None:
 
 @helper
 def _store_event(data: Region, position: int, size: int, last: int, events: Region, state: Numbers) -> bool:
-    """What a batch says of its producer; whether that can be told here."""
+    """Store the producer event of a batch; return whether the fast path covers it."""
     attributes, kind = load_be16(data, position + BATCH_ATTRIBUTES), DATA
     if attributes & CONTROL:
         kind = marker_in(data, position, size)[0]
-        if kind == ODD_MARKER[0]:
+        if kind == UNCOVERED_MARKER[0]:
             return False
     elif attributes & TRANSACTIONAL:
         kind = TRANSACTIONAL_DATA
@@ -158,15 +158,15 @@ def _store_event(data: Region, position: int, size: int, last: int, events: Regi
 
 @dataclass(frozen=True, slots=True)
 class IndexedLog:
-    """A log of regular entries, as far as it goes.
+    """A log of covered entries, as far as they go.
 
     Attributes:
         offset_index: the bytes of the offset index.
         time_index: of the time index.
-        epoch_starts: leader epochs and first offsets, where an epoch is greater than those before.
-        events: what batches say of their producers, a row for each.
+        epoch_starts: first offset of each leader epoch that is greater than those before.
+        events: producer events of batches, a row for each.
         end: position after the last entry.
-        last_offset: of it; one less than the base offset without any.
+        last_offset: its last offset; one less than the base offset without any entry.
         has_wrappers: there are compressed messages of magic 0 or 1.
     """
 
@@ -179,12 +179,12 @@ class IndexedLog:
     has_wrappers: bool
 
     def producers_outside(self) -> set[int]:
-        """Ids of the producers that have appended outside of transactions."""
+        """Return the ids of producers that appended outside of transactions."""
         kinds = self.events[:, EVENT["kind"]]
         return set(self.events[kinds == DATA, EVENT["producer_id"]].tolist())
 
     def transaction_events(self) -> list[tuple[int, int, int, int]]:
-        """Producer id, kind (0 ABORT, 1 COMMIT, 3 data), base offset and last offset of what begins and ends them."""
+        """Return producer id, kind (0 ABORT, 1 COMMIT, 3 data), base and last offset of each transactional batch."""
         kinds = self.events[:, EVENT["kind"]]
         wanted = self.events[(kinds != DATA) & (kinds != EMPTY)]
         columns = (EVENT[name] for name in ("producer_id", "kind", "base_offset", "last_offset"))
@@ -192,12 +192,12 @@ class IndexedLog:
 
 
 def index_log(log: Readable, base_offset: int, interval_bytes: int, *, stores_first_offset: bool) -> IndexedLog | None:
-    """Index a log as recovery does; None where it holds entries that are not regular before its end.
+    """Index a log as recovery does; return None if an entry before its end is not covered.
 
-    What stands at the end is for the caller to look at: nothing but what is no entry may.
+    The caller has to check the end, where only bytes that are no entry may follow.
 
     Args:
-        log: its bytes, up to where it is to be indexed.
+        log: its bytes, up to where it should be indexed.
         base_offset: of the segment.
         interval_bytes: `index.interval.bytes`.
         stores_first_offset: the offset index names the first offset of an entry, not the last.
@@ -234,7 +234,7 @@ def index_log(log: Readable, base_offset: int, interval_bytes: int, *, stores_fi
 
 
 def _index_in_sight(windows: Windows, state: Numbers, tables: list[Table], kept: list[list[Table]]) -> None:
-    """Index the entries in sight, and keep what the tables hold each time that they are full."""
+    """Index the entries in the window, and keep the content of the tables each time that they are full."""
     answer = FULL
     while answer == FULL:
         state[OFFSETS : EPOCHS + 1] = 0
@@ -245,7 +245,7 @@ def _index_in_sight(windows: Windows, state: Numbers, tables: list[Table], kept:
 
 
 def _packed(table: Table, slot: np.dtype[np.void]) -> bytes:
-    """The slots of an index file."""
+    """Return the slots of an index file."""
     slots = np.empty(len(table), slot)
     for number, name in enumerate(slot.names or ()):
         slots[name] = table[:, number]

@@ -1,4 +1,4 @@
-"""Entries that recovery keeps without a word: whole, with the right checksum and offsets in order (chapter 71)."""
+"""Entries that recovery keeps unconditionally: whole, with the right checksum and offsets in order (chapter 71)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from seglog_format.columnar.clear_records import clear_records, end_marker
 from seglog_format.columnar.compiled import inlined, kernel
 from seglog_format.columnar.cpu import checksum_path
 from seglog_format.columnar.entries import UNKNOWN_OFFSET, entry_is_valid, entry_size
@@ -27,6 +26,7 @@ from seglog_format.columnar.layout import (
     RECORDS_COUNT,
 )
 from seglog_format.columnar.memory import load_be16, load_be32, load_be64, load_u8, region
+from seglog_format.columnar.prefilter_records import end_marker, prefilter_records
 from seglog_format.columnar.windows import Windows
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 LARGEST_SPAN: Final = 2**31 - 1
 NO_MARKER: Final = (-1, -1, 0)
 """A control batch without any record."""
-ODD_MARKER: Final = (-2, 0, 0)
+UNCOVERED_MARKER: Final = (-2, 0, 0)
 POSITION, PREVIOUS, BASE_OFFSET, PATH = range(4)
 
 
 @inlined
 def ordered_offsets(data: Region, position: int) -> tuple[int, int]:
-    """First and last offset of an entry; the first of a wrapper is not known; the last is -1 where they cannot be."""
+    """Return first and last offset of an entry; a wrapper's first is unknown; the last is -1 if they are impossible."""
     offset = load_be64(data, position + OFFSET)
     if load_u8(data, position + MAGIC) < BATCH_MAGIC:
         codec = load_u8(data, position + MESSAGE_ATTRIBUTES) & CODEC_MASK
@@ -55,26 +55,26 @@ def ordered_offsets(data: Region, position: int) -> tuple[int, int]:
 
 @inlined
 def marker_in(data: Region, position: int, size: int) -> tuple[int, int, int]:
-    """The end marker of a control batch, as `end_marker`; `NO_MARKER` or `ODD_MARKER` where there is none."""
+    """Return the end marker of a control batch, as `end_marker`; `NO_MARKER` or `UNCOVERED_MARKER` if there is none."""
     count, start = load_be32(data, position + RECORDS_COUNT), position + BATCH_HEADER_SIZE
     if load_be16(data, position + BATCH_ATTRIBUTES) & CODEC_MASK != NONE or count < 0 or count > 1:
-        return ODD_MARKER
+        return UNCOVERED_MARKER
     if count == 0:
         return NO_MARKER
     delta, base_ms = load_be32(data, position + LAST_OFFSET_DELTA), load_be64(data, position + BASE_TIMESTAMP)
-    is_clear, _ = clear_records(data, start, position + size, 1, delta, base_ms)
-    kind, epoch, timestamp_delta = end_marker(data, start, position + size) if is_clear else ODD_MARKER
-    return (kind, epoch, timestamp_delta) if kind >= 0 else ODD_MARKER
+    passes, _ = prefilter_records(data, start, position + size, 1, delta, base_ms)
+    kind, epoch, timestamp_delta = end_marker(data, start, position + size) if passes else UNCOVERED_MARKER
+    return (kind, epoch, timestamp_delta) if kind >= 0 else UNCOVERED_MARKER
 
 
 @kernel
 def pass_sound(log: Bytes, state: Numbers) -> None:
-    """Pass over entries as long as recovery keeps them without a word.
+    """Skip entries as long as recovery keeps them unconditionally.
 
     Args:
         log: bytes of a log.
         state: position of an entry, last offset of the one before, base offset of the segment, path of computing
-            checksums; afterwards where to go on.
+            checksums; afterwards where to continue.
     """
     data, end, base_offset = region(log), len(log), state[BASE_OFFSET]
     position, previous = state[POSITION], state[PREVIOUS]
@@ -85,25 +85,25 @@ def pass_sound(log: Bytes, state: Numbers) -> None:
         first, last = ordered_offsets(data, position)
         if last <= previous or last - base_offset > LARGEST_SPAN or (first != UNKNOWN_OFFSET and first < base_offset):
             break
-        if _has_odd_marker(data, position, size) or not entry_is_valid(state[PATH], data, position, size):
+        if _has_uncovered_marker(data, position, size) or not entry_is_valid(state[PATH], data, position, size):
             break
         position, previous = position + size, last
     state[POSITION], state[PREVIOUS] = position, previous
 
 
 @inlined
-def _has_odd_marker(data: Region, position: int, size: int) -> bool:
+def _has_uncovered_marker(data: Region, position: int, size: int) -> bool:
     """Whether a control batch of a producer holds anything but one end marker as coordinators write it."""
     if load_u8(data, position + MAGIC) != BATCH_MAGIC or not load_be16(data, position + BATCH_ATTRIBUTES) & CONTROL:
         return False
     if load_be64(data, position + PRODUCER_ID) < 0:
         return False
     kind, _, _ = marker_in(data, position, size)
-    return kind == ODD_MARKER[0]
+    return kind == UNCOVERED_MARKER[0]
 
 
 class SoundEntries:
-    """Passes over the entries of one log that recovery keeps.
+    """Skips the entries of one log that recovery keeps unconditionally.
 
     Args:
         source: bytes of the log.
@@ -115,7 +115,7 @@ class SoundEntries:
         self._state = np.array([0, 0, base_offset, checksum_path()], np.int64)
 
     def after(self, position: int, last_offset: int) -> tuple[int, int]:
-        """Position and last offset after those that are sound, from a position on.
+        """Return position and last offset after the sound entries from a position on.
 
         Args:
             position: of an entry.

@@ -1,6 +1,6 @@
-"""Which directories kept machine code is taken from: only those where nobody else can put code of theirs.
+"""The directories that compiled code may be loaded from: only those where no other user can put code.
 
-numba keeps what it compiled as Python pickles. Loading one runs what is in it, so that whoever can write into the
+numba stores compiled code as Python pickles. Loading one runs code from it, so anyone who can write into the
 directory, or put another one in its place, can run code as this user.
 """
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 PACKAGE: Final = Path(__file__).parent
 ENDINGS: Final = (".nbi", ".nbc")
-"""Of the files that numba keeps."""
+"""Suffixes of numba's files."""
 
 
 @cache
 def refusal(directory: str) -> str | None:
-    """Say why code may not be taken from a directory; None if it may.
+    """Return why code may not be loaded from a directory; None if it may.
 
-    Asked once in a process: nobody else can change the answer to None, and another answer stays right.
+    Computed once in a process: no other user can change the answer None, and any other answer stays right.
 
     Args:
         directory: that exists.
@@ -41,7 +41,7 @@ def refusal(directory: str) -> str | None:
 
 
 def _ways(place: Path) -> Iterator[Path]:
-    """The directory and all above it, by the given names and, behind symbolic links, by the real ones."""
+    """Yield the directory and all above it, by the given names and, for symbolic links, by the real ones."""
     real = place.resolve()
     yield from (place, *place.parents)
     yield from (real, *real.parents)

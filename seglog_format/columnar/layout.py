@@ -42,7 +42,7 @@ MIN_ENTRY_SIZE: Final = 14
 MIN_MESSAGE_V1_SIZE: Final = 22
 MIN_BATCH_LENGTH: Final = BATCH_HEADER_SIZE - PREFIX_SIZE
 MIN_RECORD_SIZE: Final = 7
-"""Seven fields of one byte each: so many records at most can be in a section."""
+"""Minimum size of a record: seven fields of one byte, which bounds the number of records in a section."""
 BATCH_MAGIC: Final = 2
 
 CODEC_MASK: Final = 0x07

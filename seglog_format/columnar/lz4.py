@@ -1,7 +1,7 @@
-"""lz4 frames of independent blocks, as Kafka's clients write them (chapter 34).
+"""Decompression of lz4 frames with independent blocks, as Kafka's clients write them (chapter 34).
 
-Takes a part of what the reference takes: a frame that is odd in any way is left to it. The limits near the end of a
-block are those of the library that the reference uses, so that nothing is taken here that is refused there.
+Covers a part of what the reference covers: any other frame is left to it. The limits near the end of a
+block are those of the library that the reference uses, so that nothing is accepted that it refuses.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ INDEPENDENT_VERSION_1: Final = 0x60
 HAS_CONTENT_SIZE: Final = 0x08
 HAS_CONTENT_CHECKSUM: Final = 0x04
 
-MAX_EXPANSION: Final = 255
+MAX_RATIO: Final = 255
 MIN_MATCH: Final = 4
 MORE: Final = 15
-"""In either half of a token: the length goes on in the bytes that follow."""
+"""Value of either half of a token if the length continues in the following bytes."""
 SHORT_MATCH: Final = 32
-"""Bytes that are copied for a match whose size is in its token; it has 18 at most."""
+"""Bytes copied for a match whose size is in its token, which is 18 at most."""
 FAR: Final = 64
-"""So far before the ends of a block and of the room, no sequence of sizes in its token can meet either."""
+"""Distance from the ends of block and room at which no sequence with sizes in its token can reach either."""
 LAST_LITERALS: Final = 5
-"""A match ends at least so far before the end of the room."""
+"""Minimum distance of the end of a match from the end of the room."""
 LAST_SEQUENCE: Final = 8
-"""Only the last sequence of a block, which has no match, comes so near to the end of its bytes."""
+"""Distance from the end of its bytes that only the last sequence of a block, which has no match, may enter."""
 LAST_MATCH: Final = 12
-"""Nothing but last literals starts so near to the end of the room."""
+"""Distance from the end of the room within which only last literals may start."""
 
 PRIMES: Final = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1)
 MASK: Final = 0xFFFFFFFF
@@ -52,7 +52,7 @@ STRIPE_SIZE: Final = 16
 
 
 @inlined
-def expand_lz4(  # noqa: C901, PLR0911 - each way out is another damage
+def decompress_lz4(  # noqa: C901, PLR0911 - each way out is another damage
     data: Region,
     start: int,
     end: int,
@@ -64,7 +64,7 @@ def expand_lz4(  # noqa: C901, PLR0911 - each way out is another damage
     """Decompress one frame.
 
     Returns:
-        Where its content ends in the arena, or `DAMAGED`, or `NO_ROOM`.
+        The end of its content in the arena, or `DAMAGED`, or `NO_ROOM`.
     """
     if end - start < HEADER_SIZE or load_le32(data, start) != FRAME_MAGIC:
         return DAMAGED
@@ -96,7 +96,7 @@ def expand_lz4(  # noqa: C901, PLR0911 - each way out is another damage
             copy_run(arena, at, data, position, size)
             at += size
         else:
-            at = expand_block(data, position, position + size, arena, at, max_size, room_end)
+            at = decompress_block(data, position, position + size, arena, at, max_size, room_end)
             if at < 0:
                 return at
         position += size + checksum_size
@@ -104,12 +104,12 @@ def expand_lz4(  # noqa: C901, PLR0911 - each way out is another damage
 
 
 @inlined
-def expand_block(  # noqa: C901, PLR0911, PLR0912 - each way out is another damage; short copies have a way of their own
+def decompress_block(  # noqa: C901, PLR0911, PLR0912 - each way out is another damage; short copies have a way of their own
     data: Region, position: int, end: int, arena: Region, start: int, max_size: int, room_end: int
 ) -> int:
     """Decompress one block to at most so many bytes: where they end, or `DAMAGED`, or `NO_ROOM`."""
     at = start
-    block_end = start + min(max_size, (end - position) * MAX_EXPANSION)
+    block_end = start + min(max_size, (end - position) * MAX_RATIO)
     limit = min(block_end, room_end)
     full = NO_ROOM if room_end < block_end else DAMAGED
     while position < end:
@@ -154,7 +154,7 @@ def expand_block(  # noqa: C901, PLR0911, PLR0912 - each way out is another dama
 
 @helper
 def _longer(data: Region, position: int, end: int, size: int) -> tuple[int, int]:
-    """A length that goes on, and the position after it. Past the end it becomes one that nothing can hold."""
+    """Read a continued length; return it and the position after it. Past the end it becomes impossibly large."""
     while position < end:
         byte = load_u8(data, position)
         position += 1
@@ -166,7 +166,7 @@ def _longer(data: Region, position: int, end: int, size: int) -> tuple[int, int]
 
 @helper
 def xxh32(data: Region, start: int, end: int) -> int:
-    """xxHash32 with seed 0 (SEG-COD-007, SEG-COD-012)."""
+    """Compute xxHash32 with seed 0 (SEG-COD-007, SEG-COD-012)."""
     value, position = PRIMES[4], start
     if end - start >= STRIPE_SIZE:
         first, second, third, fourth = (PRIMES[0] + PRIMES[1]) & MASK, PRIMES[1], 0, -PRIMES[0] & MASK

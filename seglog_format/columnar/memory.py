@@ -1,6 +1,6 @@
 """Loads and stores at byte positions of a region of memory, of any alignment.
 
-Nothing is checked here: kernels prove a position before they use it. ``NUMBA_BOUNDSCHECK=1`` compiles a check into
+Positions are not checked: kernels prove them before use. ``NUMBA_BOUNDSCHECK=1`` compiles a check into
 every one of them, under which the tests run hostile inputs.
 """
 
@@ -20,14 +20,14 @@ WIDTHS: Final = {bits: ir.IntType(bits) for bits in (8, 16, 32, 64)}
 I8, I16, I32, I64 = WIDTHS.values()
 REGION: Final = types.UniTuple(types.int64, 2)
 LINE: Final = 64
-"""Bytes that come from memory at a time."""
+"""Bytes loaded from memory at a time."""
 
 
 @intrinsic
 def region(typing: Any, array: Any) -> Any:
-    """What the loads and stores below take: address and size in bytes of an array of bytes or numbers.
+    """Return what the loads and stores below take: address and size of an array of bytes or numbers.
 
-    An array itself would be counted up and down in every call of a helper. Whoever calls the kernel keeps it alive.
+    Passing an array would update its reference count in every call of a helper. The kernel's caller keeps it alive.
     """
     del typing
 
@@ -41,14 +41,14 @@ def region(typing: Any, array: Any) -> Any:
 
 
 def pointer(context: Any, builder: Any, where: Any, position: Any, size: int) -> Any:
-    """Address of a position in a region, where so many bytes are to be read or written."""
+    """Return the address of a position in a region, for reading or writing so many bytes."""
     if size:
         check(context, builder, where, position, ir.Constant(I64, size))
     return builder.inttoptr(builder.add(builder.extract_value(where, 0), position), I8.as_pointer())
 
 
 def check(context: Any, builder: Any, where: Any, position: Any, size: Any) -> None:
-    """With checks of bounds: raise `IndexError` unless so many bytes, which may be none, stand at a position."""
+    """Generate a bounds check, if enabled: raise `IndexError` unless so many bytes, maybe none, are at a position."""
     if config.BOUNDSCHECK:
         count, end = builder.extract_value(where, 1), builder.add(position, size)
         with builder.if_then(builder.icmp_signed(">", size, ir.Constant(I64, 0))):
@@ -58,7 +58,7 @@ def check(context: Any, builder: Any, where: Any, position: Any, size: Any) -> N
 
 @intrinsic
 def address(typing: Any, data: Any, position: Any, size: Any) -> Any:
-    """Address of so many bytes at a position, for functions of others."""
+    """Return the address of so many bytes at a position, for functions of libraries."""
     del typing, data, position, size
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -71,7 +71,7 @@ def address(typing: Any, data: Any, position: Any, size: Any) -> Any:
 
 
 def _load(bits: int, *, swap: bool, signed: bool) -> Callable[[Any, int], int]:
-    """A load of so many bits that gives a 64-bit number."""
+    """Return a load of so many bits that gives a 64-bit number."""
     width = WIDTHS[bits]
 
     @intrinsic
@@ -96,7 +96,7 @@ def _load(bits: int, *, swap: bool, signed: bool) -> Callable[[Any, int], int]:
 
 
 def _store(bits: int) -> Callable[[Any, int, int], None]:
-    """A little-endian store of the low bits of a number."""
+    """Return a little-endian store of the low bits of a number."""
     width = WIDTHS[bits]
 
     @intrinsic
@@ -120,7 +120,7 @@ load_u8 = _load(8, swap=False, signed=False)
 load_le16 = _load(16, swap=False, signed=False)
 load_le32 = _load(32, swap=False, signed=False)
 load_le64 = _load(64, swap=False, signed=False)
-"""As uint64; all others give int64."""
+"""Loads a uint64; all others give int64."""
 load_64 = _load(64, swap=False, signed=True)
 load_i8 = _load(8, swap=False, signed=True)
 load_be16 = _load(16, swap=True, signed=True)
@@ -133,7 +133,7 @@ store_64 = _store(64)
 
 
 def _copy(size: int) -> Callable[[Any, int, Any, int], None]:
-    """A copy of so many bytes at once."""
+    """Return a copy of so many bytes at once."""
     kind = ir.VectorType(I64, size // 8)
 
     @intrinsic
@@ -161,7 +161,7 @@ copy_32 = _copy(32)
 
 @intrinsic
 def prefetch(typing: Any, data: Any, position: Any) -> Any:
-    """Ask for the cache line at a position, which need not exist."""
+    """Prefetch the cache line at a position, which need not exist."""
     del typing, data, position
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -180,5 +180,5 @@ def ask(builder: Any, place: Any) -> None:
 
 
 def declare(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
-    """A function of LLVM's own."""
+    """Declare an LLVM intrinsic function."""
     return cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, arguments), name)

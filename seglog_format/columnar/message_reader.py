@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from seglog_format.columnar.chunks import chunk_of, decompress_next
 from seglog_format.columnar.compiled import kernel
 from seglog_format.columnar.entries import UNKNOWN_OFFSET, entry_offsets, entry_size, message_is_valid
 from seglog_format.columnar.layout import (
@@ -43,7 +44,6 @@ from seglog_format.columnar.plan import (
     TO_OFFSET,
 )
 from seglog_format.columnar.reader import MAX_SLICE
-from seglog_format.columnar.sections import expand_next, section_of
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers
@@ -56,13 +56,13 @@ def read_messages(  # noqa: C901, PLR0911, PLR0912 - each way out is another ans
     block: Bytes,
     header_block: Bytes,  # noqa: ARG001 - both kernels are called alike
     aborted: Numbers,  # noqa: ARG001 - messages know no transactions
-    sections: Numbers,
+    chunks: Numbers,
     plan: Numbers,
     state: Numbers,
 ) -> int:
     """Read messages into rows until something ends that. Arguments and answers are those of `reader.read_batches`."""
     data, plan_, state_ = region(log), region(plan), region(state)
-    arena_, block_, sections_ = region(arena), region(block), region(sections)
+    arena_, block_, sections_ = region(arena), region(block), region(chunks)
     end, to_offset, max_rows = len(log), plan[TO_OFFSET], plan[MAX_ROWS]
     if state[POSITION] < 0:
         return declined(state_, CAUSE_FRAMING)
@@ -99,9 +99,9 @@ def read_messages(  # noqa: C901, PLR0911, PLR0912 - each way out is another ans
         else:
             if attributes & CODEC_MASK == ZSTD or last < 0:
                 return declined(state_, CAUSE_COMPRESSION)
-            start, stop = section_of(sections_, state, position)
+            start, stop = chunk_of(sections_, state, position)
             if start < 0:
-                ended = expand_next(data, arena, plan, state, sections)
+                ended = decompress_next(data, arena, plan, state, chunks)
                 if ended:
                     return ended
                 continue

@@ -1,4 +1,4 @@
-"""Messages of magic 0 and 1, plain and out of wrappers, to rows (chapter 33)."""
+"""Conversion of messages of magic 0 and 1, plain and in wrappers, to rows (chapter 33)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NO_PARTS: Final = (DAMAGED, 0, 0, 0)
 
 @helper
 def message_parts(data: Region, position: int, size: int) -> tuple[int, int, int, int]:
-    """Where key and value of a message start, each with its size; `NO_PARTS` where they do not fit (SEG-MSG-005)."""
+    """Return starts and sizes of key and value of a message; `NO_PARTS` if they do not fit (SEG-MSG-005)."""
     end = position + size
     fixed = MESSAGE_V1_HEADER_SIZE if load_u8(data, position + MAGIC) == 1 else MESSAGE_V0_HEADER_SIZE
     key = position + fixed + LENGTH_SIZE
@@ -66,7 +66,7 @@ def message_parts(data: Region, position: int, size: int) -> tuple[int, int, int
 
 @inlined
 def message_timestamp(data: Region, position: int) -> int:
-    """The timestamp of a message; -1 in magic 0."""
+    """Return the timestamp of a message; -1 in magic 0."""
     return load_be64(data, position + MESSAGE_TIMESTAMP) if load_u8(data, position + MAGIC) == 1 else NO_TIMESTAMP
 
 
@@ -106,9 +106,9 @@ def decode_message(
 
 @helper
 def inner_size(data: Region, position: int, end: int) -> int:
-    """Bytes of the message at a position in a wrapper; 0 where it is cut short, `DAMAGED` where it is none.
+    """Return the size of the message at a position in a wrapper; 0 if it is truncated, `DAMAGED` if it is none.
 
-    One that is cut short is no part of the set (SEG-MSG-019).
+    A truncated one is no part of the set (SEG-MSG-019).
     """
     if end - position < PREFIX_SIZE:
         return 0
@@ -126,7 +126,7 @@ def inner_size(data: Region, position: int, end: int) -> int:
 
 @inlined
 def survey(data: Region, start: int, end: int) -> tuple[int, int]:
-    """How many messages a wrapper holds, or `DAMAGED`, and the offset stored in the last."""
+    """Return the number of messages in a wrapper, or `DAMAGED`, and the offset stored in the last."""
     position, count, last = start, 0, 0
     while True:
         size = inner_size(data, position, end)
@@ -149,11 +149,11 @@ def decode_wrapped(
     state: Region,
     block: Region,
 ) -> int:
-    """Decode the messages of a wrapper into rows: 0, or `DAMAGED`, and then nothing counts that was stored.
+    """Decode the messages of a wrapper into rows; return 0, or `DAMAGED`, with invalid rows.
 
     Args:
-        data: where the decompressed messages stand.
-        section: their start and end, as `survey` has seen them.
+        data: the decompressed messages.
+        section: their start and end, as checked by `survey`.
         wrapper: offset, magic, attributes and timestamp of the wrapper.
         last: the offset stored in the last message.
         bounds: lowest offset wanted, and the one after the highest.

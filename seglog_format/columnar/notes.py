@@ -1,4 +1,4 @@
-"""Which rows came from which entry: noted while reading, where a column of the entry is wanted."""
+"""Notes on which rows came from which entry, made while reading if a column about the entry is wanted."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from seglog_format.columnar.compiled import inlined, kernel
 from seglog_format.columnar.entries import COLUMN, COLUMNS, ROW_SIZE, entry_size, store_fields
 from seglog_format.columnar.layout import OFFSET
 from seglog_format.columnar.memory import load_64, load_be64, region, store_64
-from seglog_format.columnar.plan import CAUSE, ENTRIES, JUDGE, NOTED, ROWS
+from seglog_format.columnar.plan import CAUSE, ENTRIES, FALLBACK, NOTED, ROWS
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region, Table
 
 NOTE_SIZE: Final = 16
-"""Position of an entry, and how many rows there are up to its last."""
+"""Size of a note: position of an entry, and the number of rows up to its last."""
 BASE_OFFSET: Final = 8 * COLUMN["base_offset"]
 
 
 @inlined
 def note_entry(plan: Region, state: Region, block: Region, position: int, rows_before: int) -> None:
-    """Note an entry whose rows have just been stored, if somebody asks and there are any."""
+    """Note an entry whose rows have just been stored, if notes are wanted and there are any rows."""
     notes, rows = load_64(plan, 8 * ENTRIES), load_64(state, 8 * ROWS)
     if notes >= 0 and rows > rows_before:
         count = load_64(state, 8 * NOTED)
@@ -34,14 +34,14 @@ def note_entry(plan: Region, state: Region, block: Region, position: int, rows_b
 
 @inlined
 def declined(state: Region, cause: int) -> int:
-    """Note why the entry at the position is left to the fallback decoder; returns `JUDGE`."""
+    """Note why the entry at the position is left to the fallback decoder; return `FALLBACK`."""
     store_64(state, 8 * CAUSE, cause)
-    return JUDGE
+    return FALLBACK
 
 
 @kernel
 def fill_noted(log: Bytes, notes: Numbers, table: Table) -> None:
-    """Put the headers of noted entries into a batch table, as far as their fields are stored as they are."""
+    """Fill a batch table with the headers of noted entries, as far as their fields are stored as they are."""
     data, rows = region(log), region(table)
     for row in range(len(table)):
         position = notes[2 * row]
@@ -51,7 +51,7 @@ def fill_noted(log: Bytes, notes: Numbers, table: Table) -> None:
 
 
 def noted_entries(log: Bytes, notes: Numbers) -> tuple[BatchTable, Numbers]:
-    """The headers of noted entries, and how many rows came from each."""
+    """Return the headers of noted entries, and the number of rows of each."""
     table = np.zeros((len(notes) // 2, len(COLUMNS)), np.int64)
     fill_noted(log, notes, table)
     return BatchTable(table, 0), np.diff(notes[1::2], prepend=0)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from seglog_format.columnar.schema import Layout
 
 PLACE: Final = {"topic": pa.string(), "partition": pa.int32()}
-"""What tells where a row is from."""
+"""Columns for the partition of a row."""
 
 
 def scan_partitions(
@@ -25,7 +25,7 @@ def scan_partitions(
     """Read partitions one after the other.
 
     Args:
-        partitions: topic, number, and what gives batches of some columns.
+        partitions: topic, number, and a function that yields batches of some columns.
         columns: of `schema.COLUMNS`, and ``topic`` and ``partition``.
         layout: of bytes.
     """

@@ -1,4 +1,4 @@
-"""What the reading kernel is told, and what it keeps between calls: places in two arrays of numbers."""
+"""Parameters of the reading kernels, and their state between calls: indexes in two arrays of numbers."""
 
 from __future__ import annotations
 
@@ -8,63 +8,63 @@ from seglog_format.scan_statistics import FallbackCause
 
 # -- the plan: does not change while a segment is read --------------------------------------------------------------
 LIMIT: Final = 0
-"""Bytes that one entry may decompress to."""
+"""Maximum bytes that one entry may decompress to."""
 FROM_OFFSET, TO_OFFSET, FROM_TIMESTAMP, TO_TIMESTAMP = range(1, 5)
-"""Rows wanted: offsets from the first inclusive to the second exclusive, timestamps both inclusive."""
+"""Wanted rows: offsets from the first inclusive to the second exclusive, timestamps both inclusive."""
 FIRST_ALLOWED, LAST_ALLOWED = range(5, 7)
 """Offsets that the segment can hold."""
 CHECKSUM_PATH: Final = 7
 MAX_ROWS: Final = 8
-"""Rows that the block has room for."""
+"""Maximum rows of the block."""
 MAX_HEADERS: Final = 9
 ENTRIES: Final = 10
-"""Where entries are noted in the block (`notes`); negative: nobody asks."""
+"""Position of the notes on entries in the block (`notes`); negative if they are not wanted."""
 OFFSETS, TIMESTAMPS, TIMESTAMPS_VALID, KEYS, KEYS_VALID, VALUES, VALUES_VALID, HEADER_ENDS = range(11, 19)
-"""Where each column stands in the block; negative: not wanted."""
+"""Position of each column in the block; negative if it is not wanted."""
 HEADER_KEYS, HEADER_VALUES, HEADER_VALUES_VALID = range(19, 22)
 PLACES: Final = 22
-"""Where the block says where each row's record itself stands (`views.put_place`); negative: nobody asks."""
+"""Position in the block of the positions of records (`views.put_place`); negative if they are not wanted."""
 DECODERS: Final = 23
-"""What functions of libraries decompress with (`decoders.Decoders.slots`)."""
+"""Functions of libraries for decompression (`decoders.Decoders.slots`)."""
 PLAN_SIZE: Final = DECODERS + 5
 
 # -- the state ------------------------------------------------------------------------------------------------------
 POSITION: Final = 0
-"""Of the next entry."""
+"""Position of the next entry."""
 PREVIOUS: Final = 1
 """Last offset of the entry before it."""
 ROWS, HEADERS, NOTED = range(2, 5)
-"""Rows, headers and entries in the block."""
+"""Number of rows, headers and entries in the block."""
 ARENA_USED: Final = 5
 ORIGIN: Final = 6
-"""Position in the log that views count from."""
-NEXT_SECTION, SECTIONS = range(7, 9)
-"""Entries that were decompressed ahead: the next to be read, and how many there are."""
+"""Position in the log that views are relative to."""
+NEXT_CHUNK, CHUNKS = range(7, 9)
+"""Entries that were decompressed ahead: the next one to read, and their number."""
 CAUSE: Final = 9
-"""Why the entry at the position is left to the fallback decoder, with `JUDGE`: a number of `CAUSES`."""
+"""Why the entry at the position is left to the fallback decoder, with `FALLBACK`: a number of `CAUSES`."""
 NEEDED: Final = 10
-"""Rows that an entry needs room for, with `MORE_ROWS`."""
+"""Rows that an entry needs, with `MORE_ROWS`."""
 NULL_TIMESTAMPS, NULL_KEYS, NULL_VALUES, NULL_HEADER_VALUES = range(11, 15)
-"""How many nulls were met: at least as many as there are."""
+"""Number of nulls met: at least as many as there are."""
 KEY_BYTES, VALUE_BYTES, HEADER_KEY_BYTES, HEADER_VALUE_BYTES = range(15, 23, 2)
 """Bytes that views refer to in the log, and behind it, in the arena."""
 FLOOR: Final = 23
-"""Lowest offset that the next entry may deliver: above everything that was delivered (SEG-LKP-003)."""
+"""Lowest offset that the next entry may deliver: above all delivered ones (SEG-LKP-003)."""
 STATE_SIZE: Final = 24
 
 # -- how a call ends ------------------------------------------------------------------------------------------------
 RANGE_END: Final = 0
 """Everything wanted was read."""
 FULL: Final = 1
-"""The block, the notes or the arena hold what they can."""
-JUDGE: Final = 2
-"""What stands at the position is not beyond doubt."""
-EXPAND: Final = 3
-"""The entry at the position has to be decompressed first."""
+"""The block, the notes or the arena are full."""
+FALLBACK: Final = 2
+"""The entry at the position is not covered by the fast path."""
+DECOMPRESS: Final = 3
+"""The entry at the position must be decompressed first."""
 MORE_ROWS: Final = 4
 MORE_ARENA: Final = 5
 MORE_HEADERS: Final = 6
-"""The entry at the position does not fit, though there is nothing else."""
+"""The entry at the position does not fit into an empty block."""
 
 OTHER_MAGIC: Final = 7
 """The entry at the position is for the other kernel: for batches, or for messages."""
@@ -79,10 +79,10 @@ CAUSES: Final = (
     FallbackCause.RECORDS,
 )
 
-SECTION_FIELDS: Final = 3
+CHUNK_FIELDS: Final = 3
 """Of each entry that was decompressed ahead: position in the log, start and end in the arena."""
 MAX_SECTIONS: Final = 64
 
 LOG_BUFFER: Final = 0
 ARENA_BUFFER: Final = 1
-"""Which buffer of an Arrow array a view refers to."""
+"""The buffer of an Arrow array that a view refers to."""

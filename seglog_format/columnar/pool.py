@@ -1,4 +1,4 @@
-"""Buffers that are used again: fresh memory costs more than what is written into it."""
+"""A pool of reusable buffers: fresh memory costs more than filling it."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes
 
 MAX_FREE: Final = 2**25
-"""Bytes that a pool keeps for later; buffers that are handed out are not counted."""
+"""Maximum bytes of free buffers in a pool."""
 MAX_IDLE: Final = 4
-"""Pools that a process keeps for its next scans."""
+"""Pools that a process keeps for later scans."""
 FIT: Final = 1.5
-"""How many times as large a buffer is used for less: one much larger is for those that need it."""
+"""Maximum ratio of the size of a reused buffer to the requested size."""
 
 
 class Pool:
-    """Hands out arrays of bytes, and takes each back when the last user has let go of it."""
+    """Lends arrays of bytes, and takes each back when it is no longer referenced."""
 
     def __init__(self) -> None:
         self._free: deque[Bytes] = deque()
 
     def take(self, size: int) -> Bytes:
-        """An array of at least so many bytes, with whatever they hold.
+        """Return an array of at least so many bytes, with any content.
 
-        It comes back when the array, and every Arrow buffer made of the whole of it, is gone. A slice does not keep it.
+        It returns to the pool when the array, and every Arrow buffer made of all of it, is freed. Slices do not count.
         """
         for _ in range(len(self._free)):
             try:
@@ -61,7 +61,7 @@ class Pool:
 
 @contextmanager
 def own_pool() -> Iterator[Pool]:
-    """A pool that nobody else takes from meanwhile: the last one that was let go of, whose buffers are still near."""
+    """Lend a pool for exclusive use: the last one returned, whose buffers are still in the cache."""
     try:
         pool = _IDLE.pop()
     except IndexError:

@@ -1,4 +1,4 @@
-"""From entry to entry at memory speed: to an offset, or to cut a log into ranges that several threads can read."""
+"""Walks from entry to entry at memory speed: to an offset, or to cut a log into ranges for several threads."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Readable
 
 COMPRESSED: Final = 8
-"""How many times as long as others compressed bytes take, and how many times as much memory what comes of them."""
+"""Factor of time and memory for compressed bytes, relative to uncompressed ones."""
 
 
 @inlined
 def _regular(data: Region, position: int, end: int, previous: int, lowest: int, highest: int) -> tuple[int, int, int]:
-    """Size, first and last offset of the entry at a position; a negative size where it is not one that may stand there.
+    """Return size, first and last offset of the entry at a position; a negative size if it is not covered.
 
     Args:
         data: bytes of the log.
@@ -42,7 +42,7 @@ def _regular(data: Region, position: int, end: int, previous: int, lowest: int, 
 
 @kernel
 def next_range(log: Bytes, state: Numbers, size: int) -> int:
-    """Pass over entries until so many bytes are behind; compressed ones count for more (`COMPRESSED`).
+    """Skip entries of so many bytes; compressed ones count for more (`COMPRESSED`).
 
     Args:
         log: bytes of a log.
@@ -51,7 +51,7 @@ def next_range(log: Bytes, state: Numbers, size: int) -> int:
         size: bytes of a range.
 
     Returns:
-        How many bytes are left to be passed over; if there are any, the log ends there or something irregular stands
+        The number of bytes left to skip; if there are any, the log ends there, or the next entry is not covered.
         there.
     """
     data, end = region(log), len(log)
@@ -68,7 +68,7 @@ def next_range(log: Bytes, state: Numbers, size: int) -> int:
 
 @kernel
 def seek(log: Bytes, state: Numbers, offset: int) -> bool:
-    """Pass over entries that end below an offset.
+    """Skip entries that end below an offset.
 
     Args:
         log: bytes of a log.
@@ -76,7 +76,7 @@ def seek(log: Bytes, state: Numbers, offset: int) -> bool:
         offset: to look for.
 
     Returns:
-        Whether an entry stands there that says that it holds the offset.
+        Whether there is an entry whose header covers the offset.
     """
     data, end = region(log), len(log)
     position, previous = state[0], state[1]
@@ -94,14 +94,14 @@ def seek(log: Bytes, state: Numbers, offset: int) -> bool:
 
 
 class Cuts:
-    """Places between the entries of a log, found by passing over entries that are regular.
+    """Finds positions between the entries of a log by skipping covered entries.
 
     Args:
         log: the bytes of a log.
         allowed_offsets: lowest and highest that it can hold.
         position: where to start.
         previous: last offset of the entry before; by default one less than the lowest.
-        end: nothing from there on is looked at; None for the end of the log.
+        end: where to stop; None for the end of the log.
     """
 
     def __init__(
@@ -119,12 +119,12 @@ class Cuts:
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether no windows are needed."""
+        """Whether no windows are necessary."""
         return self._window.is_whole
 
     @property
     def position(self) -> int:
-        """Of the next entry."""
+        """Position of the next entry."""
         return self._window.origin + int(self._state[POSITION])
 
     @property
@@ -133,20 +133,20 @@ class Cuts:
         return int(self._state[1])
 
     def next(self, size: int) -> bool:
-        """Pass over so many bytes, as `next_range`, or as far as that goes; whether there were so many."""
+        """Skip so many bytes, as `next_range`; return whether there were so many."""
         while (size := next_range(self._window.data, self._state, size)) and self._window.has_more(self._state):
             pass
         return not size
 
     def seek(self, offset: int) -> bool:
-        """Pass over entries that end below an offset; whether the one behind them says that it holds the offset."""
+        """Skip entries that end below an offset; return whether the header of the next one covers the offset."""
         while not (is_found := seek(self._window.data, self._state, offset)) and self._window.has_more(self._state):
             pass
         return bool(is_found)
 
 
 def position_of(log: Readable, allowed_offsets: tuple[int, int], offset: int) -> int | None:
-    """Where the entry starts that holds an offset; None where that is not beyond doubt.
+    """Return the start of the entry that holds an offset; None if that is uncertain.
 
     Args:
         log: the bytes of a log.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from seglog_format.columnar.chunks import chunk_of, decompress_next
 from seglog_format.columnar.compiled import inlined, kernel
 from seglog_format.columnar.entries import batch_is_valid, entry_offsets, entry_size
 from seglog_format.columnar.layout import (
@@ -51,14 +52,13 @@ from seglog_format.columnar.plan import (
     TO_OFFSET,
 )
 from seglog_format.columnar.records import NO_ROOM, decode_records
-from seglog_format.columnar.sections import expand_next, section_of
 from seglog_format.columnar.transactions import is_aborted
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region
 
 MAX_SLICE: Final = 2**30
-"""Bytes of the log that one block refers to; places in views are numbers of 32 bits."""
+"""Maximum bytes of the log that one block refers to; positions in views are 32-bit numbers."""
 
 
 @kernel
@@ -68,7 +68,7 @@ def read_batches(  # noqa: C901, PLR0911, PLR0912 - each way out is another answ
     block: Bytes,
     header_block: Bytes,
     aborted: Numbers,
-    sections: Numbers,
+    chunks: Numbers,
     plan: Numbers,
     state: Numbers,
 ) -> int:
@@ -76,17 +76,17 @@ def read_batches(  # noqa: C901, PLR0911, PLR0912 - each way out is another answ
 
     Args:
         log: bytes of a log, or of the start of it.
-        arena: what was decompressed ahead.
-        block: takes rows.
-        header_block: takes headers.
+        arena: decompressed bytes.
+        block: receives rows.
+        header_block: receives headers.
         aborted: transactions to leave out, from `transactions.aborted_numbers`.
-        sections: what was decompressed ahead, by position.
+        chunks: entries that were decompressed ahead, by position.
         plan: what is wanted.
-        state: where to start, and afterwards where to go on.
+        state: where to start, and afterwards where to continue.
     """
     data, plan_, state_ = region(log), region(plan), region(state)
     arena_, block_, headers_ = region(arena), region(block), region(header_block)
-    aborted_, sections_ = region(aborted), region(sections)
+    aborted_, sections_ = region(aborted), region(chunks)
     end, to_offset, max_rows = len(log), plan[TO_OFFSET], plan[MAX_ROWS]
     if state[POSITION] < 0:
         return declined(state_, CAUSE_FRAMING)
@@ -114,9 +114,9 @@ def read_batches(  # noqa: C901, PLR0911, PLR0912 - each way out is another answ
         attributes = load_be16(data, position + BATCH_ATTRIBUTES)
         source, buffer, start, stop = data, 0, position + BATCH_HEADER_SIZE, position + size
         if attributes & CODEC_MASK != NONE and (count != 0 or start != stop):
-            start, stop = section_of(sections_, state, position)
+            start, stop = chunk_of(sections_, state, position)
             if start < 0:
-                ended = expand_next(data, arena, plan, state, sections)
+                ended = decompress_next(data, arena, plan, state, chunks)
                 if ended:
                     return ended
                 continue
@@ -150,7 +150,7 @@ def read_batches(  # noqa: C901, PLR0911, PLR0912 - each way out is another answ
 
 @inlined
 def _is_left_out(data: Region, position: int, attributes: int, last: int, aborted: Region) -> bool:
-    """Whether a reader gets nothing of a batch: control records (SEG-CTL-009), and what was aborted (SEG-LKP-011)."""
+    """Return whether a reader skips a batch: control records (SEG-CTL-009), and aborted ones (SEG-LKP-011)."""
     if attributes & CONTROL:
         return True
     return attributes & TRANSACTIONAL != 0 and is_aborted(aborted, load_be64(data, position + PRODUCER_ID), last)

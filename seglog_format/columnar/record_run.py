@@ -1,4 +1,4 @@
-"""A run that delivers Python objects: the rows of a block become those that the reference would have made."""
+"""A run that delivers Python objects: the rows of a block become the objects that the reference creates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seglog_format.record_model import Message, Record
 
 AT_A_TIME: Final = 256
-"""Objects made at a time: so few that the garbage collector does not come to look at them while they are in use."""
+"""Objects created at a time: few enough to avoid a garbage collection while they are in use."""
 BLOCK_ROWS: Final = 2**13
 
 
@@ -30,7 +30,7 @@ class RecordRun(Run):
 
     _delivers_block = _delivers_arena = False
     _tracked = 1
-    """Objects that the collector knows of a record and its headers; as many as the last one had, or a few more."""
+    """Estimated objects that the garbage collector tracks for a record and its headers."""
 
     def _kept_columns(self) -> frozenset[str]:
         return frozenset({"offset", "timestamp", NOTES, PLACES})

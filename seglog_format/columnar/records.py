@@ -1,4 +1,4 @@
-"""Records of magic 2: a section, decompressed where it was compressed, to rows (chapter 31)."""
+"""Conversion of the records of magic 2 in a section, decompressed if necessary, to rows (chapter 31)."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ MASK_32: Final = 0xFFFFFFFF
 
 @inlined
 def varint(data: Region, position: int, end: int, most: int) -> tuple[int, int]:
-    """A signed number of at most so many bytes, and the position after it; `DAMAGED` where it is none (SEG-REC-004).
+    """Read a signed number of at most so many bytes, and the position after it; `DAMAGED` if invalid (SEG-REC-004).
 
-    A position that is `DAMAGED` already stays so.
+    A position that already is `DAMAGED` stays so.
     """
     if position < 0 or position >= end:
         return 0, DAMAGED
@@ -65,7 +65,7 @@ def varint(data: Region, position: int, end: int, most: int) -> tuple[int, int]:
 
 @helper
 def _long_varint(data: Region, position: int, stop: int, most: int) -> tuple[int, int]:
-    """The same of a number of any size; few are longer than two bytes."""
+    """Read the same for a number of any size; few are longer than two bytes."""
     value, shift = uint64(0), uint64(0)
     while position < stop:
         byte = load_u8(data, position)
@@ -94,7 +94,7 @@ def decode_records(  # noqa: C901, PLR0911 - checks that leave at once: joined, 
     """Decode all records of a batch into the block.
 
     Args:
-        data: where the section stands.
+        data: the bytes with the section.
         section: its start and end.
         buffer: what views of it refer to.
         times: base timestamp, largest timestamp, and whether the largest holds for all (SEG-BAT-011).
@@ -106,7 +106,7 @@ def decode_records(  # noqa: C901, PLR0911 - checks that leave at once: joined, 
         header_block: of headers.
 
     Returns:
-        0, or `DAMAGED`, or `NO_ROOM` for headers; then nothing counts that was stored.
+        0, or `DAMAGED`, or `NO_ROOM` for headers; then the stored rows are invalid.
     """
     position, end = section
     base_timestamp_ms, max_timestamp_ms, is_append_time = times
@@ -167,7 +167,7 @@ def decode_records(  # noqa: C901, PLR0911 - checks that leave at once: joined, 
 
 @inlined
 def row_columns(plan: Region) -> tuple[int, int, int, int, int, int, int]:
-    """Where the columns of a row stand."""
+    """Return the positions of the columns of a row."""
     return (
         load_64(plan, 8 * OFFSETS),
         load_64(plan, 8 * TIMESTAMPS),

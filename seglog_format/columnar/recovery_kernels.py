@@ -1,4 +1,4 @@
-"""What recovery asks of the engine, in one object; see `engine.protocols.RecoveryKernels`."""
+"""The columnar engine's part of recovery, in one object; see `engine.protocols.RecoveryKernels`."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class ColumnarRecovery:
     """Recovery and indexing by compiled code."""
 
     def sound_entries(self, source: Readable, base_offset: int) -> SoundEntries:
-        """Prepare to pass over the entries of a log that recovery keeps without a word."""
+        """Prepare to skip the entries of a log that recovery keeps unconditionally."""
         return SoundEntries(source, base_offset)
 
     def indexed(
         self, source: Readable, base_offset: int, interval_bytes: int, *, stores_first_offset: bool
     ) -> IndexedLog | None:
-        """The indexes of a log; None where the reference has to compute them."""
+        """Return the indexes of a log; None if the reference has to compute them."""
         return index_log(source, base_offset, interval_bytes, stores_first_offset=stores_first_offset)
 
     def ordered_end(self, source: Readable, first_offset: int, last_offset: int) -> tuple[int, int]:
-        """Where the regular entries end whose offsets are in order, and their last offset."""
+        """Return where the covered entries with offsets in order end, and their last offset."""
         state = np.array([0, first_offset - 1, first_offset, last_offset], np.int64)
         windows = Windows(source)
         next_range(windows.data, state, INT64_MAX // 2)

@@ -50,7 +50,7 @@ class Source(ByteSource, Protocol):
         """Lowest and highest offset that the segment can hold."""
 
     def fallback(self, position: int, previous: int, floor: int) -> FallbackEntry | None:
-        """Decode the entry at a position; None where the log ends.
+        """Decode the entry at a position; return None where the log ends.
 
         Raises:
             FormatError: an entry that is damaged or refused.
@@ -60,36 +60,36 @@ class Source(ByteSource, Protocol):
         """Return what the entry at a position decompresses to; None if it is damaged or exceeds the limit."""
 
     def end_of_damaged(self, position: int) -> int | None:
-        """Position after an entry that is damaged or refused; None where that cannot be known."""
+        """Return the position after a damaged or refused entry; None if unknown."""
 
 
 class Borders(Protocol):
-    """Who is told of the borders between segments. `log` provides it."""
+    """Called at the borders between segments. `log` provides it."""
 
     reached: int
     """The first offset after what was read of the segment."""
 
     def come_to(self, base_offset: int) -> None:
-        """Go on to the segment with a base offset, or to another part of the same one."""
+        """Continue with the segment with a base offset, or with another part of the same one."""
 
     def come_to_end(self) -> None:
-        """There is no segment left."""
+        """Check after the last segment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a scan wants.
+    """The columns and rows that a scan should read.
 
     Attributes:
         shape: columns and layout.
         from_offset, to_offset: from the first inclusive to the second exclusive.
         from_timestamp_ms, to_timestamp_ms: both inclusive.
-        batch_rows: rows of an Arrow batch at most, unless one entry alone has more.
+        batch_rows: maximum rows of an Arrow batch, unless one entry alone has more.
         limit: bytes that one entry may decompress to.
         aborted: transactions to leave out, from `transactions.aborted_numbers`.
-        on_corrupt: told of each damaged entry, which is then left out; None: the first one ends the scan.
-        borders: told of borders between segments; None where nobody is.
-        statistics: counts what is left to slower code.
+        on_corrupt: called with each damaged entry, which is then left out; None: the first one ends the scan.
+        borders: called at borders between segments; may be None.
+        statistics: counts entries left to slower code.
     """
 
     shape: Shape
@@ -107,13 +107,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a run starts.
+    """The start of a run.
 
     Attributes:
         position: of the first entry.
         previous: last offset of the entry before it.
         floor: lowest offset not delivered yet.
-        end: position from which on no entry is read; None: up to the end of the log.
+        end: position from which on no entry is read; None for the end of the log.
     """
 
     position: int

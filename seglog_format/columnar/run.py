@@ -1,4 +1,4 @@
-"""Reading a run of entries: calls of the kernel, and what it cannot do alone."""
+"""Reading of a run of entries: calls of the kernel, and work that it leaves to Python."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 from seglog_format.columnar import plan as names
 from seglog_format.columnar.block import NOTES, Assembly, Block, block_layout
+from seglog_format.columnar.chunks import no_chunks
 from seglog_format.columnar.copying import SLACK
 from seglog_format.columnar.cpu import checksum_path
 from seglog_format.columnar.decoders import Decoders
 from seglog_format.columnar.entry_columns import ENTRY_COLUMNS
 from seglog_format.columnar.message_reader import read_messages
 from seglog_format.columnar.reader import read_batches
-from seglog_format.columnar.sections import no_sections
 from seglog_format.columnar.windows import POSITION, Windows
 from seglog_format.errors import FormatError
 from seglog_format.model import GREATEST_OFFSET
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ARENA_SIZE: Final = 8 * 2**20
 """Decompressed bytes in a block, unless one entry alone has more."""
 MAX_ARENA: Final = 2**30
-"""An entry that decompresses to more is left to the reference; places in views are numbers of 32 bits."""
+"""Entries that decompress to more are left to the fallback decoder; positions in views are 32-bit numbers."""
 HEADERS_FOR_ROW: Final = 2
 
 
@@ -42,11 +42,11 @@ class Run:
     """Entries of one segment, from some position on, as Arrow batches.
 
     Attributes:
-        is_finished: whether everything wanted was read: what follows in the log is not.
+        is_finished: whether everything wanted was read.
     """
 
     _delivers_block = _delivers_arena = True
-    """What is delivered refers to the block, or to the arena, which are left to it then."""
+    """Whether results refer to the block or the arena, which then cannot be reused."""
 
     def __init__(self, source: Source, request: Request, start: Start, pool: Pool) -> None:
         self._source = source
@@ -61,7 +61,7 @@ class Run:
             start.floor,
         )
         self._plan = self._fixed_plan()
-        self._sections = no_sections()
+        self._chunks = no_chunks()
         self._decoders: Decoders | None = None
         self._kernel = read_batches
         self._arena: Bytes = np.empty(SLACK, np.uint8)
@@ -87,12 +87,12 @@ class Run:
         return plan
 
     def _kept_columns(self) -> frozenset[str]:
-        """What a block has to have room for."""
+        """Return the columns that a block must hold."""
         return _kept_columns(self._request.shape.columns)
 
     @property
     def floor(self) -> int:
-        """Lowest offset that was not delivered yet."""
+        """Lowest offset not delivered yet."""
         return int(self._state[names.FLOOR])
 
     @property
@@ -102,12 +102,12 @@ class Run:
 
     @property
     def position(self) -> int:
-        """Position of the first entry that was not read yet."""
+        """Position of the first entry not read yet."""
         return self._window.origin + int(self._state[names.POSITION])
 
     @property
     def _log(self) -> Bytes:
-        """What the kernel looks at of the log; places in the block count from its start."""
+        """The bytes of the log in the window; positions in the block are relative to their start."""
         return self._window.data
 
     def _fresh_block(self) -> Block:
@@ -118,30 +118,30 @@ class Run:
         return Block.take(self._pool, layout)
 
     def _emptied(self) -> None:
-        """Nothing is in the block. What was decompressed ahead stays, unless somebody has the arena."""
+        """Mark the block as empty. Decompressed bytes stay, unless results refer to the arena."""
         self._state[[names.ROWS, names.HEADERS, names.NOTED]] = 0
         self._state[names.NULL_TIMESTAMPS : names.HEADER_VALUE_BYTES + 2] = 0
-        if self._delivers_arena or self._state[names.NEXT_SECTION] >= self._state[names.SECTIONS]:
-            self._state[[names.ARENA_USED, names.NEXT_SECTION, names.SECTIONS]] = 0
+        if self._delivers_arena or self._state[names.NEXT_CHUNK] >= self._state[names.CHUNKS]:
+            self._state[[names.ARENA_USED, names.NEXT_CHUNK, names.CHUNKS]] = 0
 
     def batches(self) -> Iterator[Any]:
         """Read to the end of the run.
 
         Raises:
-            FormatError: at the first entry that is damaged or refused, after everything before it; unless somebody
-                is told of those.
+            FormatError: at the first entry that is damaged or refused, after everything before it; unless
+                there is a callback for those.
         """
         while not self.is_finished:
             answer = self._read()
             if answer in _WITHOUT_OUTPUT:
                 _WITHOUT_OUTPUT[answer](self)
-            elif answer == names.EXPAND:
-                if (yield from self._expand()):
+            elif answer == names.DECOMPRESS:
+                if (yield from self._decompress_next()):
                     return
             else:
                 yield from self._filled()
                 self.is_finished = answer == names.RANGE_END
-                if answer == names.JUDGE and (yield from self._fall_back()):
+                if answer == names.FALLBACK and (yield from self._fall_back()):
                     return
 
     def _read(self) -> int:
@@ -150,7 +150,7 @@ class Run:
         return self._fill()
 
     def _fill(self) -> int:
-        """Let the kernel read into the block until something ends that."""
+        """Let the kernel fill the block until it returns a reason to stop."""
         request, block = self._request, self._block
         return int(
             self._kernel(
@@ -159,7 +159,7 @@ class Run:
                 block.data,
                 block.header_data,
                 request.aborted,
-                self._sections,
+                self._chunks,
                 self._plan,
                 self._state,
             )
@@ -169,18 +169,18 @@ class Run:
         self._kernel = read_messages if self._kernel is read_batches else read_batches
 
     def _filled(self) -> Iterator[pa.RecordBatch]:
-        """What the block holds; what comes next is not to be added to it."""
+        """Yield the content of the block, to which nothing is added any more."""
         if self._state[names.ROWS]:
             self._is_delivered = self._delivers_arena
             yield from self._of_block()
         self._is_spent = True
 
     def _renew(self) -> None:
-        """Go on with an empty block; with another arena where batches refer to this one, or where it is too small."""
+        """Continue with an empty block; with a new arena if batches refer to this one, or it is too small."""
         is_used = len(self._arena) > SLACK
         if is_used and (self._is_delivered or len(self._arena) < self._arena_size):
             self._arena = self._pool.take(self._arena_size)
-            self._state[names.SECTIONS] = 0
+            self._state[names.CHUNKS] = 0
         if self._delivers_block or self._block.layout.rows != self._rows:
             self._block = self._fresh_block()
         else:
@@ -188,14 +188,14 @@ class Run:
         self._is_spent = self._is_delivered = False
 
     def _of_block(self) -> Iterator[Any]:
-        """What is delivered of the block."""
+        """Yield the results of the block."""
         shape = self._request.shape
         yield Assembly(
             self._block, self._state, self._window, self._arena, shape, self._source.file, self._pool
         ).batch()
 
     def _of_fallback(self, rows: Sequence[Record | Message], header: BatchHeader, position: int) -> Any:
-        """What is delivered of an entry that the reference has decoded."""
+        """Return the results of an entry that the fallback decoder has decoded."""
         return self._request.shape.of_records(rows, header, position, self._source.file)
 
     def _more_rows(self) -> None:
@@ -208,11 +208,11 @@ class Run:
         self._block = self._fresh_block()
 
     def _more_arena(self) -> None:
-        """A larger arena, or the first one. The block is empty."""
+        """Allocate a larger arena, or the first one. The block is empty."""
         grown = min(2 * len(self._arena), MAX_ARENA + SLACK) if len(self._arena) >= self._arena_size else 0
         self._arena = self._pool.take(max(self._arena_size, grown))
 
-    def _expand(self) -> Iterator[pa.RecordBatch] | Any:
+    def _decompress_next(self) -> Iterator[pa.RecordBatch] | Any:
         """Decompress the entry at the position, which the kernel could not; returns whether that is the end.
 
         From then on the kernel has decoders for gzip and zstd. A container that it still does not take, such as gzip of
@@ -232,7 +232,7 @@ class Run:
         return size <= len(self._arena) - SLACK - int(self._state[names.ARENA_USED])
 
     def _decompress(self) -> Iterator[pa.RecordBatch] | Any:
-        """Have a library decompress the entry at the position into the arena; returns whether it could."""
+        """Have a library decompress the entry at the position into the arena; return whether it could."""
         content = self._source.decompressed(self.position, int(self._plan[names.LIMIT]))
         if content is None:
             return False
@@ -245,15 +245,15 @@ class Run:
                 self._arena = self._pool.take(self._arena_size)
         used = int(self._state[names.ARENA_USED])
         self._arena[used : used + size] = np.frombuffer(content, np.uint8)
-        self._sections[: names.SECTION_FIELDS] = self._state[names.POSITION], used, used + size
-        self._state[names.SECTIONS], self._state[names.NEXT_SECTION] = 1, 0
+        self._chunks[: names.CHUNK_FIELDS] = self._state[names.POSITION], used, used + size
+        self._state[names.CHUNKS], self._state[names.NEXT_CHUNK] = 1, 0
         self._request.statistics.library_decompressed += 1
         return True
 
     def _fall_back(self) -> Iterator[pa.RecordBatch] | Any:
-        """Ask the reference what stands at the position; returns whether that is the end."""
+        """Leave the entry at the position to the fallback decoder; return whether that is the end."""
         if self._window.has_more(self._state):
-            self._forget_sections()
+            self._forget_chunks()
             return False
         position, previous, floor = self.position, *(int(self._state[name]) for name in _PLACE)
         if self._end is not None and position >= self._end:
@@ -281,7 +281,7 @@ class Run:
         return self._request.from_timestamp_ms <= timestamp_ms <= self._request.to_timestamp_ms
 
     def _passed_over(self, position: int, error: FormatError) -> bool:
-        """Go on behind a damaged entry, if that is wanted and can be; returns whether to stop."""
+        """Continue after a damaged entry, if that is wanted and possible; return whether to stop."""
         if self._request.on_corrupt is None:
             raise copied(error)
         self._request.on_corrupt(error)
@@ -292,17 +292,17 @@ class Run:
         return False
 
     def _go_to(self, position: int) -> None:
-        """Go on at a position of the log."""
+        """Continue at a position of the log."""
         self._state[names.POSITION] = self._window.at(position)
-        self._forget_sections()
+        self._forget_chunks()
 
-    def _forget_sections(self) -> None:
-        """What was decompressed ahead is found by positions in the window, which may have become another one."""
-        self._state[[names.NEXT_SECTION, names.SECTIONS]] = 0
+    def _forget_chunks(self) -> None:
+        """Forget decompressed entries: they are found by positions in the window, which may have changed."""
+        self._state[[names.NEXT_CHUNK, names.CHUNKS]] = 0
 
 
 def _kept_columns(columns: Sequence[str]) -> frozenset[str]:
-    """What a block has to have room for: columns, and what other columns are made from."""
+    """Return what a block must hold: columns, and the data that other columns are made from."""
     kept = {name for name in columns if name not in ENTRY_COLUMNS}
     if len(kept) < len(columns):
         kept.add(NOTES)

@@ -1,4 +1,4 @@
-"""A scan: segments, one after the other or side by side, as one stream of Arrow batches."""
+"""Scans of segments, one after the other or in parallel, as one stream of Arrow batches."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RANGE_SIZE: Final = 2**24
 """Bytes of a log that one thread reads before another goes on: what is kept in memory depends on it. Where logs are
 read through windows it is one of these."""
 AHEAD: Final = 1
-"""Ranges under way besides one for each thread: whoever is done early finds another."""
+"""Ranges in progress besides one for each thread, so that a fast thread finds another."""
 
 
 def scan(
@@ -48,9 +48,9 @@ def scan(
     Args:
         sources: each segment, and where to start in it. The lowest offset to deliver is carried over from one to the
             next.
-        request: what is wanted.
-        threads: how many read at a time. Where somebody is told of damage it is one, so that he is told in order.
-        at_end: called when everything was delivered; may raise.
+        request: the columns and rows to read.
+        threads: number of reading threads. With a callback for damage it is one, so that calls are in order.
+        at_end: called after the last batch; may raise.
     """
     is_alone = threads == 1 or request.on_corrupt is not None
     batches = _one_by_one(sources, request) if is_alone else _side_by_side(sources, request, threads)
@@ -62,7 +62,7 @@ def record_lists(sources: Iterable[tuple[Source, Start]], request: Request) -> I
 
     Args:
         sources: as in `scan`.
-        request: what is wanted; of its shape nothing counts.
+        request: the columns and rows to read; its shape is ignored.
     """
     return _one_by_one(sources, request, RecordRun)
 
@@ -106,7 +106,7 @@ def _come_to_end(request: Request) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Guarded:
-    """A segment that several threads may ask about."""
+    """A segment that several threads may use."""
 
     source: Source
     lock: Lock
@@ -151,7 +151,7 @@ class _Guarded:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What came of a range: batches, what ended it early, the first offset after what was read, and statistics."""
+    """The result of a range: batches, what ended it early, the first offset after what was read, and statistics."""
 
     batches: list[pa.RecordBatch]
     error: FormatError | None
@@ -162,18 +162,18 @@ class _Outcome:
 
 @dataclass(slots=True)
 class _Share:
-    """A range that some thread reads: one that helps, or the caller's."""
+    """A range that some thread reads: a helper, or the caller's."""
 
     range: tuple[Source, Start]
     future: Future[_Outcome]
 
     @classmethod
     def of(cls, executor: Executor, each: tuple[Source, Start], request: Request) -> _Share:
-        """Let a range be read."""
+        """Submit a range for reading."""
         return cls(each, executor.submit(_outcome, *each, request))
 
     def read_here(self, request: Request) -> bool:
-        """Read the range, if nobody has begun to."""
+        """Read the range in this thread, unless another has begun."""
         if not self.future.cancel():
             return False
         self.future = Future()
@@ -226,7 +226,7 @@ def _outcome(source: Source, start: Start, request: Request) -> _Outcome:
 
 
 def _ranges(sources: Iterable[tuple[Source, Start]], request: Request) -> Iterator[tuple[Source, Start]]:
-    """Each segment in ranges. What is not regular, and all behind it, is in the last one."""
+    """Yield each segment in ranges. Entries that are not covered, and all after them, are in the last one."""
     lock, floor = Lock(), request.from_offset
     for source, start in sources:
         guarded = _Guarded(source, lock)

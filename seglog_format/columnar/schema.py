@@ -1,4 +1,4 @@
-"""The columns that a scan can give, and their Arrow types."""
+"""The columns of a scan, and their Arrow types."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _bytes_types() -> dict[str, pa.DataType]:
 
 @dataclass(frozen=True)
 class Shape:
-    """What Arrow batches look like.
+    """The form of Arrow batches.
 
     Attributes:
         columns: names, in order.
@@ -51,22 +51,22 @@ class Shape:
 
     @property
     def bytes_type(self) -> pa.DataType:
-        """Of keys and values."""
+        """Type of keys and values."""
         return _bytes_types()[self.layout]
 
     @cached_property
     def timestamp_type(self) -> pa.DataType:
-        """Milliseconds since 1970; null where a record has none."""
+        """Type of timestamps: milliseconds since 1970; null if a record has none."""
         return pa.timestamp("ms", tz="UTC")
 
     @cached_property
     def header_type(self) -> pa.DataType:
-        """Of one header."""
+        """Type of one header."""
         return pa.struct([pa.field("key", self.bytes_type, nullable=False), pa.field("value", self.bytes_type)])
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Of the batches."""
+        """Schema of the batches."""
         fields = {
             "offset": pa.field("offset", pa.int64(), nullable=False),
             "timestamp": pa.field("timestamp", self.timestamp_type),
@@ -80,7 +80,7 @@ class Shape:
     def of_records(
         self, records: Iterable[Record | Message], header: BatchHeader, position: int, file: str
     ) -> pa.RecordBatch:
-        """A batch of records of one entry that the reference has decoded."""
+        """Return a batch of records of one entry that the fallback decoder has decoded."""
         rows = [_row(record) | row_of_entry(record, header, position, file) for record in records]
         wanted = [{name: row.get(name) for name in self.columns} for row in rows]
         return pa.RecordBatch.from_pylist(wanted, self.schema)

@@ -1,6 +1,6 @@
-"""snappy: xerial blocks behind a header, or one bare block (chapter 34).
+"""Decompression of snappy: xerial blocks after a header, or one bare block (chapter 34).
 
-Takes a part of what the reference takes: what is odd in any way is left to it.
+Covers a part of what the reference covers; anything else is left to it.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ XERIAL_MAGIC: Final = int.from_bytes(bytes.fromhex("82534e41505059"), "little")
 HEADER_SIZE: Final = 16
 BLOCK_HEADER_SIZE: Final = 4
 SIZE_BYTES: Final = 5
-MAX_EXPANSION: Final = 22
+MAX_RATIO: Final = 22
 SHORT_LITERAL: Final = 60
 FAR: Final = 64
-"""So far before the ends of a block and of its content, no copy and no literal of 16 bytes can meet either."""
+"""Distance from the ends of a block and of its content at which no copy and no literal of 16 bytes can reach either."""
 TOO_MANY: Final = 1 << 40
 
 
 @helper
-def expand_snappy(data: Region, start: int, end: int, arena: Region, at: int, room_end: int) -> int:
+def decompress_snappy(data: Region, start: int, end: int, arena: Region, at: int, room_end: int) -> int:
     """Decompress xerial blocks or one bare block.
 
     Returns:
-        Where the content ends in the arena, or `DAMAGED`, or `NO_ROOM`.
+        The end of the content in the arena, or `DAMAGED`, or `NO_ROOM`.
     """
     if not _header_stands_at(data, start, end):
-        return expand_raw(data, start, end, arena, at, room_end)
+        return decompress_raw(data, start, end, arena, at, room_end)
     if end - start < HEADER_SIZE + BLOCK_HEADER_SIZE:
         return DAMAGED
     position = start + HEADER_SIZE
@@ -47,7 +47,7 @@ def expand_snappy(data: Region, start: int, end: int, arena: Region, at: int, ro
         position += BLOCK_HEADER_SIZE
         if size < 0 or size > end - position:
             return DAMAGED
-        at = expand_raw(data, position, position + size, arena, at, room_end)
+        at = decompress_raw(data, position, position + size, arena, at, room_end)
         if at < 0:
             return at
         position += size
@@ -60,13 +60,13 @@ def _header_stands_at(data: Region, position: int, end: int) -> bool:
 
 
 @helper
-def expand_raw(  # noqa: C901 - what is short and far from both ends has ways of its own
+def decompress_raw(  # noqa: C901 - what is short and far from both ends has ways of its own
     data: Region, position: int, end: int, arena: Region, at: int, room_end: int
 ) -> int:
     """Decompress one raw block: where its content ends in the arena, or `DAMAGED`, or `NO_ROOM`."""
     left = end - position
     size, position = _claimed_size(data, position, end)
-    if position < 0 or size > left * MAX_EXPANSION:
+    if position < 0 or size > left * MAX_RATIO:
         return DAMAGED
     if size > room_end - at:
         return NO_ROOM
@@ -106,7 +106,7 @@ def expand_raw(  # noqa: C901 - what is short and far from both ends has ways of
 
 @inlined
 def _claimed_size(data: Region, position: int, end: int) -> tuple[int, int]:
-    """The decompressed size that a block claims, and the position after it; `DAMAGED` where there is none."""
+    """Return the decompressed size that a block claims, and the position after it; `DAMAGED` if there is none."""
     size, shift = 0, 0
     while position < end and shift < 7 * SIZE_BYTES:
         byte = load_u8(data, position)
@@ -119,7 +119,7 @@ def _claimed_size(data: Region, position: int, end: int) -> tuple[int, int]:
 
 @inlined
 def _literal(data: Region, position: int, end: int, tag: int) -> tuple[int, int]:
-    """How many bytes stand as they are, and where. Past the end it becomes more than anything can hold."""
+    """Return size and position of a literal. Past the end the size becomes impossibly large."""
     size, position = (tag >> 2) + 1, position + 1
     if size <= SHORT_LITERAL:
         return size, position
@@ -135,7 +135,7 @@ def _literal(data: Region, position: int, end: int, tag: int) -> tuple[int, int]
 
 @inlined
 def _short_copy(field: int, tag: int) -> tuple[int, int]:
-    """Size and distance of a copy of kind 1 or 2; which of them it is cannot be foreseen, so no jump is made of it."""
+    """Return size and distance of a copy of kind 1 or 2, without a branch, since the kind is unpredictable."""
     is_short = tag & 3 == 1
     size = (tag >> 2 & 7) + 4 if is_short else (tag >> 2) + 1
     return size, (tag >> 5 << 8 | field & 255) if is_short else field
@@ -143,7 +143,7 @@ def _short_copy(field: int, tag: int) -> tuple[int, int]:
 
 @inlined
 def _copy_far(arena: Region, at: int, distance: int, size: int) -> None:
-    """Copy 64 bytes, or 32 where no more are asked for, from at least 16 bytes back."""
+    """Copy 64 bytes, or 32 if no more are wanted, from at least 16 bytes back."""
     copy_16(arena, at, arena, at - distance)
     copy_16(arena, at + PAIR, arena, at + PAIR - distance)
     if size > 2 * PAIR:
@@ -153,7 +153,7 @@ def _copy_far(arena: Region, at: int, distance: int, size: int) -> None:
 
 @inlined
 def _copy(data: Region, position: int, end: int, tag: int) -> tuple[int, int, int]:
-    """How many bytes to repeat, from how far back, and the position after that; from 0 where it is cut short."""
+    """Return size and distance of a copy, and the position after it; distance 0 if it is truncated."""
     kind, position = tag & 3, position + 1
     if kind == 1:
         if position >= end:

@@ -1,4 +1,4 @@
-"""gzip members and zstd frames of the plain kind that clients write, by functions of libraries (chapter 34).
+"""Decompression of common gzip members and zstd frames, by functions of libraries (chapter 34).
 
 Anything else is left to the reference.
 """
@@ -28,7 +28,7 @@ GZIP_START: Final = 0x00088B1F
 GZIP_HEADER_SIZE: Final = 10
 GZIP_TRAILER_SIZE: Final = 8
 MAX_DEFLATION: Final = 1032
-"""Bytes that one byte of deflate gives at most."""
+"""Maximum bytes from one byte of deflate."""
 
 ZSTD_MAGIC: Final = 0xFD2FB528
 ZSTD_SMALLEST: Final = 6
@@ -40,7 +40,7 @@ CHECKSUM_SIZE: Final = 4
 BLOCK_HEADER_SIZE: Final = 3
 MAX_BLOCK_SIZE: Final = 2**17
 MAX_WINDOW: Final = 2**23
-"""What clients ask for; the library allocates it."""
+"""Maximum window of clients; the library allocates it."""
 REPEATED_BYTE: Final = 1
 COMPRESSED: Final = 2
 RESERVED: Final = 3
@@ -55,7 +55,7 @@ AVAIL_IN: Final = Stream.avail_in.offset
 
 @inlined
 def gzip_size(data: Region, start: int, end: int) -> int:
-    """How many bytes a gzip member without optional fields says that it holds; `DECLINED` for one that is odd."""
+    """Return the size that a gzip member without optional fields states; `DECLINED` for any other."""
     stored = end - start - GZIP_HEADER_SIZE - GZIP_TRAILER_SIZE
     if stored < 0 or load_le32(data, start) != GZIP_START:
         return DECLINED
@@ -65,7 +65,7 @@ def gzip_size(data: Region, start: int, end: int) -> int:
 
 @inlined
 def zstd_bound(data: Region, start: int, end: int) -> int:
-    """How many bytes a zstd frame can decode to at most; `DECLINED` for one that is odd, or is not all there is."""
+    """Return an upper bound for the content of a zstd frame; `DECLINED` if it is uncommon, or more follows."""
     if end - start < ZSTD_SMALLEST or load_le32(data, start) != ZSTD_MAGIC:
         return DECLINED
     descriptor = load_u8(data, start + ZSTD_DESCRIPTOR)
@@ -91,7 +91,7 @@ def zstd_bound(data: Region, start: int, end: int) -> int:
 
 @inlined
 def _zstd_header(data: Region, start: int, end: int, descriptor: int) -> tuple[int, int, int]:
-    """Where a frame's blocks start, its window, and the size of its content; negative: not stated, or not there."""
+    """Return the start of a frame's blocks, its window, and the size of its content; negative if missing."""
     is_single, size_code = descriptor & SINGLE_SEGMENT, descriptor >> 6
     position = start + ZSTD_DESCRIPTOR + (1 if is_single else 2)
     size = 1 << size_code if size_code or is_single else 0
@@ -114,7 +114,7 @@ def _zstd_header(data: Region, start: int, end: int, descriptor: int) -> tuple[i
 
 
 @helper
-def expand_zstd(data: Region, start: int, end: int, arena: Region, at: int, room: int, plan: Numbers) -> int:
+def decompress_zstd(data: Region, start: int, end: int, arena: Region, at: int, room: int, plan: Numbers) -> int:
     """Decompress a frame: where its content ends in the arena, or `DAMAGED`, or `NO_ROOM`."""
     function, context = plan[DECODERS], plan[DECODERS + 1]
     bound = zstd_bound(data, start, end)
@@ -128,7 +128,7 @@ def expand_zstd(data: Region, start: int, end: int, arena: Region, at: int, room
 
 
 @helper
-def expand_gzip(data: Region, start: int, end: int, arena: Region, at: int, room: int, plan: Numbers) -> int:
+def decompress_gzip(data: Region, start: int, end: int, arena: Region, at: int, room: int, plan: Numbers) -> int:
     """Decompress a member, and hold it against its checksum and its size; the same answers."""
     reset, inflate, place = plan[DECODERS + 2], plan[DECODERS + 3], plan[DECODERS + 4]
     size = gzip_size(data, start, end)

@@ -1,4 +1,4 @@
-"""Which batches belong to aborted transactions, looked up in sorted columns (SEG-LKP-011)."""
+"""Lookup of batches of aborted transactions in sorted columns (SEG-LKP-011)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ FIELDS: Final = 3
 
 
 def aborted_numbers(transactions: Iterable[AbortedTxn]) -> Numbers:
-    """The aborted transactions as the kernel takes them: by producer and last offset."""
+    """Return the aborted transactions as the kernel takes them: by producer and last offset."""
     rows = sorted((each.producer_id, each.last_offset, each.first_offset) for each in transactions)
     return np.array(rows, np.int64).reshape(-1)
 
 
 @inlined
 def is_aborted(aborted: Region, producer_id: int, last_offset: int) -> bool:
-    """Whether a transactional batch belongs to an aborted transaction.
+    """Return whether a transactional batch belongs to an aborted transaction.
 
-    That is the first of its producer that ends above the batch, if it had begun by then.
+    That is the first one of its producer that ends above the batch, if it begins before it.
     """
     low, high = 0, aborted[1] // (8 * FIELDS)
     while low < high:

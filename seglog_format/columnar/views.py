@@ -1,7 +1,7 @@
-"""Rows of Arrow columns: numbers, and views of bytes that stay where they are.
+"""Rows of Arrow columns: numbers, and views of bytes that are not copied.
 
 A view takes 16 bytes: the size, then up to 12 bytes themselves; or of longer ones the first four, the number of their
-buffer and the place in it.
+buffer and the position in it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def put_view(block: Region, at: int, data: Region, position: int, size: int, pla
 
 @inlined
 def _short(data: Region, position: int, size: int) -> tuple[int, int]:
-    """Up to 12 bytes as two numbers."""
+    """Return up to 12 bytes as two numbers."""
     low, high = uint64(0), uint64(0)
     if position + MAX_INLINE <= data[1]:
         low, high = load_le64(data, position), uint64(load_le32(data, position + 8))
@@ -63,7 +63,7 @@ def _short(data: Region, position: int, size: int) -> tuple[int, int]:
 def put_bytes(
     block: Region, at: int, valid_at: int, row: int, data: Region, position: int, size: int, place: int
 ) -> None:
-    """Store a view in a row, or a null where the size is negative."""
+    """Store a view in a row, or a null if the size is negative."""
     if size >= 0:
         put_view(block, at + VIEW_SIZE * row, data, position, size, place)
         return
@@ -74,14 +74,14 @@ def put_bytes(
 
 @inlined
 def put_null(block: Region, valid_at: int, row: int) -> None:
-    """Clear a row's bit of validity; all are set before."""
+    """Clear a row's validity bit; all are set before."""
     at = valid_at + (row >> 3)
     store_8(block, at, load_u8(block, at) & ~(1 << (row & 7)))
 
 
 @inlined
 def add(state: Region, number: int, amount: int) -> None:
-    """Count on."""
+    """Add to a number of the state."""
     store_64(state, 8 * number, load_64(state, 8 * number) + amount)
 
 
@@ -97,7 +97,7 @@ def put_row(
     buffer: int,
     origin: int,
 ) -> None:
-    """Store a row in the columns that are wanted: offset and timestamp, key and value with their sizes."""
+    """Store a row in the wanted columns: offset and timestamp, key and value with their sizes."""
     offsets, timestamps, timestamps_valid, keys, keys_valid, values, values_valid = columns
     offset, timestamp_ms = numbers
     key, key_size, value, value_size = parts
@@ -120,7 +120,7 @@ def put_row(
 
 @inlined
 def put_place(block: Region, places: int, row: int, position: int, buffer: int) -> None:
-    """Note where a row's record stands, if that is asked for: its position, and below it one bit for the buffer."""
+    """Store the position of a row's record, if it is wanted, with one bit for the buffer below it."""
     if places >= 0:
         store_64(block, places + 8 * row, position << 1 | buffer)
 
@@ -156,6 +156,6 @@ def put_header(
 
 @inlined
 def put_header_ends(block: Region, at: int, first: int, last: int, count: int) -> None:
-    """How many headers there are up to the last of each of some rows: of those that have none, what was before."""
+    """Store the number of headers up to the last of each of some rows; the same number for rows without any."""
     for row in range(first, last):
         store_32(block, at + 4 * (row + 1), int64(count))

@@ -1,4 +1,4 @@
-"""Compiling every kernel ahead, in as many processes as there are processors."""
+"""Compilation of every kernel in advance, in as many processes as there are processors."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 READ_ONLY: Final = frozenset({"log", "data"})
-"""Parameters of kernels that take bytes which cannot be written to."""
+"""Parameters of kernels for bytes that are not writable."""
 MARKS: Final = ("@kernel\n", "@kernel_under_lock\n")
 
 
 def _type_of(name: str, annotation: str) -> Any:
-    """The one type that a parameter of a kernel has (`arrays`)."""
+    """Return the type of a kernel's parameter (`arrays`)."""
     return {
         "Bytes": types.Array(types.uint8, 1, "C", readonly=name in READ_ONLY),
         "Numbers": types.Array(types.int64, 1, "C"),
@@ -33,13 +33,13 @@ def _type_of(name: str, annotation: str) -> Any:
 
 
 def signature_of(kernel: Any) -> tuple[Any, ...]:
-    """What a kernel is compiled for."""
+    """Return the types that a kernel is compiled for."""
     annotations = kernel.py_func.__annotations__
     return tuple(_type_of(name, kind) for name, kind in annotations.items() if name != "return")
 
 
 def modules() -> list[str]:
-    """The modules that hold kernels, those first that take longest."""
+    """Return the modules with kernels, those that take longest first."""
     here = Path(__file__).parent
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(here.glob("*.py"))}
     holders = [name for name, text in texts.items() if any(mark in text for mark in MARKS)]
@@ -47,16 +47,16 @@ def modules() -> list[str]:
 
 
 def warm(processes: int | None = None) -> Iterator[tuple[str, bool]]:
-    """Compile what is not kept on disk yet, and keep it.
+    """Compile what is not stored on disk yet, and store it.
 
     Args:
-        processes: how many share the work; one for each processor by default.
+        processes: number of processes; by default one for each processor.
 
     Yields:
         The name of each kernel, and whether it was compiled just now.
 
     Raises:
-        UsageError: the directory that the code would be kept in is refused, as others can write to it.
+        UsageError: the directory for the code is refused, since other users can write to it.
     """
     import_module(f"seglog_format.columnar.{modules()[-1]}")  # the smallest: where code is kept shows
     if compiled.REFUSED:
@@ -68,7 +68,7 @@ def warm(processes: int | None = None) -> Iterator[tuple[str, bool]]:
 
 
 def _warmed(module: str) -> list[tuple[str, bool]]:
-    compiled.TELLER.has_told = True
+    compiled.NOTICE.was_given = True
     import_module(f"seglog_format.columnar.{module}")
     done = []
     for kernel in compiled.KERNELS:

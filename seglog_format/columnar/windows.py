@@ -1,7 +1,7 @@
-"""The part of a log that a kernel looks at: all of it where it is mapped, else a window that moves on with the kernel.
+"""The part of a log that a kernel reads: all of it if it is mapped, else a window that moves on with the kernel.
 
-Kernels know nothing of windows: they read an array, and stop at an entry that is not whole in it. Positions that they
-are told and that they tell count from the start of the array.
+Kernels do not know windows: they read an array, and stop at an entry that is not whole in it. Positions that they
+take and return are relative to the start of the array.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Readable
 
 POSITION: Final = 0
-"""Where the state of every kernel that walks over entries has the position of the next."""
+"""Index of the position of the next entry in the state of every kernel that walks over entries."""
 WINDOW_SIZE: Final = 4 * 2**20
 """Bytes in memory at once, unless one entry alone has more."""
 FIRST_SIZE: Final = 2**18
-"""The same at first: who looks for a record or two is not kept waiting."""
+"""Size of the first window, which is small for readers of a record or two."""
 MAX_ENTRY_SIZE: Final = 2**28
-"""A larger entry is left to the reference, which refuses it where it would have to be in memory whole."""
+"""Larger entries are left to the fallback decoder, which refuses those that would have to be in memory whole."""
 NOTHING: Final = readable(b"")
 STORED_SIZE: Final = struct.Struct(">i")
 
 
 class Windows:
-    """What a kernel looks at, of the bytes of a log.
+    """The bytes of a log that a kernel reads.
 
     Args:
-        log: the bytes, or a source of them; asked for views only, so that several may share it.
-        position: of the first entry that is looked at.
+        log: the bytes, or a source of them, from which only views are taken, so that several may share it.
+        position: of the first entry to read.
         end: nothing from there on is looked at; None for the end of the log.
 
     Attributes:
-        data: what the kernel is to look at.
+        data: the bytes for the kernel.
         origin: position in the log of its first byte.
     """
 
@@ -58,18 +58,18 @@ class Windows:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the log up to the end can be looked at."""
+        """Whether all of the log up to the end is in the window."""
         return not self.origin and len(self.data) == self._end
 
     def _has_all(self, position: int) -> bool:
-        """Look at all of the log, if that is in memory or mapped."""
+        """Use all of the log, if that is in memory or mapped; return whether it is."""
         with suppress(UnreadableError):
             if len(whole := self._source.window(position, 1).data) == self._source.size:
                 self.origin, self.data = 0, readable(whole[: self._end])
         return len(self.data) > 0
 
     def _move_to(self, position: int, at_least: int) -> bool:
-        """Look at what stands from a position on; whether it can be read: if not, the reference is to say so."""
+        """Move the window to a position; return whether it can be read: if not, the fallback decoder reports that."""
         size, self._next_size = self._next_size, min(2 * self._next_size, WINDOW_SIZE)
         stop = min(position + max(size, at_least), self._end)
         try:
@@ -87,14 +87,14 @@ class Windows:
             return data[position - start : stop - start]
 
     def at(self, position: int) -> int:
-        """Where a position of the log stands in the array, which is moved there if it does not hold it."""
+        """Return the index of a position of the log in the array, moving the window if necessary."""
         if not self.origin <= position <= self.origin + len(self.data):
             self.origin, self.data = min(position, self._end), NOTHING
             self._move_to(self.origin, MIN_SHOWN_SIZE)
         return position - self.origin
 
     def has_more(self, state: Numbers) -> bool:
-        """Whether a kernel has stopped only because the array ends; then it can go on, in another window.
+        """Return whether a kernel stopped only because the array ends, and can continue in another window.
 
         Args:
             state: of the kernel, with the position of the entry at which it has stopped.
@@ -109,13 +109,13 @@ class Windows:
         return True
 
     def _size_of(self, at: int) -> int:
-        """Bytes that an entry says it has; as many as tell its size, where these are not all there."""
+        """Return the size that an entry claims; the bytes necessary to find it, if these are missing."""
         if len(self.data) - at < MIN_SHOWN_SIZE:
             return MIN_SHOWN_SIZE
         size: int = STORED_SIZE.unpack_from(self.data.data, at + SIZE)[0]
         return PREFIX_SIZE + size
 
     def place(self, table: Table, column: int) -> None:
-        """Make positions in a table count from the start of the log."""
+        """Convert positions in a table to positions in the log."""
         if self.origin:
             np.add(table[:, column], self.origin, out=table[:, column])

@@ -49,8 +49,8 @@ def _loading() -> Iterator[None]:
 def prefilter() -> MakePrefilter:
     """Return what passes over entries for which no check can report a finding."""
     with _loading():
-        from seglog_format.columnar.clear import Clearing  # noqa: PLC0415 - loads compiled code
-    return Clearing
+        from seglog_format.columnar.prefilter import ColumnarPrefilter  # noqa: PLC0415 - loads compiled code
+    return ColumnarPrefilter
 
 
 def recovery_kernels() -> RecoveryKernels:

@@ -26,7 +26,7 @@ class FilteredEntries(Protocol):
         """Return the number of entries."""
 
     @property
-    def odd_headers(self) -> Sequence[tuple[int, int]]:
+    def headers_to_check(self) -> Sequence[tuple[int, int]]:
         """Return numbers and positions of entries whose records need no check, but whose headers do."""
 
     @property

@@ -1,1 +1,1 @@
-"""What lies on disk, read: segments, indexes, partitions, log directories. Nothing here creates or repairs."""
+"""Readers of segments, indexes, partitions and log directories, which change nothing."""

@@ -1,4 +1,4 @@
-"""Whether a broker is at work in a log directory."""
+"""Whether a broker runs in a log directory."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def is_locked(log_directory: Path) -> bool:
-    """Whether another process holds the log directory's lock file.
+    """Return whether another process holds the log directory's lock file.
 
-    A running broker does. The file itself stays when the broker ends, so that its presence says nothing. It is neither
-    created nor written; the lock is asked for without waiting and given back at once. On Windows, where such a lock
-    cannot be asked for in this way, the answer is always no.
+    A running broker does. The file itself stays when the broker ends, so its presence means nothing. It is neither
+    created nor written; the lock is requested without waiting and released at once. On Windows, where such a lock
+    cannot be requested in this way, the answer is always no.
     """
     if sys.platform == "win32":
         return False

@@ -1,4 +1,4 @@
-"""Log directories: which partitions they hold, and what their root files say (chapters 11 and 51)."""
+"""Log directories: their partitions, and the content of their root files (chapters 11 and 51)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ScannedPartitions(Protocol):
         """Open one of them.
 
         Raises:
-            UsageError: it is gone, or cannot be read.
+            UsageError: it does not exist, or cannot be read.
         """
 
     def scan(
@@ -60,7 +60,7 @@ class ScannedPartitions(Protocol):
             options: time range, isolation, what to do about damage, rows of a batch, statistics.
 
         Raises:
-            UsageError: an option that makes no sense, or the engine is not installed.
+            UsageError: an invalid option, or the engine is not installed.
             FormatError: while reading: at the first entry that is damaged or refused.
         """
         wanted = (
@@ -78,13 +78,13 @@ class ScannedPartitions(Protocol):
 
 
 class LogDirectory(ScannedPartitions):
-    """One log directory of a broker: partition directories, and root files that speak of them.
+    """One log directory of a broker: partition directories, and the root files about them.
 
-    Root files are read when they are asked for, as a broker reads them at start: one that is missing or cannot be
+    Root files are read at first use, as a broker reads them at start: one that is missing or cannot be
     read has no entries.
 
     Attributes:
-        listing: what the directory holds.
+        listing: the content of the directory.
     """
 
     def __init__(self, listing: LogDirectoryListing) -> None:
@@ -102,7 +102,7 @@ class LogDirectory(ScannedPartitions):
 
     @property
     def is_locked(self) -> bool:
-        """Whether a broker is at work in it at this moment."""
+        """Whether a broker runs in it now."""
         return is_locked(self.path)
 
     @cached_property
@@ -111,12 +111,12 @@ class LogDirectory(ScannedPartitions):
         return {entry.name.topic_partition: entry for entry in self.listing.partitions if not entry.name.state}
 
     def renamed(self, state: str) -> tuple[PartitionEntry, ...]:
-        """The directories that are no partitions in use: ``delete``, ``future`` or ``stray``."""
+        """Return the directories that are no partitions in use: ``delete``, ``future`` or ``stray``."""
         return tuple(entry for entry in self.listing.partitions if entry.name.state == state)
 
     @cached_property
     def recovery_points(self) -> Mapping[TopicPartition, int]:
-        """For each partition the first offset that is not known to be on disk (SEG-CKP-011)."""
+        """For each partition the first offset that may not be on disk (SEG-CKP-011)."""
         return self._checkpoint(FileKind.RECOVERY_POINT_CHECKPOINT)
 
     @cached_property
@@ -126,19 +126,19 @@ class LogDirectory(ScannedPartitions):
 
     @cached_property
     def high_watermarks(self) -> Mapping[TopicPartition, int]:
-        """Up to where each partition had reached all replicas in sync."""
+        """For each partition the first offset that is not on all in-sync replicas."""
         return self._checkpoint(FileKind.REPLICATION_OFFSET_CHECKPOINT)
 
     @cached_property
     def cleaner_offsets(self) -> Mapping[TopicPartition, int]:
-        """Up to where each compacted partition has been cleaned."""
+        """For each compacted partition the first offset that was not compacted."""
         return self._checkpoint(FileKind.CLEANER_OFFSET_CHECKPOINT)
 
     def _checkpoint(self, kind: FileKind) -> dict[TopicPartition, int]:
         return read_offset_checkpoint(self.path / kind.value)
 
     def recovery_point(self, partition: TopicPartition) -> int:
-        """The recovery point of a partition; 0 where none is checkpointed (SEG-CKP-011)."""
+        """Return the recovery point of a partition; 0 without a checkpoint (SEG-CKP-011)."""
         return self.recovery_points.get(partition, 0)
 
     def open(
@@ -152,7 +152,7 @@ class LogDirectory(ScannedPartitions):
         """Open one of its partition directories, renamed ones included; as `open_partition`.
 
         Raises:
-            UsageError: it is gone, or cannot be read.
+            UsageError: it does not exist, or cannot be read.
         """
         key = entry.name.topic_partition
         return Partition(
@@ -184,12 +184,12 @@ class LogDirectories(ScannedPartitions):
 
     @cached_property
     def partitions(self) -> Mapping[TopicPartition, PartitionEntry]:
-        """The partitions in use, by topic and number; of one that stands in several directories the first."""
+        """The partitions in use, by topic and number; the first of several directories of one partition."""
         return {key: entries[0] for key, entries in sorted(self._by_partition().items())}
 
     @cached_property
     def repeated(self) -> Mapping[TopicPartition, tuple[PartitionEntry, ...]]:
-        """Partitions that stand in more than one directory, which may not be (SEG-LDR-002)."""
+        """Partitions that are in more than one directory, which is invalid (SEG-LDR-002)."""
         return {key: tuple(entries) for key, entries in self._by_partition().items() if len(entries) > 1}
 
     def _by_partition(self) -> dict[TopicPartition, list[PartitionEntry]]:
@@ -200,14 +200,14 @@ class LogDirectories(ScannedPartitions):
         return found
 
     def renamed(self, state: str) -> tuple[PartitionEntry, ...]:
-        """The directories that are no partitions in use: ``delete``, ``future`` or ``stray``."""
+        """Return the directories that are no partitions in use: ``delete``, ``future`` or ``stray``."""
         return tuple(entry for directory in self.directories for entry in directory.renamed(state))
 
     def directory_of(self, entry: PartitionEntry) -> LogDirectory:
-        """The log directory that an entry stands in.
+        """Return the log directory of an entry.
 
         Raises:
-            UsageError: none of these.
+            UsageError: it is in none of these.
         """
         for directory in self.directories:
             if entry in directory.listing.partitions:
@@ -237,7 +237,7 @@ class LogDirectories(ScannedPartitions):
         return directory.open(entry, trust_indexes=trust_indexes, limit=limit, copy=copy)
 
     def opened(self, entry: PartitionEntry) -> Partition:
-        """Open one of the partitions, in the directory that it stands in."""
+        """Open one of the partitions, in the directory that holds it."""
         return self.directory_of(entry).open(entry)
 
 

@@ -1,8 +1,8 @@
-"""Where the entries of a log start: walked once, kept in a few numbers for each (chapter 60).
+"""The positions of a log's entries: found by one walk, kept in a few numbers for each (chapter 60).
 
-A position is believed only if it was reached by walking sizes from the start of the segment. An index cannot be held
-against the log any cheaper: a record's value may hold bytes that are a whole valid batch themselves, so looking at the
-bytes under a wrong index entry proves nothing (SEG-IDX-009).
+A position is trusted only if it was reached by walking sizes from the start of the segment. An index cannot be checked
+against the log at a lower cost: a record's value may hold bytes that are a whole valid batch themselves, so reading the
+bytes at a wrong index entry proves nothing (SEG-IDX-009).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NUMBERS: Final = "q"
 
 STRIDE_SIZE: Final = 16 * 2**20
-"""Bytes that are passed over before anybody is told."""
+"""Bytes walked between two calls of `passed`."""
 
 MIN_BATCH_LENGTH: Final = RECORD_BATCH_HEADER.size - ENTRY_PREFIX_SIZE
 BASE_OFFSET, LAST_OFFSET_DELTA, MAX_TIMESTAMP = (
@@ -44,7 +44,7 @@ class OffsetRange(NamedTuple):
 
 
 def in_order(frames: Iterable[Frame], path: str, allowed: OffsetRange, previous: int) -> Iterator[Frame]:
-    """Pass entries on while their offsets can be true.
+    """Yield entries as long as their offsets are possible.
 
     Args:
         frames: entries in file order.
@@ -74,7 +74,7 @@ def in_order(frames: Iterable[Frame], path: str, allowed: OffsetRange, previous:
 
 
 def check_offsets(batch: RecordBatch, at: Location) -> None:
-    """Refuse a decoded entry with an offset behind which there is none; one in a wrapper may be above its last offset.
+    """Refuse a decoded entry with an offset above the maximum; an offset in a wrapper may exceed its last one.
 
     Raises:
         CorruptRecordError: SEG-LOG-013.
@@ -84,7 +84,7 @@ def check_offsets(batch: RecordBatch, at: Location) -> None:
 
 
 def _check_greatest(last: int, at: Location) -> None:
-    """Refuse an offset that is above the greatest one.
+    """Refuse an offset above the maximum.
 
     Raises:
         CorruptRecordError: SEG-LOG-013.
@@ -95,17 +95,17 @@ def _check_greatest(last: int, at: Location) -> None:
 
 
 class EntryTable:
-    """Positions, last offsets and largest timestamps of the entries of one `.log` file, as far as it was walked.
+    """Positions, last offsets and largest timestamps of the walked entries of one `.log` file.
 
     Attributes:
         allowed: offsets that the segment can hold.
-        positions: where each entry starts, ascending.
+        positions: start of each entry, ascending.
         last_offsets: of each entry, strictly ascending.
         max_timestamps: of each entry's header, in milliseconds.
         running_maxima: the largest of these from the first entry up to each one.
-        position: where the walk goes on.
-        tail: what follows the last whole entry; None until the walk has got there.
-        damage: why the walk cannot go on; None where it can, or has ended.
+        position: where the walk continues.
+        tail: what follows the last whole entry; None until the walk has reached it.
+        damage: why the walk cannot continue; None if it can, or has ended.
     """
 
     __slots__ = (
@@ -148,11 +148,11 @@ class EntryTable:
 
     @property
     def largest_timestamp_ms(self) -> int:
-        """Of the entries walked so far; -1 where there is none."""
+        """Largest timestamp of the entries walked so far; -1 if there is none."""
         return self.running_maxima[-1] if self.running_maxima else NO_TIMESTAMP
 
     def has_to_grow(self, target: int) -> bool:
-        """Whether an entry that ends at or above an offset may still come."""
+        """Return whether an entry that ends at or above an offset may still follow."""
         return not self.is_complete and (not self.last_offsets or self.last_offsets[-1] < target)
 
     def grow(
@@ -163,8 +163,8 @@ class EntryTable:
         Args:
             source: bytes of the log file.
             path: file name for errors.
-            target: the offset; by default the walk goes to the end.
-            passed: told now and then up to which position nothing is needed any more.
+            target: the offset; by default the walk continues to the end.
+            passed: called from time to time with the position before which bytes are not needed any more.
         """
         start = None
         while start != self.position:
@@ -177,7 +177,7 @@ class EntryTable:
             self._walk(source, path, target)
 
     def _stride(self, source: ByteSource, target: int, end: int) -> None:
-        """Pass over record batches that are beyond doubt, ten times as quickly as a walk; leave all else to it."""
+        """Skip valid record batches, ten times as fast as a walk; leave all other entries to it."""
         prefix, header, least = ENTRY_PREFIX.unpack_from, RECORD_BATCH_HEADER.unpack_from, RECORD_BATCH_HEADER.size
         next_offset, last_offset, last_allowed = self.next_offset, self.next_offset - 1, self.allowed.last
         size_of_source = source.size
@@ -237,10 +237,10 @@ class EntryTable:
         self.position = end
 
     def find(self, offset: int) -> int | None:
-        """Number of the first entry that ends at or above an offset; None where no entry walked so far does."""
+        """Return the number of the first entry that ends at or above an offset; None if none walked so far does."""
         number = bisect_left(self.last_offsets, offset)
         return number if number < len(self.last_offsets) else None
 
     def find_not_older(self, timestamp_ms: int) -> int:
-        """Number of the first entry walked so far that may hold a record not older than a timestamp."""
+        """Return the number of the first walked entry that may hold a record not older than a timestamp."""
         return bisect_left(self.running_maxima, timestamp_ms)

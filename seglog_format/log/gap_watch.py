@@ -1,4 +1,4 @@
-"""Telling a reader of offsets that are missing from a partition: at the borders of segments, and nowhere else."""
+"""Reports to a reader of offsets that are missing between segments of a partition."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ PACKAGE: Final = __name__.partition(".")[0]
 
 
 class GapWatch:
-    """Looks at the borders between the segments of a partition that its readers come to.
+    """Checks for missing offsets between the segments of a partition that its readers pass.
 
-    A reader calls `at_border` only where the next segment does not begin with the next offset. All that is needed to
-    tell what the gap is, is read then.
+    A reader calls `at_border` only if the next segment does not begin with the next offset. Only then the files that
+    explain the gap are read.
 
     Attributes:
         listing: of the partition directory.
     """
 
     def __init__(self, listing: PartitionListing, *, log_start_offset: int, high_watermark: int, copy: bool) -> None:
-        """Watch over a partition.
+        """Watch a partition.
 
         Args:
             listing: of the directory.
-            log_start_offset: as checkpointed, 0 where it is not; what is below is not missed.
-            high_watermark: as checkpointed, 0 where it is not.
+            log_start_offset: as checkpointed, else 0; offsets below are not reported.
+            high_watermark: as checkpointed, else 0.
             copy: read files through windows instead of mapping them.
         """
         self.listing = listing
@@ -61,7 +61,7 @@ class GapWatch:
         self._copy = copy
 
     def at_start(self, on_gap: OnGap) -> None:
-        """Tell of offsets that are missing before the first segment, or where there is none."""
+        """Report offsets that are missing before the first segment, or in a log without segments."""
         start = self._log_start_offset
         if self.listing.segments:
             _tell(on_gap, gap_before(self.listing, start))
@@ -69,13 +69,13 @@ class GapWatch:
             _tell(on_gap, self._gap_at_end(start, self.listing.path))
 
     def at_border(self, on_gap: OnGap, base_offset: int, reached: int, following: int | None) -> None:
-        """Tell of offsets that are missing behind a segment.
+        """Report offsets that are missing after a segment.
 
         Args:
-            on_gap: whom to tell.
+            on_gap: called with the gap.
             base_offset: of the segment.
             reached: first offset after what was read of it.
-            following: base offset of the next segment; None where there is none.
+            following: base offset of the next segment; None if there is none.
         """
         if following is None and not self.listing.orphans and reached >= self._high_watermark:
             return
@@ -91,7 +91,7 @@ class GapWatch:
         _tell(on_gap, gap)
 
     def _end_of(self, base_offset: int, reached: int) -> SegmentEnd | None:
-        """Where a segment ends; None where damage hides it, of which readers hear otherwise."""
+        """Return where a segment ends; None if damage hides it, which readers get as an error."""
         files = self.listing.segments[self.listing.base_offsets.index(base_offset)]
         with LogSegment(files, copy=self._copy, storage=self.listing.storage) as segment:
             tail = segment.tail
@@ -107,7 +107,7 @@ class GapWatch:
 
     @cached_property
     def is_compacted(self) -> bool:
-        """Whether the log is compacted, as far as it can be known (SEG-PDR-023)."""
+        """Whether the log is compacted, as far as that is known (SEG-PDR-023)."""
         cleaned_to = checkpointed_offset(self.listing, FileKind.CLEANER_OFFSET_CHECKPOINT)
         return is_known_compacted(self.listing.name, cleaned_to) or shows_compaction(self._segments())
 
@@ -118,7 +118,7 @@ class GapWatch:
 
 
 def watch_over(listing: PartitionListing, *, copy: bool) -> GapWatch:
-    """Watch over a partition by what the checkpoints above its directory say."""
+    """Watch a partition with the checkpoints above its directory."""
     start, end = (
         checkpointed_offset(listing, kind) or 0
         for kind in (FileKind.LOG_START_OFFSET_CHECKPOINT, FileKind.REPLICATION_OFFSET_CHECKPOINT)
@@ -127,7 +127,7 @@ def watch_over(listing: PartitionListing, *, copy: bool) -> GapWatch:
 
 
 class Watched:
-    """A partition, as far as its readers are told of gaps."""
+    """The part of a partition that reports gaps to its readers."""
 
     listing: PartitionListing
     high_watermark: int | None
@@ -135,16 +135,16 @@ class Watched:
     _copy: bool
 
     def _watched(self, on_gap: OnGap | None, *, is_from_start: bool) -> AtBorder:
-        """What a reader calls at borders between segments; tells at once of what is missing before the first.
+        """Return the function to call at borders between segments; report at once what is missing before the first.
 
         Args:
-            on_gap: whom to tell; by default a Python warning does.
+            on_gap: called with each gap; by default a Python warning is raised.
             is_from_start: reading begins at the log start offset.
         """
-        told = warn_of_gap if on_gap is None else on_gap
+        callback = warn_of_gap if on_gap is None else on_gap
         if is_from_start:
-            self._gap_watch.at_start(told)
-        return partial(self._gap_watch.at_border, told)
+            self._gap_watch.at_start(callback)
+        return partial(self._gap_watch.at_border, callback)
 
     @cached_property
     def _gap_watch(self) -> GapWatch:
@@ -158,12 +158,12 @@ def _tell(on_gap: OnGap, gap: Gap | None) -> None:
 
 
 def warn_of_gap(gap: Gap) -> None:
-    """Raise a Python warning that points at the line that reads, outside of this package."""
+    """Raise a Python warning that points at the line of the caller outside of this package."""
     warnings.warn(str(gap), MissingOffsetsWarning, stacklevel=_caller_level())
 
 
 def _caller_level() -> int:
-    """How many frames above the function that calls this one the package is left."""
+    """Return the number of frames between the caller of this function and the first one outside of the package."""
     level, frame = 1, sys._getframe(1)  # noqa: SLF001 - there is no other way to the caller of a generator
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
         level, frame = level + 1, frame.f_back

@@ -1,7 +1,7 @@
-"""Offsets that are missing where one segment ends and the next begins, and why (chapter 10).
+"""Offsets that are missing between segments, and why (chapter 10).
 
-Offsets of a log follow each other without a gap, unless compaction has taken records out. So whoever finds a gap at
-the border of two segments asks here what it is.
+Offsets of a log follow each other without a gap, unless compaction has removed records. A reader that finds a gap at
+the border of two segments gets the explanation from this module.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ INDEXES: Final[dict[FileKind, type[OffsetIndex | TimeIndex]]] = {
 }
 
 COMPACTED_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
-"""Brokers create these with ``cleanup.policy=compact``; they delete from all their other topics."""
+"""Topics that brokers create with ``cleanup.policy=compact``; all their other topics have ``delete``."""
 
 
 class GapKind(Enum):
-    """What explains a gap."""
+    """The explanation of a gap."""
 
     BETWEEN_SEGMENTS = "between segments"
-    """Nothing: every file that is there is whole."""
+    """None: every existing file is whole."""
     MISSING_LOG = "missing log"
-    """The `.log` file of a segment is gone, while other files of it are there."""
+    """The `.log` file of a segment is missing, while other files of it exist."""
     CUT_SEGMENT = "cut segment"
-    """The segment before the gap was longer: its file ends inside an entry, or its indexes name what is gone."""
+    """The segment before the gap was longer: its file ends inside an entry, or its indexes name missing entries."""
     LOG_END = "log end"
     """The log ends below its checkpointed high watermark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Offsets that should be in a log and are not.
+    """Offsets that are missing from a log.
 
     Attributes:
-        first_offset: the first that is missing.
-        next_offset: the next that was found: the base offset of the next segment; at the end of the log the first that
-            is not known to have been there.
+        first_offset: the first missing offset.
+        next_offset: the next existing offset: the next segment's base offset; at the end of the log the first one that
+            is not known to have existed.
         kind: what explains the gap.
         path: of the file that shows it: the log before the gap, or a file whose log is missing.
     """
@@ -78,12 +78,12 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class SegmentEnd:
-    """Where the log of a segment ends.
+    """The end of a segment's log.
 
     Attributes:
         files: of the segment.
         next_offset: first offset after its last entry.
-        has_tail: bytes that are no whole entry follow the last one.
+        has_tail: whether bytes that are no whole entry follow the last one.
     """
 
     files: SegmentFiles
@@ -92,7 +92,7 @@ class SegmentEnd:
 
 
 def gap_behind(listing: PartitionListing, end: SegmentEnd, following: int, *, copy: bool = False) -> Gap | None:
-    """The gap between the end of a segment and the base offset of the next one; None where there is none.
+    """Return the gap between the end of a segment and the base offset of the next one; None if there is none.
 
     Args:
         listing: of the partition directory.
@@ -114,11 +114,11 @@ def gap_behind(listing: PartitionListing, end: SegmentEnd, following: int, *, co
 
 
 def gap_before(listing: PartitionListing, log_start_offset: int) -> Gap | None:
-    """The gap before the first segment that index files without a log show; None where there are none.
+    """Return the gap before the first segment that index files without a log show; None if there is none.
 
     Args:
         listing: of the partition directory.
-        log_start_offset: as checkpointed; what is below is not missed.
+        log_start_offset: as checkpointed; offsets below are not reported.
     """
     if not listing.segments:
         return None
@@ -129,9 +129,9 @@ def gap_before(listing: PartitionListing, log_start_offset: int) -> Gap | None:
 
 
 def gap_at_end(listing: PartitionListing, log_end_offset: int, *, copy: bool = False) -> Gap | None:
-    """The gap behind the last segment that index files without a log show; None where there are none.
+    """Return the gap after the last segment that index files without a log show; None if there is none.
 
-    How far the lost segments went is known only as far as their indexes name offsets.
+    The extent of lost segments is known only as far as their indexes name offsets.
     """
     orphans = [file for file in listing.orphans if file.base_offset >= log_end_offset]
     if not orphans:
@@ -143,9 +143,9 @@ def gap_at_end(listing: PartitionListing, log_end_offset: int, *, copy: bool = F
 
 
 def with_snapshot(listing: PartitionListing, gap: Gap) -> Gap:
-    """The same gap, explained by a producer snapshot in it, which stands beside the first offset of a segment.
+    """Return the gap, explained by a producer snapshot in it, which belongs to the first offset of a segment.
 
-    Only for logs that are not compacted: brokers before 2.8 leave the snapshots of merged segments where they are.
+    Only for logs that are not compacted: brokers before 2.8 keep the snapshots of merged segments.
     """
     snapshot = _first_in(range(*gap.missing), listing.snapshots)
     if snapshot is None or gap.kind is not GapKind.BETWEEN_SEGMENTS:
@@ -166,7 +166,7 @@ def _last_indexed_offset(files: SegmentFiles, storage: LogStorage, *, copy: bool
 def _indexed_offsets(
     indexes: Iterable[tuple[FileKind, Path, int]], storage: LogStorage, *, copy: bool
 ) -> Iterator[int]:
-    """The last offset that each of some offset and time indexes names."""
+    """Yield the last offset that each of some offset and time indexes names."""
     for kind, path, base_offset in indexes:
         index: OffsetIndex | TimeIndex | None = None
         if kind is FileKind.OFFSET_INDEX:
@@ -182,17 +182,17 @@ def _indexed_offsets(
 
 
 def is_known_compacted(name: PartitionDirectoryName | None, cleaned_to: int | None) -> bool:
-    """Whether something outside of a log says that it is compacted (SEG-PDR-023).
+    """Return whether something outside of a log shows that it is compacted (SEG-PDR-023).
 
     Args:
-        name: of the partition directory; None where that is not the name of one.
-        cleaned_to: what ``cleaner-offset-checkpoint`` says of the partition; None where it does not name it.
+        name: of the partition directory; None if it has another name.
+        cleaned_to: the partition's offset in ``cleaner-offset-checkpoint``; None if it is not listed.
     """
     return cleaned_to is not None or (name is not None and name.topic in COMPACTED_TOPICS)
 
 
 def shows_compaction(segments: Iterable[LogSegment]) -> bool:
-    """Whether offsets are missing inside of segments too, as only compaction leaves them (SEG-PDR-023).
+    """Return whether offsets are missing inside of segments too, which only compaction causes (SEG-PDR-023).
 
     Headers are walked up to the first missing offset; a compressed wrapper of magic 0 or 1 is decoded.
     """
@@ -207,12 +207,12 @@ def _has_inner_gap(segment: LogSegment) -> bool:
                 return True
             next_offset = frame.header.next_offset
     except FormatError:
-        return False  # nothing can be told of what follows the damage
+        return False  # entries after the damage are unknown
     return False
 
 
 def _is_dense(segment: LogSegment, frame: Frame, next_offset: int) -> bool:
-    """Whether an entry begins at an offset and holds a record for each offset up to its last."""
+    """Return whether an entry begins at an offset and holds a record for each offset up to its last."""
     header = frame.header
     if not isinstance(header, MessageHeader):
         return header.base_offset <= next_offset and header.records_count > header.last_offset_delta

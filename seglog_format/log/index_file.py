@@ -1,4 +1,4 @@
-"""What offset and time index files have in common: slots in a file, a floor search over them."""
+"""The common part of offset and time index files: slots, and a floor search over them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ IndexT = TypeVar("IndexT")
 
 
 class IndexFile(Closing, Generic[EntryT]):
-    """An index file of equal slots. A context manager; nothing of it may be used after `close`.
+    """An index file of equal slots. A context manager; it must not be used after `close`.
 
     Attributes:
         source: its bytes.
         path: the file; empty for bytes that came from no file.
-        base_offset: of the segment, 0 or greater; stored offsets count from it.
+        base_offset: of the segment, 0 or greater; stored offsets are relative to it.
     """
 
     layout: ClassVar[Packer]
@@ -90,20 +90,20 @@ class IndexFile(Closing, Generic[EntryT]):
 
     @property
     def data(self) -> memoryview:
-        """The bytes of the file, all of them in memory where it is not mapped."""
+        """The bytes of the file, all of them in memory if it is not mapped."""
         return self.source.view(0, self.source.size)
 
     @cached_property
     def entries(self) -> Sequence[EntryT]:
-        """The entries that a reader may use: those before the order first breaks."""
+        """The usable entries: those before the order first breaks."""
         return self._slots(self._usable_count(slot_fields(self.source, self.layout, self.slot_count)))
 
     def raw_entries(self) -> Sequence[EntryT]:
-        """Every slot before the trailing zero ones, in order or not: what the file says, not what to believe."""
+        """Return every slot before the trailing zero ones, in order or not."""
         return self._slots(self.slot_count - self.trailing_zero_count)
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         if isinstance(self.source, Closing):
             self.source.close()
 
@@ -112,19 +112,19 @@ class IndexFile(Closing, Generic[EntryT]):
 
     @abstractmethod
     def _decode(self, first: int, second: int) -> EntryT:
-        """An entry from the two numbers of a slot."""
+        """Return the entry for the two numbers of a slot."""
 
     @abstractmethod
     def _usable_count(self, fields: Iterator[tuple[int, int]]) -> int:
-        """How many slots are entries."""
+        """Return how many slots are entries."""
 
 
 def readable(opener: Callable[[Path, int], IndexT], path: Path | None, base_offset: int) -> IndexT | None:
-    """An index; None where there is none, or none that can be read.
+    """Open an index; return None if it is missing or unreadable.
 
     Args:
         opener: such as `OffsetIndex.open`.
-        path: of its file; None where there is no file.
+        path: of its file; None if there is no file.
         base_offset: of the segment.
     """
     if path is None:

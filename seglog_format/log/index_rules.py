@@ -1,7 +1,7 @@
-"""What must hold between an index and its log: one generator for each requirement, over rows of plain numbers.
+"""The rules between an index and its log: one generator for each requirement, over rows of plain numbers.
 
-The rules know neither files nor findings, so that checks, tests and index builders can share them. They claim no more
-than every broker version keeps: an index may be as sparse as it likes, and may name any offset of the unit that was
+The rules use neither files nor findings, so that checks, tests and index builders can share them. They demand no more
+than every broker version satisfies: an index may be of any sparseness, and may name any offset of the unit that was
 appended at its position.
 """
 
@@ -27,8 +27,8 @@ class Violation(NamedTuple):
         slot: number of the entry, from 0.
         requirement: id.
         field: of the entry.
-        expected: what the requirement asks for, in a few words.
-        found: what stands there instead.
+        expected: short text of what the requirement demands.
+        found: what was found instead.
     """
 
     slot: int
@@ -42,28 +42,28 @@ class Violation(NamedTuple):
 
 
 def relative_offsets_not_negative(entries: Sequence[OffsetPosition], base_offset: int) -> Iterator[Violation]:
-    """SEG-IDX-002."""
+    """Check SEG-IDX-002."""
     for slot, entry in enumerate(entries):
         if entry.offset < base_offset:
             yield Violation(slot, "SEG-IDX-002", "relative_offset", "0 or more", entry.offset - base_offset)
 
 
 def positions_start_entries(entries: Sequence[OffsetPosition], log: LogOutline) -> Iterator[Violation]:
-    """SEG-IDX-003."""
+    """Check SEG-IDX-003."""
     for slot, entry in enumerate(entries):
         if not log.is_start(entry.position):
             yield Violation(slot, "SEG-IDX-003", "position", "where an entry of the log starts", entry.position)
 
 
 def offsets_increase(entries: Sequence[OffsetPosition]) -> Iterator[Violation]:
-    """SEG-IDX-004."""
+    """Check SEG-IDX-004."""
     for slot, (before, entry) in enumerate(pairwise(entries), start=1):
         if entry.offset <= before.offset:
             yield Violation(slot, "SEG-IDX-004", "relative_offset", f"an offset above {before.offset}", entry.offset)
 
 
 def positions_increase(entries: Sequence[OffsetPosition]) -> Iterator[Violation]:
-    """SEG-IDX-005."""
+    """Check SEG-IDX-005."""
     for slot, (before, entry) in enumerate(pairwise(entries), start=1):
         if entry.position <= before.position:
             yield Violation(slot, "SEG-IDX-005", "position", f"a position above {before.position}", entry.position)
@@ -72,7 +72,7 @@ def positions_increase(entries: Sequence[OffsetPosition]) -> Iterator[Violation]
 def offsets_match_positions(
     entries: Sequence[OffsetPosition], base_offset: int, log: LogOutline
 ) -> Iterator[Violation]:
-    """SEG-IDX-006; slots that break SEG-IDX-002 or SEG-IDX-003 are left to these."""
+    """Check SEG-IDX-006; slots that break SEG-IDX-002 or SEG-IDX-003 are left to these."""
     for slot, entry in enumerate(entries):
         before = log.last_offset_before(entry.position)
         if before is None or entry.offset < base_offset:
@@ -89,7 +89,7 @@ def offsets_match_positions(
 def offset_index_violations(
     entries: Sequence[OffsetPosition], base_offset: int, log: LogOutline
 ) -> Iterator[Violation]:
-    """Everything that an offset index can break, requirement by requirement.
+    """Check all rules of an offset index, requirement by requirement.
 
     Args:
         entries: all slots before the trailing zero ones.
@@ -107,7 +107,7 @@ def offset_index_violations(
 
 
 def timestamps_increase(entries: Sequence[TimestampOffset]) -> Iterator[Violation]:
-    """SEG-TIX-002."""
+    """Check SEG-TIX-002."""
     last_timestamp_ms = NO_TIMESTAMP
     for slot, entry in enumerate(entries):
         if entry.timestamp_ms <= last_timestamp_ms:
@@ -117,7 +117,7 @@ def timestamps_increase(entries: Sequence[TimestampOffset]) -> Iterator[Violatio
 
 
 def time_offsets_do_not_decrease(entries: Sequence[TimestampOffset], base_offset: int) -> Iterator[Violation]:
-    """SEG-TIX-003."""
+    """Check SEG-TIX-003."""
     last_offset = base_offset
     for slot, entry in enumerate(entries):
         if entry.offset < last_offset:
@@ -126,7 +126,7 @@ def time_offsets_do_not_decrease(entries: Sequence[TimestampOffset], base_offset
 
 
 def younger_records_follow(entries: Sequence[TimestampOffset], log: LogOutline) -> Iterator[Violation]:
-    """SEG-TIX-004, of log entries that end at or below the offset: of others their headers do not tell enough."""
+    """Check SEG-TIX-004, for log entries that end at or below the offset: other headers do not prove enough."""
     for slot, entry in enumerate(entries):
         largest = log.timestamp_up_to(entry.offset)
         if largest > entry.timestamp_ms:
@@ -135,7 +135,7 @@ def younger_records_follow(entries: Sequence[TimestampOffset], log: LogOutline) 
 
 
 def timestamps_match_log(entries: Sequence[TimestampOffset], log: LogOutline) -> Iterator[Violation]:
-    """SEG-TIX-005."""
+    """Check SEG-TIX-005."""
     for slot, entry in enumerate(entries):
         row = log.row_with(entry.offset)
         if row is None:
@@ -147,11 +147,11 @@ def timestamps_match_log(entries: Sequence[TimestampOffset], log: LogOutline) ->
 
 
 def last_timestamp_is_largest(entries: Sequence[TimestampOffset], log: LogOutline) -> Iterator[Violation]:
-    """SEG-TIX-006; for segments that are not active."""
+    """Check SEG-TIX-006, for segments that are not active."""
     if not log.is_whole:
         return
     largest = max((row.max_timestamp_ms for row in log.rows if not row.is_empty), default=NO_TIMESTAMP)
-    recorded = entries[-1].timestamp_ms if entries else 0  # a lone entry (0, base offset) cannot be told from zeros
+    recorded = entries[-1].timestamp_ms if entries else 0  # a lone entry (0, base offset) looks like zeros
     if recorded < largest:
         slot = max(len(entries) - 1, 0)
         yield Violation(slot, "SEG-TIX-006", "timestamp_ms", f"{largest}, the largest of the segment", recorded)
@@ -160,7 +160,7 @@ def last_timestamp_is_largest(entries: Sequence[TimestampOffset], log: LogOutlin
 def time_index_violations(
     entries: Sequence[TimestampOffset], base_offset: int, log: LogOutline, *, is_active: bool
 ) -> Iterator[Violation]:
-    """Everything that a time index can break, requirement by requirement.
+    """Check all rules of a time index, requirement by requirement.
 
     Args:
         entries: all slots before the trailing zero ones.
@@ -180,14 +180,14 @@ def time_index_violations(
 
 
 def aborts_not_below_segment(entries: Sequence[AbortedTxn], base_offset: int) -> Iterator[Violation]:
-    """SEG-TXN-003."""
+    """Check SEG-TXN-003."""
     for slot, entry in enumerate(entries):
         if entry.last_offset < base_offset:
             yield Violation(slot, "SEG-TXN-003", "last_offset", f"{base_offset} or more", entry.last_offset)
 
 
 def aborts_in_order(entries: Sequence[AbortedTxn]) -> Iterator[Violation]:
-    """SEG-TXN-004."""
+    """Check SEG-TXN-004."""
     for slot, (before, entry) in enumerate(pairwise(entries), start=1):
         if entry.last_offset <= before.last_offset:
             expected = f"an offset above {before.last_offset}"
@@ -195,14 +195,14 @@ def aborts_in_order(entries: Sequence[AbortedTxn]) -> Iterator[Violation]:
 
 
 def aborted_from_first_to_last(entries: Sequence[AbortedTxn]) -> Iterator[Violation]:
-    """SEG-TXN-005."""
+    """Check SEG-TXN-005."""
     for slot, entry in enumerate(entries):
         if not 0 <= entry.first_offset <= entry.last_offset:
             yield Violation(slot, "SEG-TXN-005", "first_offset", f"0 to {entry.last_offset}", entry.first_offset)
 
 
 def aborts_have_markers(entries: Sequence[AbortedTxn], markers: Mapping[int, int]) -> Iterator[Violation]:
-    """SEG-TXN-006.
+    """Check SEG-TXN-006.
 
     Args:
         entries: of the index.
@@ -216,7 +216,7 @@ def aborts_have_markers(entries: Sequence[AbortedTxn], markers: Mapping[int, int
 
 
 def last_stable_offsets_in_range(entries: Sequence[AbortedTxn]) -> Iterator[Violation]:
-    """SEG-TXN-008."""
+    """Check SEG-TXN-008."""
     for slot, entry in enumerate(entries):
         if not 0 <= entry.last_stable_offset <= entry.last_offset + 1:
             expected = f"0 to {entry.last_offset + 1}"
@@ -226,12 +226,12 @@ def last_stable_offsets_in_range(entries: Sequence[AbortedTxn]) -> Iterator[Viol
 def transaction_index_violations(
     entries: Sequence[AbortedTxn], base_offset: int, markers: Mapping[int, int] | None = None
 ) -> Iterator[Violation]:
-    """Everything that a transaction index can break, requirement by requirement.
+    """Check all rules of a transaction index, requirement by requirement.
 
     Args:
         entries: of the index.
         base_offset: of the segment.
-        markers: as `aborts_have_markers`; None where the log is not at hand or not whole.
+        markers: as `aborts_have_markers`; None if the log is missing or damaged.
     """
     yield from aborts_not_below_segment(entries, base_offset)
     yield from aborts_in_order(entries)
@@ -255,7 +255,7 @@ SNAPSHOT_NUMBERS = (
 
 
 def producers_are_sound(producers: Sequence[ProducerStateEntry]) -> Iterator[Violation]:
-    """SEG-PSN-004."""
+    """Check SEG-PSN-004."""
     seen: set[int] = set()
     for slot, entry in enumerate(producers):
         if entry.producer_id < 0 or entry.producer_id in seen:
@@ -268,7 +268,7 @@ def producers_are_sound(producers: Sequence[ProducerStateEntry]) -> Iterator[Vio
 
 
 def snapshot_offsets_below_name(producers: Sequence[ProducerStateEntry], offset: int) -> Iterator[Violation]:
-    """SEG-PSN-006.
+    """Check SEG-PSN-006.
 
     Args:
         producers: of the snapshot.
@@ -281,7 +281,7 @@ def snapshot_offsets_below_name(producers: Sequence[ProducerStateEntry], offset:
 
 
 def producer_snapshot_violations(producers: Sequence[ProducerStateEntry], offset: int | None) -> Iterator[Violation]:
-    """Everything that a snapshot with a right checksum can break; ``offset`` is the number in its name, if known."""
+    """Check all rules of a snapshot with a right checksum; ``offset`` is the number in its name, if known."""
     yield from producers_are_sound(producers)
     if offset is not None:
         yield from snapshot_offsets_below_name(producers, offset)

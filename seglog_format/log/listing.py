@@ -1,8 +1,8 @@
-"""What stands in a partition directory or log directory, before any file is opened (chapters 10 and 11).
+"""Listings of partition directories and log directories, made before any file is opened (chapters 10 and 11).
 
-A listing groups the files of each segment and decides which files count at all: files that a broker has renamed for
-removal are no part of the log, and the output of an interrupted replacement either takes the place of the files that
-it covers or is left out (SEG-PDR-009, SEG-PDR-010). Nothing is renamed or removed here.
+A listing groups the files of each segment and decides which files count: files that a broker has renamed for
+removal are no part of the log, and the output of an interrupted replacement either replaces the files that
+it covers or is left out (SEG-PDR-009, SEG-PDR-010). Nothing is renamed or removed.
 
 Only regular files are listed, and symbolic links that lead to one, wherever it is: brokers read those, too. Anything
 else is among the `skipped` entries and never opened; `blocked` tells which of them have the name of a file of the log.
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 LOG_DIRECTORY_KINDS: Final = frozenset(
     {*OFFSET_CHECKPOINT_KINDS, FileKind.META_PROPERTIES, FileKind.CLEAN_SHUTDOWN, FileKind.LOCK}
 )
-"""Files that stand in the root of a log directory and nowhere else."""
+"""Files that exist in the root of a log directory only."""
 
 SEGMENT_ENDINGS: Final = tuple(kind.value for kind in NUMBERED_KINDS)
 
 
 class NamedFile(NamedTuple):
-    """A file and what its name says."""
+    """A file and its parsed name."""
 
     path: Path
     name: FileName
@@ -75,18 +75,18 @@ class PartitionListing(NamedTuple):
 
     Attributes:
         path: the directory.
-        name: what its name says; None where that is not the name of a partition directory.
+        name: its parsed name; None if that is not the name of a partition directory.
         segments: by ascending base offset. May be empty (SEG-PDR-016).
         base_offsets: of the segments.
         orphans: index files that belong to no log, ascending (SEG-PDR-008).
         snapshots: producer snapshots, ascending; one need not belong to a segment.
         metadata_snapshots: of a metadata partition, ascending.
         text_files: checkpoints and the like, by kind.
-        files: every file whose name means something, in name order, those of the next two included.
-        shadowed: files of which a broker would open another one of the same meaning.
+        files: every file of a known kind, in name order, including those of the next two.
+        shadowed: files instead of which a broker opens another one with the same meaning.
         set_aside: files that are removed, unfinished or replaced (SEG-PDR-009, SEG-PDR-010).
-        misnamed: errors of names that a broker would fail on.
-        others: files that mean nothing here (SEG-PDR-011).
+        misnamed: errors for names on which a broker fails.
+        others: files of no known kind (SEG-PDR-011).
         skipped: entries that are not read.
         storage: that holds the files.
     """
@@ -109,23 +109,23 @@ class PartitionListing(NamedTuple):
 
     @property
     def blocked(self) -> tuple[FormatError, ...]:
-        """Errors of entries that have the name of a file of the log, and are none that can be read (SEG-PDR-026)."""
+        """Errors for entries that have the name of a log file, and cannot be read as files (SEG-PDR-026)."""
         return tuple(_blocked(self.path / name, reason) for name, reason in self.skipped if _names_a_file(name))
 
     def require_logs(self) -> None:
-        """Refuse to read on where the name of a log is that of something else: its records would be missing.
+        """Refuse to continue if something else has the name of a log: its records would be missing.
 
         Raises:
-            FormatError: one is (SEG-PDR-026).
+            FormatError: something else has such a name (SEG-PDR-026).
         """
         for error in self.blocked:
             if error.location.path.endswith(FileKind.LOG.value):
                 raise error
 
     def segment_for(self, offset: int) -> SegmentFiles | None:
-        """The segment with the greatest base offset that is not above ``offset``; None below the first."""
-        place = bisect_right(self.base_offsets, offset)
-        return self.segments[place - 1] if place else None
+        """Return the segment with the greatest base offset not above ``offset``; None below the first."""
+        index = bisect_right(self.base_offsets, offset)
+        return self.segments[index - 1] if index else None
 
 
 class PartitionEntry(NamedTuple):
@@ -136,15 +136,15 @@ class PartitionEntry(NamedTuple):
 
 
 class LogDirectoryListing(NamedTuple):
-    """What a log directory holds.
+    """The content of a log directory.
 
     Attributes:
         path: the directory.
         partitions: by topic, partition and name; renamed ones included.
-        special: directories that are no partitions and may be there.
-        misnamed: errors of directories on whose names a broker would fail (SEG-LDR-001).
+        special: known directories that are no partitions.
+        misnamed: errors for directories on whose names a broker fails (SEG-LDR-001).
         root_files: checkpoints and the like, by kind.
-        others: files that mean nothing here; brokers overlook them too.
+        others: files of no known kind, which brokers ignore too.
         skipped: entries that are not read.
         has_clean_shutdown: the directory was closed cleanly (SEG-LDR-003).
     """
@@ -159,12 +159,12 @@ class LogDirectoryListing(NamedTuple):
 
     @property
     def has_clean_shutdown(self) -> bool:
-        """Whether the clean-shutdown file is there, whatever it holds."""
+        """Whether the clean-shutdown file exists, with any content."""
         return FileKind.CLEAN_SHUTDOWN in self.root_files
 
     @property
     def blocked(self) -> tuple[FormatError, ...]:
-        """Errors of entries that have the name of a partition directory, and are none (SEG-PDR-026)."""
+        """Errors for entries that have the name of a partition directory, and are none (SEG-PDR-026)."""
         named = (entry for entry in self.skipped if _names_a_partition(entry.name))
         return tuple(_blocked(self.path / name, reason, "a directory, or a link to one") for name, reason in named)
 
@@ -172,7 +172,7 @@ class LogDirectoryListing(NamedTuple):
 def list_partition(path: str | os.PathLike[str], storage: LogStorage = LOCAL) -> PartitionListing:
     """List the files of a partition directory.
 
-    Only a ``.log.swap`` file is opened, to see how far it reaches.
+    Only a ``.log.swap`` file is opened, to find its end.
 
     Args:
         path: any directory; its name need not be that of a partition directory.
@@ -256,7 +256,7 @@ def _partition_name(directory: Path) -> PartitionDirectoryName | None:
 
 
 def _next_offset(path: Path, storage: LogStorage) -> int:
-    """First offset after the last whole entry; damage ends the log there. An empty one reaches nowhere."""
+    """Return the first offset after the last whole entry; damage ends the log. An empty file covers nothing."""
     reached = 0
     with suppress(FormatError), storage.open(path, copy=True) as file:
         for frame in walk(file, path=file.path):

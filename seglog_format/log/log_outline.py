@@ -1,4 +1,4 @@
-"""A log as its indexes see it: where entries start, and how far offsets and timestamps have come there."""
+"""A log as its indexes see it: where entries start, and the largest offsets and timestamps up to there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class LogRow(NamedTuple):
-    """What an index can be held to: one entry of a log.
+    """One entry of a log, with what an index can be checked against.
 
     Attributes:
         position: byte position in the file.
@@ -21,7 +21,7 @@ class LogRow(NamedTuple):
         last_offset: last offset.
         max_timestamp_ms: largest timestamp, or -1.
         magic: 0, 1 or 2.
-        is_empty: compaction has removed every record, so that the maximum may stand for none.
+        is_empty: whether compaction has removed every record, so that the maximum may belong to none.
     """
 
     position: int
@@ -33,11 +33,11 @@ class LogRow(NamedTuple):
 
 
 class LogOutline:
-    """The rows of a log, prepared for questions by position and by offset.
+    """The rows of a log, indexed by position and by offset.
 
     Args:
         rows: whole entries in file order.
-        partial_at: where an entry starts that the end of the file cuts short.
+        partial_at: start of an entry that the end of the file truncates.
         unknown_from: position from which the log could not be walked, because of damage.
     """
 
@@ -57,29 +57,29 @@ class LogOutline:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the rows are all that the file holds."""
+        """Whether the rows cover the whole file."""
         return self.partial_at is None and self.unknown_from is None
 
     def is_start(self, position: int) -> bool:
-        """Whether an entry starts at a position, as far as that can be known."""
+        """Return whether an entry starts at a position, as far as that is known."""
         return position in self._slots or (self.unknown_from is not None and position >= self.unknown_from)
 
     def last_offset_before(self, position: int) -> int | None:
-        """The greatest last offset of the entries before the one at a position; None where none starts there."""
+        """Return the greatest last offset of the entries before the one at a position; None if none starts there."""
         slot = self._slots.get(position)
         return None if slot is None else self._last_before[slot]
 
     def base_offset_at(self, position: int) -> int | None:
-        """The base offset of the entry at a position, where it is known."""
+        """Return the base offset of the entry at a position, if it is known."""
         slot = self._slots.get(position)
         return None if slot is None or slot == len(self.rows) else self.rows[slot].base_offset
 
     def timestamp_up_to(self, offset: int) -> int:
-        """The largest timestamp of the entries that end at or below an offset; -1 without any."""
+        """Return the largest timestamp of the entries that end at or below an offset; -1 without any."""
         return self._timestamp_up_to[bisect_right(self._by_offset, offset, key=_last_offset)]
 
     def row_with(self, offset: int) -> LogRow | None:
-        """The entry that holds an offset, be it in a place that compaction has emptied."""
+        """Return the entry that covers an offset, even if compaction has removed its record."""
         slot = bisect_left(self._by_offset, offset, key=_last_offset)
         if slot == len(self._by_offset):
             return None

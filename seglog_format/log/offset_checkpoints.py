@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def read_offset_checkpoint(path: Path, storage: LogStorage = LOCAL) -> dict[tuple[str, int], int]:
-    """Offsets by topic and partition; empty where the file is missing or cannot be read (SEG-CKP-011).
+    """Return offsets by topic and partition; empty if the file is missing or unreadable (SEG-CKP-011).
 
-    Where a partition has several entries the last one counts.
+    If a partition has several entries, the last one counts.
     """
     try:
         data = read_file(storage, path)
@@ -30,7 +30,7 @@ def read_offset_checkpoint(path: Path, storage: LogStorage = LOCAL) -> dict[tupl
 
 
 def checkpointed_offset(partition: PartitionListing, kind: FileKind) -> int | None:
-    """The offset that a checkpoint of the log directory above holds for a partition; None where it holds none.
+    """Return the offset of a partition in a checkpoint of the log directory above; None if there is none.
 
     Args:
         partition: listing of its directory.

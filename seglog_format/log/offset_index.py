@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class OffsetIndex(IndexFile[OffsetPosition]):
-    """An offset index; entries hold absolute offsets. It only speeds reading up: the log decides (SEG-IDX-009)."""
+    """An offset index; entries have absolute offsets. It only makes reading faster: the log decides (SEG-IDX-009)."""
 
     layout = OFFSET_INDEX_ENTRY
 
     def lookup(self, offset: int) -> OffsetPosition:
-        """Where to start looking for an offset (SEG-IDX-008).
+        """Return where to start looking for an offset (SEG-IDX-008).
 
         Args:
             offset: absolute; any integer.

@@ -1,4 +1,4 @@
-"""Which segments of a partition keep their files open: only the few that were used last."""
+"""The segments of a partition that keep their files open: only the few that were used last."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections import OrderedDict
 from typing import Final, Protocol
 
 MAX_OPEN_SEGMENTS: Final = 16
-"""So many segments of a partition keep their files open; a directory may hold ten thousand."""
+"""Maximum segments of a partition with open files; a directory may have ten thousand."""
 
 MAX_MAPPED_SIZE: Final = 1_900_000_000
-"""Bytes of logs that are mapped at once, unless a single one is larger: address space may be limited, too."""
+"""Maximum bytes of logs mapped at once, unless a single one is larger: address space may be limited."""
 
 
 class OpenSegment(Protocol):
@@ -35,7 +35,7 @@ class OpenSegment(Protocol):
 
 
 class OpenSegments:
-    """The segments of a partition whose files are open, the one used last at the end."""
+    """The segments of a partition with open files, the last used one at the end."""
 
     def __init__(self, limit: int = MAX_OPEN_SEGMENTS) -> None:
         self._limit = limit
@@ -45,7 +45,7 @@ class OpenSegments:
         return len(self._open)
 
     def use(self, segment: OpenSegment) -> None:
-        """Note that a segment is in use; let go of those that were not for longest, if they are too many or large."""
+        """Record that a segment is in use; release the least recently used ones if they are too many or too large."""
         is_known = self._open.get(segment.base_offset) is segment
         self._open[segment.base_offset] = segment
         self._open.move_to_end(segment.base_offset)
@@ -60,6 +60,6 @@ class OpenSegments:
         return sum(segment.size for segment in self._open.values() if not segment.copy)
 
     def close(self) -> None:
-        """Close them all."""
+        """Close all of them."""
         while self._open:
             self._open.popitem()[1].close()

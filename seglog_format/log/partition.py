@@ -1,4 +1,4 @@
-"""A partition directory, read: offsets, records, transactions, lookups (chapter 60). Nothing is created or repaired."""
+"""A partition directory: offsets, records, transactions, lookups (chapter 60). Nothing is created or repaired."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from seglog_format.record_model import RecordBatch
 
 DEFAULT_MAX_BYTES: Final = 1 << 20
-"""What one read answers at most, unless asked for more: a consumer's default for one partition."""
+"""Default maximum size of one read: a consumer's default for one partition."""
 
 
 class Partition(DeliversRecords, Scannable, Watched, Closing):
     """A partition directory. A context manager; use `open_partition` to get one.
 
-    The listing is taken when the partition is opened; files are opened when they are needed, and only a few segments
-    are kept open at a time. Not for use by several threads at once.
+    The directory is listed when the partition is opened; files are opened at first use, and only a few segments
+    are kept open at a time. Not thread-safe.
 
     Attributes:
         listing: the files, and which of them count.
@@ -61,12 +61,12 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         limit: int = DEFAULT_OUTPUT_LIMIT,
         copy: bool = False,
     ) -> None:
-        """Put a partition together from a listing; `open_partition` does this with what the log directory says.
+        """Create a partition from a listing; `open_partition` does so with the checkpoints of the log directory.
 
         Args:
             listing: of the directory.
-            log_start_checkpoint: log start offset from the log directory, if it holds one.
-            high_watermark: from the log directory, if it holds one.
+            log_start_checkpoint: log start offset from the log directory, if it has one.
+            high_watermark: from the log directory, if it has one.
             trust_indexes: see `open_partition`.
             limit: see `open_partition`.
             copy: see `open_partition`.
@@ -112,23 +112,23 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
 
     @property
     def last_stable_offset(self) -> int:
-        """Where reading with read_committed ends: at the first open transaction, else at the log end (SEG-LKP-012).
+        """First offset of an open transaction, where read_committed ends, else the log end offset (SEG-LKP-012).
 
-        Worked out from headers and end markers of the whole log when first asked for, up to the first damage.
+        Computed from headers and end markers of the whole log at first use, up to the first damage.
         """
         return max(self.transactions.last_stable_offset, self.log_start_offset)
 
     @cached_property
     def transactions(self) -> Transactions:
-        """What transactions the log holds; the whole log is read for it when first asked for."""
+        """The transactions of the log, which is read whole for this at first use."""
         return scan_transactions(self.segments, self.log_start_offset)
 
     def aborted_transactions(self) -> tuple[AbortedTxn, ...]:
-        """The aborted transactions, in the order of their markers, up to the first damage of the log."""
+        """Return the aborted transactions, in the order of their markers, up to the first damage of the log."""
         return tuple(self.transactions.aborted)
 
     def segment_for(self, offset: int) -> LogSegment:
-        """The segment to look for an offset in: the one with the greatest base offset not above it (SEG-LKP-001).
+        """Return the segment to search for an offset: the one with the greatest base offset not above it (SEG-LKP-001).
 
         Raises:
             OffsetOutOfRangeError: the offset is below the first segment, or there is none.
@@ -147,12 +147,12 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         min_one_message: bool = True,
         isolation: Isolation = READ_UNCOMMITTED,
     ) -> Fetch:
-        """Read as one fetch from a broker would: whole entries of one segment (SEG-LKP-002 to SEG-LKP-007).
+        """Read as one fetch from a broker does: whole entries of one segment (SEG-LKP-002 to SEG-LKP-007).
 
         Args:
             offset: first offset wanted.
-            max_bytes: stored bytes to answer at most, 0 or more.
-            min_one_message: answer the first entry even if it is larger than that.
+            max_bytes: maximum stored bytes to return, 0 or more.
+            min_one_message: return the first entry even if it exceeds that.
             isolation: ``read_uncommitted`` or ``read_committed``.
 
         Returns:
@@ -162,7 +162,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         Raises:
             OffsetOutOfRangeError: the offset is below the log start or above the log end offset (SEG-LKP-004).
             UsageError: a negative size, or an unknown isolation level.
-            FormatError: the first entry to answer is damaged or refused. Damage further on ends the answer before it.
+            FormatError: the first entry is damaged or refused. Later damage ends the result before it.
         """
         transactions = self._transactions_for(isolation)
         if max_bytes < 0:
@@ -217,12 +217,12 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         return self.transactions if is_committed_only(isolation) else None
 
     def _raise_undecided(self, offset: int, transactions: Transactions) -> None:
-        """What keeps an offset from being decided is damage, if there is any: an open transaction may have ended."""
+        """Raise the damage because of which an offset is undecided: an open transaction may have ended."""
         if transactions.damage is not None and offset >= transactions.last_stable_offset:
             raise copied(transactions.damage)
 
     def _check_range(self, offset: int) -> None:
-        """Refuse an offset outside of the log; only for one in the last segment the log end has to be known."""
+        """Refuse an offset outside of the log; the log end is computed only for one in the last segment."""
         is_below = offset < self.log_start_offset
         if is_below or (self._is_in_last_segment(offset) and self._is_above_end(offset)):
             msg = f"{self.path}: offset {offset} is not from {self.log_start_offset} to {self.log_end_offset}"
@@ -232,7 +232,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         return not self.segments or offset >= self.segments[-1].base_offset
 
     def _is_above_end(self, offset: int) -> bool:
-        """Whether an offset is above the log end, once it is certain where that is (SEG-LKP-017).
+        """Return whether an offset is above the log end, once that is certain (SEG-LKP-017).
 
         Raises:
             FormatError: the last segment is damaged, and the offset may have been in it.
@@ -244,7 +244,7 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         return offset > self.log_end_offset
 
     def close(self) -> None:
-        """Close all files; bytes and indexes that were handed out may not be used any more."""
+        """Close all files; bytes and indexes taken from it must not be used any more."""
         self._opened.close()
 
     def __repr__(self) -> str:
@@ -260,7 +260,7 @@ def open_partition(
 ) -> Partition:
     """Open a partition directory for reading; nothing is created, repaired or locked.
 
-    Log start offset and high watermark come from the checkpoints in the directory above, where they can be read.
+    Log start offset and high watermark come from the checkpoints in the directory above, if they can be read.
 
     By default no index is believed. The first lookup in a segment walks the fixed fields of its entries from the
     start, which costs about a second for each few hundred thousand entries and reads a page of the file for each;
@@ -273,13 +273,13 @@ def open_partition(
     Args:
         path: of the directory.
         trust_indexes: start lookups at index entries that look right.
-        limit: bytes that decompressing one entry may produce at most; an entry that would pass it is refused.
+        limit: maximum bytes that one entry may decompress to; a larger entry is refused.
         copy: read files through windows instead of mapping them; by default this is done where a broker holds the lock
             of the log directory, since it may cut files short at any time.
 
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`), or cannot be read.
-        FormatError: what has the name of a log is no file, but a link that leads nowhere, say (SEG-PDR-026).
+        FormatError: something with the name of a log is no file, but for example a broken link (SEG-PDR-026).
 
     Examples:
         >>> from seglog_format import open_partition

@@ -1,7 +1,7 @@
-"""What a path is: a log directory, a partition directory, a file, or nothing of Kafka's (chapters 10 and 11).
+"""The kind of a path: a log directory, a partition directory, a file, or none of these (chapters 10 and 11).
 
-Every command and every function that takes a path asks here, so that all of them give the same answer. A directory
-that holds nothing of Kafka's is refused: an empty mount point must not pass as a healthy log, and a recovery must not
+Every command and every function that takes a path uses this module, so that all of them agree. A directory
+that is neither is refused: an empty mount point must not pass as a healthy log, and a recovery must not
 write into it.
 """
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from seglog_format.storage.log_storage import LogStorage
 
 ROOT_KINDS: Final = (LOG_DIRECTORY_KINDS | {FileKind.BOOTSTRAP_SNAPSHOT}) - {FileKind.LOCK}
-"""Files that only a log directory has. Other programs, too, have files that are called ``.lock``."""
+"""Files that only a log directory has. Other programs also have files named ``.lock``."""
 
 MOST_LOOKED_AT: Final = 200
-"""Directories below one that is refused which are looked at to find what may have been meant."""
+"""Maximum subdirectories of a refused directory that are searched for what the user may have meant."""
 
 MOST_NAMED: Final = 2
 
 
 class PathKind(Enum):
-    """What a path is."""
+    """The kind of a path."""
 
     FILE = "a file"
     PARTITION = "a partition directory"
@@ -46,7 +46,7 @@ class PathKind(Enum):
 
 
 def path_kind(path: str | os.PathLike[str]) -> PathKind:
-    """Tell what a path is; no file is opened.
+    """Return the kind of a path; no file is opened.
 
     A log directory has a file that only log directories have, or it holds a partition directory and no file of a
     partition. A partition directory holds a file that is named as those of partitions are, or it is empty and its own
@@ -56,7 +56,7 @@ def path_kind(path: str | os.PathLike[str]) -> PathKind:
         path: of anything.
 
     Raises:
-        UsageError: there is nothing, it is none of Kafka's, or it cannot be read.
+        UsageError: it does not exist, is none of these, or cannot be read.
     """
     given = Path(path)
     mode = _mode(given)
@@ -97,7 +97,7 @@ def _mode(path: Path) -> int:
 
 
 def kind_of_entries(directory: Path, entries: DirectoryEntries, storage: LogStorage = LOCAL) -> PathKind | None:
-    """What a directory with these entries is; None for none of Kafka's."""
+    """Return the kind of a directory with these entries; None for none of Kafka's."""
     if _has_root_file(entries):
         # A stray checkpoint must not hide the segments beside it.
         is_partition = _has_log(entries) and not any(map(partition_name, entries.directories))
@@ -117,7 +117,7 @@ def _has_root_file(entries: DirectoryEntries) -> bool:
 
 
 def _has_log(entries: DirectoryEntries) -> bool:
-    """Whether there is a file with the name of a log."""
+    """Return whether there is a file with the name of a log."""
     for name in entries.files:
         with suppress(FormatError):
             parsed = parse_file_name(name)
@@ -127,7 +127,7 @@ def _has_log(entries: DirectoryEntries) -> bool:
 
 
 def partition_name(name: str) -> PartitionDirectoryName | None:
-    """What the name of a directory says; None where it is not that of a partition directory."""
+    """Parse the name of a directory; return None if it is not that of a partition directory."""
     with suppress(FormatError):
         return parse_partition_directory(name)
     return None
@@ -140,7 +140,7 @@ def _is_partition(directory: Path, entries: DirectoryEntries) -> bool:
 
 
 def _is_of_partition(file_name: str, *, misnamed_counts: bool) -> bool:
-    """Whether a file is named as only files of partitions are."""
+    """Return whether a file has a name that only files of partitions have."""
     try:
         parsed = parse_file_name(file_name)
     except FormatError:  # nearly, at least: other programs, too, have files that end in .log or .index
@@ -149,7 +149,7 @@ def _is_of_partition(file_name: str, *, misnamed_counts: bool) -> bool:
 
 
 def _is_partition_at(directory: Path, storage: LogStorage) -> bool:
-    """Whether a directory is that of a partition; if it cannot be listed, its name has to do."""
+    """Return whether a directory is that of a partition; if it cannot be listed, its name decides."""
     try:
         entries = storage.entries(directory)
     except UsageError:
@@ -183,7 +183,7 @@ def _require(path: str | os.PathLike[str], wanted: PathKind) -> None:
 
 
 def partitions_in_use(path: str | os.PathLike[str]) -> list[PartitionDirectoryName] | None:
-    """Partitions of a log directory that are not renamed, in order of name; None for a partition directory.
+    """Return the partitions of a log directory that are not renamed, in order of name; None for a partition directory.
 
     Raises:
         UsageError: the path is neither, or cannot be read.
@@ -199,7 +199,7 @@ def partitions_in_use(path: str | os.PathLike[str]) -> list[PartitionDirectoryNa
 
 
 def _refusal(directory: Path, entries: DirectoryEntries, storage: LogStorage) -> str:
-    """Why a directory is refused, and what may have been meant."""
+    """Return why a directory is refused, and what the user may have meant."""
     shown = printable(storage.name_of(directory))
     if not (entries.files or entries.directories or entries.skipped):
         return f"{shown}: an empty directory, nothing of Kafka's; is a disk not mounted?"
@@ -215,7 +215,7 @@ def _refusal(directory: Path, entries: DirectoryEntries, storage: LogStorage) ->
 
 
 def _below(directory: Path, entries: DirectoryEntries, storage: LogStorage) -> Iterator[Path]:
-    """Log directories and partition directories among the first directories below one, the nearest first."""
+    """Yield log directories and partition directories among the first subdirectories, the nearest first."""
     children = [directory / name for name in entries.directories[:MOST_LOOKED_AT]]
     grandchildren: list[Path] = []
     for path in chain(children, islice(grandchildren, MOST_LOOKED_AT)):

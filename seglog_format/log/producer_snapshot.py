@@ -1,4 +1,4 @@
-"""Producer snapshot files: what a broker knew about its producers at one offset (chapter 50)."""
+"""Producer snapshot files: the producer states of a log at one offset (chapter 50)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ProducerSnapshot:
     Attributes:
         version: 1.
         crc: checksum as stored, 0 to 4294967295.
-        producers: one entry for each producer id, in file order, which means nothing.
+        producers: one entry for each producer id, in file order, which has no meaning.
         path: the file; empty for bytes that came from no file.
     """
 
@@ -36,7 +36,7 @@ class ProducerSnapshot:
 
     @property
     def offset(self) -> int:
-        """The offset in the name of the file: everything below was taken into account."""
+        """The offset in the name of the file: batches below it are included."""
         return _offset(Path(self.path))
 
     @classmethod
@@ -45,7 +45,7 @@ class ProducerSnapshot:
 
         Raises:
             UsageError: the path does not exist or is not a regular file.
-            FormatError: as `from_bytes`. A broker passes over such a file, and so may its reader (SEG-PSN-005).
+            FormatError: as `from_bytes`. A broker ignores such a file, and so may a reader (SEG-PSN-005).
         """
         with open_whole(path) as source:
             return cls.from_bytes(source.view(0, source.size), source.path)
@@ -68,17 +68,17 @@ class ProducerSnapshot:
 def newest_readable_snapshot(
     paths: Iterable[Path], open_snapshot: Callable[[Path], ProducerSnapshot] = ProducerSnapshot.open
 ) -> ProducerSnapshot | None:
-    """The snapshot with the greatest offset in its name that can be read (SEG-PSN-005).
+    """Return the readable snapshot with the greatest offset in its name (SEG-PSN-005).
 
     Args:
         paths: snapshot files.
         open_snapshot: reads one.
 
     Returns:
-        A snapshot, or None: the state has to be computed from the start of the log.
+        A snapshot, or None if the state must be computed from the start of the log.
 
     Raises:
-        UsageError: one of the files is gone.
+        UsageError: one of the files does not exist.
     """
     for path in sorted(paths, key=_offset, reverse=True):
         try:

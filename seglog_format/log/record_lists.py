@@ -63,9 +63,9 @@ class DeliversRecords:
             to_offset: first offset not wanted any more; to the end by default. It may lie above the log end offset.
             isolation: ``read_uncommitted``, or ``read_committed``: up to the last stable offset, and without the
                 records of aborted transactions (SEG-LKP-011, SEG-LKP-012).
-            on_gap: told of offsets that are missing before the first segment, between two, or below the high watermark
+            on_gap: called with offsets missing before the first segment, between two, or below the high watermark
                 (SEG-LKP-019), when reading comes to them; by default a `MissingOffsetsWarning` tells of them. Reading
-                goes on. Nothing is told of compacted logs, where that can be known (SEG-PDR-023).
+                goes on. Nothing is reported of compacted logs, if that is known (SEG-PDR-023).
             engine: what reads; what is delivered does not depend on it. See `engine_for`.
 
         Raises:
@@ -141,7 +141,7 @@ def record_lists(  # noqa: PLR0913 - what decides which records
         limit: bytes that decompressing one entry may produce at most.
         place: of the first entry, where it is known.
         choice: of the engine.
-        at_border: told of borders between segments; see `Borders`.
+        at_border: called at borders between segments; see `Borders`.
 
     Raises:
         FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).

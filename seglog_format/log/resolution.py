@@ -1,7 +1,7 @@
-"""Which files of a partition directory count, decided from their names alone (chapter 10).
+"""The decision which files of a partition directory count, from their names alone (chapter 10).
 
 Files that a broker has renamed for removal are no part of the log, and the output of an interrupted replacement
-either takes the place of the files that it covers or is left out.
+either replaces the files that it covers or is left out.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ CLEANED: Final = ".cleaned"
 
 
 class Resolution(NamedTuple):
-    """Which of the files of a partition directory count (SEG-PDR-009, SEG-PDR-010).
+    """The files of a partition directory that count (SEG-PDR-009, SEG-PDR-010).
 
     Attributes:
-        meanings: what each name says, for every name that says something, in name order.
+        meanings: the parsed names of all files of known kinds, in name order.
         used: by offset and kind, the name of the one file that counts.
-        shadowed: names that mean a file which another name already stands for, such as ``0.log``.
+        shadowed: second names for the same file, such as ``0.log``.
         set_aside: names of files that are removed, unfinished, or replaced.
         misnamed: errors of names that end as a segment file's does but hold no usable offset.
-        others: names that mean nothing here (SEG-PDR-011).
+        others: names of no known kind (SEG-PDR-011).
     """
 
     meanings: dict[str, FileName]
@@ -47,12 +47,12 @@ def resolve(names: Iterable[str], next_offset_of: NextOffset, *, directory: str 
 
     The unfinished output of a replacement (``.cleaned``) never counts. Finished output (``.swap``) counts unless an
     unfinished file of the same or a lower base offset shows that the replacement as a whole was not complete. Then
-    it stands for everything from its first base offset up to the next offset of its last log.
+    it replaces everything from its first base offset up to the next offset of its last log.
 
     Args:
         names: of the regular files in the directory.
-        next_offset_of: gives the first offset after the last whole entry of the ``.log.swap`` file of that name.
-        directory: how errors call the directory.
+        next_offset_of: returns the first offset after the last whole entry of the ``.log.swap`` file of that name.
+        directory: name of the directory in errors.
     """
     meanings, misnamed, others = _understood(names, directory)
     numbered = [(name, meaning) for name, meaning in meanings.items() if meaning.kind in NUMBERED_KINDS]
@@ -79,7 +79,7 @@ def resolve(names: Iterable[str], next_offset_of: NextOffset, *, directory: str 
 def _understood(
     names: Iterable[str], directory: str
 ) -> tuple[dict[str, FileName], tuple[FormatError, ...], tuple[str, ...]]:
-    """Names that say something, errors of those that say it wrongly, and all other names."""
+    """Return the parsed names, the errors for wrong names, and all other names."""
     meanings, misnamed, others = {}, [], []
     for name in sorted(names):
         try:
@@ -95,7 +95,7 @@ def _understood(
 
 
 def relocated(error: FormatError, directory: str) -> FormatError:
-    """The same error about a name, with the directory before it."""
+    """Return an error about a name with the directory before it."""
     location = replace(error.location, path=os.path.join(directory, error.location.path))  # noqa: PTH118 - may be empty
     return FormatError(location, *error.requirements, expected=error.expected, found=error.found)
 
@@ -117,7 +117,7 @@ def _covered(swaps: list[tuple[str, FileName]], next_offset_of: NextOffset) -> r
 
 
 def _preferred(files: list[tuple[str, FileName]]) -> tuple[dict[tuple[int, FileKind], str], tuple[str, ...]]:
-    """One name for each offset and kind: the canonical one where there is one, else the first in name order."""
+    """Choose one name for each offset and kind: the canonical one if there is one, else the first in name order."""
     used: dict[tuple[int, FileKind], str] = {}
     for name, meaning in sorted(files, key=lambda pair: not pair[1].is_canonical):
         used.setdefault((meaning.base_offset, meaning.kind), name)

@@ -1,4 +1,4 @@
-"""Scans: put together what the columnar engine reads of a log (chapter 60).
+"""Scans: requests for the columnar engine, and their results as Arrow batches (chapter 60).
 
 The engine decodes each entry that its kernels cover, and asks `SegmentSource` about every other.
 """
@@ -35,11 +35,11 @@ DEFAULT_COLUMNS: Final = ("offset", "timestamp", "key", "value")
 
 
 class ScanOptions(NamedTuple):
-    """How a scan delivers, see `Scannable.scan`.
+    """Options of a scan's result, see `Scannable.scan`.
 
     Attributes:
         place: of the first entry, where `place_of` has found it.
-        at_border: told of borders between segments; see `Borders`.
+        at_border: called at borders between segments; see `Borders`.
     """
 
     columns: Sequence[str] = DEFAULT_COLUMNS
@@ -56,7 +56,7 @@ class ScanOptions(NamedTuple):
 
 
 class ScanKeywords(TypedDict, total=False):
-    """Options of a scan that mean the same for any number of partitions; see `Scannable.scan`."""
+    """Options of a scan that apply to any number of partitions; see `Scannable.scan`."""
 
     from_timestamp_ms: int | None
     to_timestamp_ms: int | None
@@ -81,14 +81,14 @@ def scan_log(
     Args:
         reader: of the log.
         offsets: from the first inclusive to the second exclusive.
-        transactions: leave out what these say was aborted.
-        options: how to deliver.
-        limit: bytes that decompressing one entry may produce at most.
-        at_end: called when everything was delivered; may raise what a reader has to know then.
+        transactions: leave out records that these say were aborted.
+        options: options of the result.
+        limit: maximum bytes that one entry may decompress to.
+        at_end: called after the last batch; may raise an error for the reader.
 
     Raises:
-        UsageError: an option that makes no sense, or the engine is not installed.
-        FormatError: what was asked for cannot be found because of damage.
+        UsageError: an invalid option, or the engine is not installed.
+        FormatError: the start cannot be found because of damage.
     """
     request = request_of(offsets, transactions, options, limit)
     sources = sources_of(reader, offsets, transactions, options)
@@ -98,7 +98,7 @@ def scan_log(
 def request_of(
     offsets: tuple[int, int], transactions: Transactions | None, options: ScanOptions, limit: int
 ) -> Request:
-    """Put together what the engine is to read; arguments and errors as those of `scan_log`."""
+    """Create the request to the engine; arguments and errors as those of `scan_log`."""
     if options.batch_rows < 1 or options.threads < 1:
         msg = f"batch_rows and threads are 1 or more, not {options.batch_rows} and {options.threads}"
         raise UsageError(msg)
@@ -120,7 +120,7 @@ def request_of(
 def sources_of(
     reader: LogReader, offsets: tuple[int, int], transactions: Transactions | None, options: ScanOptions
 ) -> Iterable[tuple[SegmentSource, Start]]:
-    """Each segment to read, as the engine sees it, and where to start in it."""
+    """Yield each segment to read, as the engine reads it, and where to start in it."""
     if options.part is not None:
         return [_part(reader, options.part, offsets, transactions)]
     found = _start(reader, offsets, options)
@@ -157,7 +157,7 @@ def place_of(reader: LogReader, offset: int) -> EntryPlace | None:
 
 
 def _start(reader: LogReader, offsets: tuple[int, int], options: ScanOptions) -> EntryPlace | None:
-    """The first entry to read, as `LogReader.records` finds it; None where there is none."""
+    """Find the first entry to read, as `LogReader.records` does; return None if there is none."""
     offset, end = offsets
     if offset >= end or not reader.segments:
         return None
@@ -186,7 +186,7 @@ def _from(
 
 
 class ScannedLog(Protocol):
-    """What a scan has to know of a partition."""
+    """The attributes of a partition that a scan needs."""
 
     _reader: LogReader
     _limit: int
@@ -240,11 +240,11 @@ class Scannable:
             from_timestamp_ms: leave out records that are older, and entries whose header says that they are.
             to_timestamp_ms: leave out records of this time and newer ones.
             isolation: ``read_uncommitted`` or ``read_committed``; see `records`.
-            on_corrupt: told of each damaged entry, which is left out then; by default the first one ends the scan.
+            on_corrupt: called with each damaged entry, which is then left out; by default the first one ends the scan.
                 Where size or magic of an entry are wrong, the rest of its segment is left out.
-            on_gap: told of offsets that are missing, as in `records`; not with ``part``.
+            on_gap: called with missing offsets, as in `records`; not with ``part``.
             batch_rows: rows of an Arrow batch at most, unless one entry alone holds more.
-            threads: how many read at a time; the order stays. With ``on_corrupt`` it is one.
+            threads: number of reading threads; the order stays. With ``on_corrupt`` it is one.
             layout: of keys, values and headers. ``view``: Arrow's binary views, which point into the mapped file or
                 into decompressed blocks. ``binary`` or ``large_binary``: copied, for whatever cannot read views.
             part: of one segment only: its base offset, the position of an entry, and the position from which on no
@@ -259,7 +259,7 @@ class Scannable:
 
         Raises:
             OffsetOutOfRangeError: ``from_offset`` is below the log start or above the log end offset (SEG-LKP-004).
-            UsageError: an option that makes no sense, or the engine is not installed.
+            UsageError: an invalid option, or the engine is not installed.
             FormatError: here or while reading on, as from `records`.
         """
         transactions = self._transactions_for(isolation)

@@ -1,4 +1,4 @@
-"""One segment: a `.log` file and its indexes, opened when they are needed (chapters 20 and 60)."""
+"""One segment: a `.log` file and its indexes, opened at first use (chapters 20 and 60)."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 
 class LogSegment(Closing):
-    """A `.log` file with the indexes beside it. A context manager; what was closed opens again when it is needed.
+    """A `.log` file with the indexes beside it. A context manager; closed files open again when they are needed.
 
     Positions come from walking the log from its start, never from an index alone (SEG-IDX-009): the walk reads the
     fixed fields of each entry once, and later lookups search what it found.
 
     Attributes:
-        paths: of the log and of the indexes that are there.
+        paths: of the log and of the existing indexes.
         base_offset: the offset in the file names.
         allowed: offsets that the segment can hold.
         limit: bytes that decompressing one entry may produce at most.
@@ -57,7 +57,7 @@ class LogSegment(Closing):
         opened: OpenSegments | None = None,
         storage: LogStorage = LOCAL,
     ) -> None:
-        """Describe a segment; no file is touched yet.
+        """Store the paths; no file is touched yet.
 
         Args:
             paths: its files.
@@ -84,10 +84,10 @@ class LogSegment(Closing):
 
     @property
     def source(self) -> SourceFile:
-        """The open `.log` file: what looks at its bytes asks this for the parts that it needs.
+        """The open `.log` file, from which all its bytes are read.
 
         Raises:
-            UsageError: the file is gone.
+            UsageError: the file does not exist.
             UnreadableError: it may not be read, or the disk refuses it (SEG-PDR-022).
             RefusedError: it is larger than a log can be (SEG-LOG-010).
         """
@@ -97,12 +97,12 @@ class LogSegment(Closing):
         return self._bytes
 
     def forget(self) -> None:
-        """Let the pages of the log go that were read so far; `SourceFile.forget`."""
+        """Release the pages of the log read so far; see `FileBytes.forget`."""
         if self._bytes is not None:
             self._bytes.forget()
 
     def forget_behind(self, position: int) -> None:
-        """The same now and then, while it is read; `SourceFile.forget_behind`."""
+        """Release pages from time to time while the log is read; see `FileBytes.forget_behind`."""
         if self._bytes is not None:
             self._bytes.forget_behind(position)
 
@@ -117,33 +117,33 @@ class LogSegment(Closing):
 
     @cached_property
     def offset_index(self) -> OffsetIndex | None:
-        """The offset index; None where there is none that can be read."""
+        """The offset index; None if there is none that can be read."""
         self._use()
         opener = partial(OffsetIndex.open, copy=self.copy, storage=self.storage)
         return readable(opener, self.paths.offset_index, self.base_offset)
 
     @cached_property
     def time_index(self) -> TimeIndex | None:
-        """The time index; None where there is none that can be read."""
+        """The time index; None if there is none that can be read."""
         self._use()
         opener = partial(TimeIndex.open, copy=self.copy, storage=self.storage)
         return readable(opener, self.paths.time_index, self.base_offset)
 
     @cached_property
     def transaction_index(self) -> TransactionIndex | None:
-        """The transaction index; None where there is none that can be read."""
+        """The transaction index; None if there is none that can be read."""
         opener = partial(TransactionIndex.open, storage=self.storage)
         return readable(opener, self.paths.transaction_index, self.base_offset)
 
     @property
     def entries(self) -> EntryTable:
-        """Where every entry starts: the whole segment walked."""
+        """The positions of all entries: the whole segment is walked."""
         self._grow(INT64_MAX)
         return self._table
 
     @property
     def is_walked(self) -> bool:
-        """Whether entries were looked for already, so that knowing them all again costs little."""
+        """Whether entries were walked before, so that the table of all is cheap."""
         return self._table.is_complete or bool(self._table.positions)
 
     def _grow(self, target: int) -> None:
@@ -151,11 +151,11 @@ class LogSegment(Closing):
             grow_quickly(self._table, self.source, target, self.forget_behind)
             self._table.grow(self.source, self.path, target, self.forget_behind)
             if self._table.is_complete:
-                self.forget()  # a walk has a look at a page here and there, and the system maps those around it
+                self.forget()  # a walk touches few pages, and the system maps those around them
 
     @property
     def damage(self) -> FormatError | None:
-        """Why the walk of this segment stops before its end; None where it does not."""
+        """Why the walk of this segment stops before its end; None if it does not."""
         return self.entries.damage
 
     @property
@@ -165,24 +165,24 @@ class LogSegment(Closing):
 
     @property
     def next_offset(self) -> int:
-        """The first offset after the last whole entry before any `damage`; the base offset where there is none."""
+        """The first offset after the last whole entry before any `damage`; the base offset if there is none."""
         return self.entries.next_offset
 
     @property
     def last_offset(self) -> int | None:
-        """Last offset of the last whole entry before any `damage`; None where there is none."""
+        """Last offset of the last whole entry before any `damage`; None if there is none."""
         return self.next_offset - 1 if self.entries.last_offsets else None
 
     @property
     def largest_timestamp_ms(self) -> int:
-        """The largest timestamp that a header states, in milliseconds; -1 where there is none."""
+        """The largest timestamp in a header, in milliseconds; -1 if there is none."""
         return self.entries.largest_timestamp_ms
 
     def frames(self, from_position: int = 0) -> FrameWalk:
-        """Walk the entries undecoded, whatever their offsets are.
+        """Walk the entries undecoded, whatever their offsets.
 
         Args:
-            from_position: where an entry starts.
+            from_position: start of an entry.
 
         Raises:
             FormatError: while iterating: at an entry after which nothing can be found.
@@ -190,7 +190,7 @@ class LogSegment(Closing):
         return walk(self.source, from_position, path=self.path)
 
     def ordered_frames(self, from_position: int = 0) -> Iterator[Frame]:
-        """Walk the entries undecoded while their offsets can be true.
+        """Walk the entries undecoded as long as their offsets are possible.
 
         Raises:
             FormatError: while iterating: at an entry after which nothing can be found, or whose offset cannot be
@@ -199,7 +199,7 @@ class LogSegment(Closing):
         return in_order(self.frames(from_position), self.path, self.allowed, self.base_offset - 1)
 
     def batches(self, from_position: int = 0) -> Iterator[RecordBatch]:
-        """Decode the entries, as they are stored and in file order.
+        """Decode the entries, as stored and in file order.
 
         Raises:
             FormatError: while iterating: at the first entry that is damaged or refused (SEG-LKP-014).
@@ -218,7 +218,7 @@ class LogSegment(Closing):
         return batch
 
     def frame_at(self, position: int) -> Frame | Tail:
-        """The entry that starts at a position.
+        """Return the entry that starts at a position.
 
         Raises:
             FormatError: no entry can start there.
@@ -227,18 +227,18 @@ class LogSegment(Closing):
         return frame_at(source, position, source.size, self.path)
 
     def position_of(self, offset: int, *, trust_index: bool = False) -> int | None:
-        """Where the first entry starts whose last offset is not below an offset (SEG-LKP-002).
+        """Return the start of the first entry whose last offset is not below an offset (SEG-LKP-002).
 
         Args:
             offset: absolute.
-            trust_index: start at the offset index's floor entry where what stands there looks right, instead of
+            trust_index: start at the offset index's floor entry if the bytes there look right, instead of
                 proving the position by a walk from the start of the segment.
 
         Returns:
             A byte position, or None: every entry of the segment ends below the offset.
 
         Raises:
-            FormatError: damage was met before such an entry.
+            FormatError: there is damage before such an entry.
         """
         if trust_index and (trusted := trusted_position(self, offset)) is not None:
             return trusted
@@ -246,10 +246,10 @@ class LogSegment(Closing):
         return None if number is None else self._table.positions[number]
 
     def number_of(self, offset: int) -> int | None:
-        """Which entry, counted from 0, is the first whose last offset is not below an offset; proven by a walk.
+        """Return the number, from 0, of the first entry whose last offset is not below an offset; proven by a walk.
 
         Raises:
-            FormatError: damage was met before such an entry.
+            FormatError: there is damage before such an entry.
         """
         self._grow(offset)
         number = self._table.find(offset)
@@ -258,24 +258,24 @@ class LogSegment(Closing):
         return number
 
     def verify_entries(self, start: int, stop: int) -> None:
-        """Verify the checksums of entries that were walked before, each only once in the life of this object.
+        """Verify the checksums of walked entries, each only once in the life of this object.
 
         Args:
             start: number of the first entry; the same in every call.
             stop: number of the entry after the last.
 
         Raises:
-            CorruptRecordError: at the first that is wrong.
+            CorruptRecordError: at the first wrong one.
         """
         for number in range(max(start, self._verified_count), stop):
             self.verify_entry(number)
             self._verified_count = number + 1
 
     def verify_entry(self, number: int) -> Frame:
-        """One entry that was walked before, once its checksum is verified.
+        """Return a walked entry after verifying its checksum.
 
         Raises:
-            CorruptRecordError: it is wrong.
+            CorruptRecordError: the checksum is wrong.
         """
         frame = self.entry(number)
         verify_checksum(frame, Location(self.path, frame.position))
@@ -285,16 +285,16 @@ class LogSegment(Closing):
         """Verify the checksum of the last whole entry, if there is one: it decides where the segment ends.
 
         Raises:
-            CorruptRecordError: it is wrong.
+            CorruptRecordError: the checksum is wrong.
         """
         if self.entries.positions:
             self.verify_entry(len(self.entries.positions) - 1)
 
     def entry(self, number: int) -> Frame:
-        """An entry that was walked before, by its number.
+        """Return a walked entry by its number.
 
         Raises:
-            FormatError: it is no longer there: somebody has written to the file meanwhile.
+            FormatError: it no longer exists: another process has written to the file meanwhile.
         """
         frame = self.frame_at(self._table.positions[number])
         if isinstance(frame, Frame):
@@ -309,7 +309,7 @@ class LogSegment(Closing):
             False if the last of them is not there any more: then nothing is taken over.
 
         Raises:
-            UsageError: the file is gone, or may not be read.
+            UsageError: the file does not exist, or may not be read.
         """
         self._table.resume_from(other._table)
         if not self._table.positions:
@@ -336,7 +336,7 @@ class LogSegment(Closing):
         self.__dict__.pop("time_index", None)
 
     def close(self) -> None:
-        """Close the files; bytes and indexes that were handed out may not be used any more."""
+        """Close the files; bytes and indexes taken from it must not be used any more."""
         for source in filter(None, (self._bytes, self.__dict__.get("offset_index"), self.__dict__.get("time_index"))):
             source.close()
         self.release()

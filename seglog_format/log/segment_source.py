@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class FallbackEntry(NamedTuple):
-    """An entry's header, what a reader gets of it, where it ends, and its last offset."""
+    """An entry's header, the records for a reader, its end, and its last offset."""
 
     header: BatchHeader
     records: Sequence[Record | Message]
@@ -30,12 +30,12 @@ class FallbackEntry(NamedTuple):
 
 
 class SegmentSource(NamedTuple):
-    """A segment as the engine sees it.
+    """A segment as the engine reads it.
 
     Attributes:
-        segment: to read.
+        segment: the segment to read.
         to_offset: first offset that is left out.
-        transactions: leave out what these say was aborted.
+        transactions: leave out records that these say were aborted.
     """
 
     segment: LogSegment
@@ -53,11 +53,11 @@ class SegmentSource(NamedTuple):
         return self.segment.source.size
 
     def view(self, start: int, end: int) -> memoryview:
-        """Bytes of the log; as `ByteSource.view`."""
+        """Return bytes of the log; as `FileBytes.view`."""
         return self.segment.source.view(start, end)
 
     def window(self, position: int, at_least: int = 0) -> Window:
-        """A part of the log; as `ByteSource.window`."""
+        """Return a part of the log; as `FileBytes.window`."""
         return self.segment.source.window(position, at_least)
 
     @property
@@ -71,7 +71,7 @@ class SegmentSource(NamedTuple):
         return self.segment.allowed.first, self.segment.allowed.last
 
     def fallback(self, position: int, previous: int, floor: int) -> FallbackEntry | None:
-        """Decode the entry at a position by the reference; None where the log ends.
+        """Decode the entry at a position with the fallback decoder; return None where the log ends.
 
         Raises:
             FormatError: it is damaged or refused.
@@ -97,7 +97,7 @@ class SegmentSource(NamedTuple):
         return decompressed_bytes(found, limit=limit) if isinstance(found, Frame) else None
 
     def end_of_damaged(self, position: int) -> int | None:
-        """Position after a damaged entry; None where its size or magic is wrong, and nothing more can be found."""
+        """Return the position after a damaged entry; None if its size or magic is wrong, which hides the next."""
         try:
             found = self.segment.frame_at(position)
         except FormatError:

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class TimeIndex(IndexFile[TimestampOffset]):
-    """A time index; entries hold absolute offsets."""
+    """A time index; entries have absolute offsets."""
 
     layout = TIME_INDEX_ENTRY
 
     def lookup(self, timestamp_ms: int) -> TimestampOffset:
-        """The offset up to which no record is younger than a timestamp (SEG-TIX-008).
+        """Return the offset up to which no record is younger than a timestamp (SEG-TIX-008).
 
         Args:
             timestamp_ms: milliseconds since 1970; any integer.

@@ -1,4 +1,4 @@
-"""The transaction index of a segment: which transactions were aborted (chapter 42)."""
+"""The transaction index of a segment: its aborted transactions (chapter 42)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class TxnIndexSearchResult(NamedTuple):
-    """What one segment's index knows about a range of offsets.
+    """The result of one segment's index for a range of offsets.
 
     Attributes:
         aborted: aborted transactions that touch the range, in marker order.
-        is_complete: nothing in later segments can add to them.
+        is_complete: whether later segments cannot add to them.
     """
 
     aborted: tuple[AbortedTxn, ...]
@@ -76,9 +76,9 @@ class TransactionIndex:
         return self.file_size % TRANSACTION_INDEX_ENTRY.size
 
     def aborted(self, from_offset: int, to_offset: int) -> TxnIndexSearchResult:
-        """The aborted transactions that touch the offsets from ``from_offset`` up to, not including, ``to_offset``.
+        """Return the aborted transactions that touch the offsets from ``from_offset`` up to ``to_offset`` (excluded).
 
-        Where the answer is not complete, go on with the next segment's index (SEG-TXN-007).
+        If the answer is not complete, continue with the next segment's index (SEG-TXN-007).
         """
         found = []
         for entry in self.entries:

@@ -1,6 +1,6 @@
-"""Transactions, worked out from the log itself: what was aborted, and what is still open (chapter 60).
+"""Transactions derived from the log itself: the aborted ones, and those still open (chapter 60).
 
-The transaction index knows the first of these, too, but it is an index: it may be missing, stale or wrong. Headers and
+The transaction index lists the first of these, too, but it is an index: it may be missing, stale or wrong. Headers and
 markers decide: a transactional batch opens its producer's transaction or continues it, an end marker of that producer
 closes it, whatever epoch either carries (SEG-LKP-016). A transaction of which compaction left only the marker is empty
 and forgotten.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seglog_format.model import BatchHeader, Frame
 
 VERSION: Final = 0
-"""Of a transaction index entry."""
+"""Version of a transaction index entry."""
 
 
 @dataclass(slots=True)
@@ -34,8 +34,8 @@ class Transactions:
     Attributes:
         aborted: in the order of their markers, as a transaction index would list them all.
         open_offsets: first offset of each transaction without an end marker, by producer id.
-        end_offset: everything below was taken into account.
-        damage: why it was not read to its end; None where it was.
+        end_offset: the offset up to which entries were applied.
+        damage: why it was not read to its end; None if it was.
     """
 
     aborted: list[AbortedTxn] = field(default_factory=list)
@@ -46,19 +46,19 @@ class Transactions:
 
     @property
     def last_stable_offset(self) -> int:
-        """The first offset whose fate is not known yet (SEG-LKP-012), or `end_offset`."""
+        """The first undecided offset (SEG-LKP-012), or `end_offset`."""
         return min(self.open_offsets.values(), default=self.end_offset)
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Whether a batch belongs to an aborted transaction (SEG-LKP-011)."""
+        """Return whether a batch belongs to an aborted transaction (SEG-LKP-011)."""
         if not header.is_transactional or header.is_control:
             return False
         of_producer = self._markers.get(header.producer_id, [])
-        place = bisect_right(of_producer, header.last_offset, key=_last_offset)
-        return place < len(of_producer) and of_producer[place].first_offset <= header.last_offset
+        index = bisect_right(of_producer, header.last_offset, key=_last_offset)
+        return index < len(of_producer) and of_producer[index].first_offset <= header.last_offset
 
     def add(self, header: BatchHeader, marker: ControlRecordType | None) -> None:
-        """Take the next entry into account; ``marker`` is what its end marker says, if it holds one."""
+        """Apply the next entry; ``marker`` is the kind of its end marker, if it has one."""
         self.end_offset = header.next_offset
         if marker is not None:
             assert header.base_offset is not None
@@ -67,7 +67,7 @@ class Transactions:
             self.open_offsets.setdefault(header.producer_id, header.base_offset)
 
     def replay(self, events: Iterable[tuple[int, int, int, int]]) -> None:
-        """Take many entries into account, those that begin, continue or end a transaction.
+        """Apply many entries: those that begin, continue or end a transaction.
 
         Args:
             events: producer id, type of the end marker or any other number for data, base offset and last offset.
@@ -80,7 +80,7 @@ class Transactions:
                 self.open_offsets.setdefault(producer_id, base_offset)
 
     def _close(self, producer_id: int, marker: int, *, is_abort: bool) -> None:
-        """End a transaction; of a damaged batch that goes on after its marker, too, brokers list where it begins."""
+        """End a transaction; if a damaged batch continues it after its marker, brokers list where that begins."""
         first = self.open_offsets.pop(producer_id, None)
         if first is None or not is_abort:
             return
@@ -101,7 +101,7 @@ def scan_transactions(segments: Iterable[LogSegment], log_start_offset: int = 0)
 
     Args:
         segments: in order.
-        log_start_offset: records below are hidden, and so is damage in segments that end below.
+        log_start_offset: records below are hidden, and so is damage in segments that end below it.
     """
     found = Transactions(end_offset=log_start_offset)
     for segment in segments:
@@ -119,7 +119,7 @@ def scan_transactions(segments: Iterable[LogSegment], log_start_offset: int = 0)
 
 
 def end_marker(segment: LogSegment, frame: Frame) -> ControlRecordType | None:
-    """Whether the end marker in a sound entry says `ABORT` or `COMMIT`; None if it holds none.
+    """Return the kind of the end marker in a sound entry; None if it has none.
 
     Raises:
         FormatError: the entry is damaged.

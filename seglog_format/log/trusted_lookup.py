@@ -1,11 +1,11 @@
-"""Lookups that start at an index entry which looks right, instead of proving it (chapter 60).
+"""Lookups that start at an index entry that looks right, instead of proving it (chapter 60).
 
-What stands at an index entry's position must be an intact entry of a fitting offset, and the walk from there must lead
-to the offset asked for. That it is an entry of the log cannot be proven: the bytes may belong to a record's value. On
+At an index entry's position there must be an intact entry of a fitting offset, and the walk from it must lead
+to the wanted offset. That it is an entry of the log cannot be proven: the bytes may belong to a record's value. On
 any doubt the answer is None, and the caller walks from the start of the segment.
 
-An index is first searched as it is. To see which of its entries are in order it has to be read whole, which costs more
-than all the rest of a lookup: so that is done only where the first search has led to nothing that fits.
+An index is first searched unchecked. To find which entries are in order it has to be read whole, which costs more
+than all the rest of a lookup: so that is done only if the first search leads to nothing that fits.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class IndexedSegment(Protocol):
 
     @property
     def offset_index(self) -> OffsetIndex | None:
-        """The offset index; None where there is none that can be read."""
+        """The offset index; None if there is none that can be read."""
 
     @property
     def time_index(self) -> TimeIndex | None:
-        """The time index; None where there is none that can be read."""
+        """The time index; None if there is none that can be read."""
 
     def frame_at(self, position: int) -> Frame | Tail:
         """Return the entry that starts at a position.
@@ -48,7 +48,7 @@ class IndexedSegment(Protocol):
         """
 
     def ordered_frames(self, from_position: int = 0) -> Iterator[Frame]:
-        """Walk the entries undecoded while their offsets can be true.
+        """Walk the entries undecoded as long as their offsets are possible.
 
         Raises:
             FormatError: while iterating: at an entry after which nothing can be found, or whose offset is wrong.
@@ -56,9 +56,9 @@ class IndexedSegment(Protocol):
 
 
 def trusted_position(segment: IndexedSegment, offset: int) -> int | None:
-    """Where the first entry starts whose last offset is not below an offset; None on any doubt.
+    """Return the start of the first entry whose last offset is not below an offset; None on any doubt.
 
-    That the offset is missing in the log is a doubt, too.
+    An offset that is missing in the log is a doubt, too.
     """
     for position in _positions(segment.offset_index, offset):
         try:
@@ -72,7 +72,7 @@ def trusted_position(segment: IndexedSegment, offset: int) -> int | None:
 
 
 def _positions(index: OffsetIndex | None, offset: int) -> Iterator[int]:
-    """Where to start looking for an offset: by all slots of an index, and by those of it that are in order."""
+    """Yield where to start looking for an offset: by all slots of an index, and by those that are in order."""
     entries = () if index is None else index.raw_entries()
     number = bisect_right(entries, offset, key=_offset)
     if number:
@@ -84,7 +84,7 @@ def _positions(index: OffsetIndex | None, offset: int) -> Iterator[int]:
 
 
 def trusted_next_offset(segment: IndexedSegment) -> int | None:
-    """The first offset after the last whole entry of a segment; None on any doubt."""
+    """Return the first offset after the last whole entry of a segment; None on any doubt."""
     for position in _last_positions(segment.offset_index):
         try:
             found = max((frame.header.next_offset for frame in _frames(segment, position, INT64_MAX)), default=None)
@@ -105,9 +105,9 @@ def _last_positions(index: OffsetIndex | None) -> Iterator[int]:
 
 
 def offset_not_younger(segment: IndexedSegment, timestamp_ms: int) -> int:
-    """The offset up to which no record of a segment is younger than a timestamp, as its time index says.
+    """Return the offset up to which no record of a segment is younger than a timestamp, by its time index.
 
-    The entry found is believed where the log has an entry with just that timestamp at its offset; else those that are
+    The entry found is trusted if the log has an entry with exactly that timestamp at its offset; else those that are
     in order decide (SEG-TIX-008, SEG-TIX-009).
 
     Args:
@@ -115,7 +115,7 @@ def offset_not_younger(segment: IndexedSegment, timestamp_ms: int) -> int:
         timestamp_ms: milliseconds since 1970; any integer.
 
     Returns:
-        An absolute offset; the base offset of the segment where its index has nothing so old.
+        An absolute offset; the base offset of the segment if its index has nothing so old.
     """
     index = segment.time_index
     entries = () if index is None else index.raw_entries()
@@ -141,13 +141,13 @@ def _timestamp_ms(entry: TimestampOffset) -> int:
 
 
 def _frames(segment: IndexedSegment, position: int, offset: int) -> Iterator[Frame]:
-    """The entries from a position on, if an intact one stands there that does not start above an offset."""
+    """Yield the entries from a position on, if an intact one is there that does not start above an offset."""
     found = segment.frame_at(position) if position > 0 else None
     if isinstance(found, Frame) and segment.base_offset <= starts_at(found) <= offset and checksum_is_valid(found):
         yield from segment.ordered_frames(position)
 
 
 def starts_at(frame: Frame) -> int:
-    """The base offset; for a wrapper, which has to be decompressed to know it, its last offset."""
+    """Return the base offset; for a wrapper, which must be decompressed to find it, its last offset."""
     first = frame.header.base_offset
     return frame.header.last_offset if first is None else first

@@ -1,8 +1,8 @@
-"""The files of a partition as a broker opens them, for a recovery that imitates one (chapters 10 and 71).
+"""The files of a partition that a broker opens, for a recovery that imitates one (chapters 10 and 71).
 
-A broker takes the number before the first full stop of a name and opens the file of that number under the one name
-that it writes itself. So it overlooks a log by another name and creates an empty one beside it; and it does not start
-where there is no number.
+A broker parses the number before the first full stop of a name and opens the file of that number under the one name
+that it writes itself. So it ignores a log by another name and creates an empty one beside it; and it does not start
+if there is no number.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
     from seglog_format.storage.file_steps import FileStep
 
 SEGMENT_INDEX_BYTES: Final = 10 * 1024 * 1024 // OFFSET_INDEX_ENTRY.size * OFFSET_INDEX_ENTRY.size
-"""Size of an index that a broker creates: `segment.index.bytes` as it is by default, in whole entries."""
+"""Size of an index that a broker creates: the default of `segment.index.bytes`, in whole entries."""
 NUMBERED: Final = tuple(kind.value for kind in NUMBERED_KINDS)
 INDEXES: Final = tuple(kind.value for kind in INDEX_KINDS)
 
 
 class CreatedSegment(LogSegment):
-    """A segment whose log a broker creates, empty."""
+    """An empty segment that a broker creates."""
 
     @property
     def source(self) -> SourceFile:
-        """No bytes."""
+        """An empty source."""
         if self._bytes is None:
             nothing = FileReader(self.path, os.open(os.devnull, os.O_RDONLY), 0)
             self._bytes = FileBytes(self.path, 0, nothing)
@@ -54,7 +54,7 @@ class CreatedSegment(LogSegment):
 
 
 def broker_file_name(offset: int, ending: str) -> str:
-    """The name under which a broker opens a file; a sign stands before the digits."""
+    """Return the name under which a broker opens a file; a sign precedes the digits."""
     return f"{'-' * (offset < 0)}{abs(offset):0{OFFSET_DIGITS}d}{ending}"
 
 
@@ -64,7 +64,7 @@ def _is_brokers_name(path: Path, offset: int) -> bool:
 
 @dataclass(frozen=True)
 class BrokerFiles:
-    """What a broker makes of the names in a partition directory.
+    """A broker's view of the names in a partition directory.
 
     Attributes:
         listing: of the directory.
@@ -76,14 +76,14 @@ class BrokerFiles:
 
     @cached_property
     def _offsets(self) -> dict[str, int | None]:
-        """The number in each name that a broker looks at, in the order of the names."""
+        """The number in each name that a broker parses, in the order of the names."""
         names = sorted(path.name for path in self.listing.path.iterdir() if path.is_file())
         looked_at = [name for name in names if name.endswith((*NUMBERED, SWAP, CLEANED))]
         return {name: parse_decimal(name.partition(".")[0], bits=64) for name in looked_at}
 
     @cached_property
     def _created(self) -> tuple[int, ...]:
-        """Offsets of logs that have no other name than one that a broker does not open."""
+        """Offsets of logs that exist only under names that a broker does not open."""
         if not self.creates:
             return ()
         logs = {offset for name, offset in self._offsets.items() if offset is not None and name.endswith(".log")}
@@ -110,19 +110,19 @@ class BrokerFiles:
         return self.listing.path / broker_file_name(base_offset, FileKind.OFFSET_INDEX.value + SWAP)
 
     def listed(self) -> PartitionListing:
-        """The listing with the files that a broker opens, and those that it creates first."""
+        """Return the listing of the files that a broker opens, including those that it first creates."""
         created = [SegmentFiles(o, self.listing.path / broker_file_name(o, ".log")) for o in self._created if o >= 0]
         segments = tuple(sorted((*self._opened, *created)))
         return self.listing._replace(segments=segments, base_offsets=tuple(files.base_offset for files in segments))
 
     def segment_type(self, files: SegmentFiles) -> type[LogSegment]:
-        """How to open a segment of `listed`."""
+        """Return the class that opens a segment of `listed`."""
         return CreatedSegment if files.base_offset in self._created else LogSegment
 
     def failure(self) -> Remark | None:
-        """Why nothing is done: the first name without a number, or a replacement by a name that a broker does not open.
+        """Return why nothing is done: a name without a number, or a replacement whose name a broker does not open.
 
-        Beside such a replacement a broker creates an empty one, which takes the place of what is there.
+        Beside such a replacement a broker creates an empty one, which replaces the existing files.
         """
         for name, offset in self._offsets.items():
             if offset is None:
@@ -136,14 +136,14 @@ class BrokerFiles:
         return Remark(Location(str(self.listing.path / printable(name)), field="base_offset"), ("SEG-PDR-005",), text)
 
     def index_steps(self) -> tuple[FileStep, ...]:
-        """Create the index of each finished replacement that has none: zeros, which a broker takes for entries."""
+        """Create the index of each finished replacement without one: zeros, which a broker takes for entries."""
         zeros = [self._zeros(files.base_offset) for files in self._opened if files.log.name.endswith(SWAP)]
         missing = [path for path in zeros if not path.exists()]
         data = bytes(SEGMENT_INDEX_BYTES) if missing else b""
         return tuple(Replace(path, data, "SEG-PDR-010") for path in missing)
 
     def naming_steps(self, settings: IndexSettings) -> tuple[FileStep, ...]:
-        """Create logs, remove indexes without one, and see to segments below offset 0."""
+        """Create logs, remove indexes without a log, and handle segments below offset 0."""
         return settled((*self._removals(), *self._empty_logs(), *self._negative(settings)), self.listing.path)
 
     def _removals(self) -> Iterator[FileStep]:
@@ -162,7 +162,7 @@ class BrokerFiles:
             yield Replace(self.listing.path / broker_file_name(offset, ".log"), b"", "SEG-PDR-005")
 
     def _negative(self, settings: IndexSettings) -> Iterator[FileStep]:
-        """Index the segments below offset 0 that have no index, and cut what is damaged there."""
+        """Index the segments below offset 0 that have no index, and truncate their damage."""
         below = {offset for offset in self._offsets.values() if offset is not None and offset < 0}
         for offset in sorted(below):
             log, index, times = (

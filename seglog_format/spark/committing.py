@@ -168,12 +168,12 @@ def _apply(root: Path, manifest: Manifest) -> None:
             source, directory = root / each.file, root / each.directory
             if source.exists():  # else it was placed before
                 directory.mkdir(exist_ok=True)
-                _place(source, directory, each, manifest.interval)
+                _publish(source, directory, each, manifest.interval)
                 LOCAL_FILES.fsync_directory(directory)
         LOCAL_FILES.fsync_directory(root)
 
 
-def _place(source: Path, directory: Path, placement: Placement, interval_bytes: int) -> None:
+def _publish(source: Path, directory: Path, placement: Placement, interval_bytes: int) -> None:
     """Make a staged file a segment; a file that has both names already loses the first."""
     if not source.resolve().is_relative_to(directory.parent.resolve() / STAGING):
         msg = f"seglog: {source} is a link that leads out of {STAGING}"

@@ -62,10 +62,10 @@ def readable_parts(piece: Piece, log: ByteSource) -> Iterator[Piece | Damage]:
     found = salvage_scan(log.view(piece.start, end), OffsetRange(piece.base_offset, piece.last_allowed), piece.log)
     ranges = [_damage(piece, damaged) for damaged in found.damaged if not _is_end(damaged, end - piece.start)]
     parts: list[Piece | Damage] = [*_runs(piece, found), *ranges]
-    yield from sorted(parts, key=_place)
+    yield from sorted(parts, key=_location)
 
 
-def _place(part: Piece | Damage) -> int:
+def _location(part: Piece | Damage) -> int:
     return part.position if isinstance(part, Damage) else part.start
 
 

@@ -1,7 +1,7 @@
-"""What a task reads: pieces of `.log` files, each from the start of an entry to the start of another.
+"""The pieces of `.log` files that a task reads, each from the start of an entry to the start of another.
 
-Pieces are cut where an offset index says that entries start, and the index is not believed: a task that does not come
-out exactly where the next piece begins says so instead of losing or repeating records.
+Pieces are cut where an offset index says that entries start, but the index is not trusted: a task that does not end
+exactly where the next piece begins raises an error instead of losing or repeating records.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ class Piece:
     """Whole entries of one segment, or all of them.
 
     Attributes:
-        topic, partition: what is in it.
+        topic, partition: of the records.
         log: path or address of the `.log` file.
         base_offset: of the segment.
-        last_allowed: highest offset that may stand in the piece.
+        last_allowed: highest possible offset in the piece.
         start: byte position of its first entry.
         end: byte position after its last; None for the end of the file.
         previous: last offset of the entry before it.
         from_offset: records below are left out.
         to_offset: records from here on are left out.
-        topic_id: of the topic; None where it has none.
-        is_last: whether the log goes on in no other segment.
-        has_to_reach: the log was seen to reach ``to_offset``: if it ends before, it was cut back meanwhile.
+        topic_id: of the topic; None if it has none.
+        is_last: whether no other segment of the log follows.
+        has_to_reach: whether the log has reached ``to_offset`` before: if it ends earlier, it was truncated meanwhile.
         copy: read the file through windows instead of mapping it.
-        limit: bytes that decompressing one entry may produce at most.
+        limit: maximum bytes that one entry may decompress to.
     """
 
     topic: str
@@ -60,7 +60,7 @@ class Piece:
         """Return the segment, with no file opened yet.
 
         Args:
-            storage: that holds the log.
+            storage: the storage with the log.
         """
         return LogSegment(
             SegmentFiles(self.base_offset, Path(self.log)),
@@ -86,7 +86,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryTask:
-    """A partition directory that one task looks at.
+    """A partition directory for one task.
 
     Attributes:
         path: path or address of the directory.

@@ -103,8 +103,8 @@ class Stager:
             )
             raise UsageError(msg)
         size = _size_of(record)
-        starts_anew = of.records and record.offset - of.records[0].offset > INT32_MAX
-        if of.records and (of.waiting + size > self._options.batch_size or starts_anew):
+        starts_again = of.records and record.offset - of.records[0].offset > INT32_MAX
+        if of.records and (of.waiting + size > self._options.batch_size or starts_again):
             self._write(topic, partition, of)
         of.records.append(record)
         of.waiting += size

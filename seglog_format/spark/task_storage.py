@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 class TaskStorage:
-    """For each directory of a task the storage that holds it: the local file system, or what is behind an address.
+    """The storage of each directory of a task: the local file system, or the store behind an address.
 
-    Of directories that are read whole all files are listed; of others only the files that the task names are asked for.
+    Directories that are read whole are listed; of others only the status of files that the task names is requested.
     """
 
     def __init__(self, task: AnyTask, settings: Mapping[str, str]) -> None:
-        """Ask for what the task names.
+        """Request the status of the files that the task names.
 
         Args:
-            task: what is read.
+            task: the task to read.
             settings: of the file systems behind addresses.
 
         Raises:

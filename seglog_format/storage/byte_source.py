@@ -1,4 +1,4 @@
-"""Where bytes are read from: one piece of memory, or a file that is read through windows of bounded size."""
+"""Sources of bytes: one piece of memory, or a file read through windows of bounded size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Window(NamedTuple):
 
     Attributes:
         start: position of its first byte in the source.
-        data: the bytes; they stay valid and unchanged as long as anybody holds them.
+        data: the bytes; they stay valid and unchanged as long as they are referenced.
     """
 
     start: int
@@ -23,7 +23,7 @@ class Window(NamedTuple):
 
 
 class ByteSource(Protocol):
-    """Bytes that can be looked at in parts, such as those of a file."""
+    """Bytes that can be read in parts, such as those of a file."""
 
     @property
     def path(self) -> str:
@@ -31,24 +31,24 @@ class ByteSource(Protocol):
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
+        """Number of bytes."""
 
     def view(self, start: int, end: int) -> memoryview:
-        """The bytes from one position to another in one piece, as far as there are so many.
+        """Return the bytes from one position to another in one piece, fewer at the end of the source.
 
         Raises:
             UnreadableError: the disk refuses one of them.
         """
 
     def window(self, position: int, at_least: int = 0) -> Window:
-        """A part that holds the byte at a position and some bytes after it; often much more.
+        """Return a part that holds the byte at a position and some bytes after it; often much more.
 
         Args:
-            position: of the first byte that is needed, below the size.
-            at_least: how many are needed from there on; fewer come where the source ends.
+            position: of the first byte needed, below the size.
+            at_least: number of bytes needed; fewer are returned at the end of the source.
 
         Raises:
-            UnreadableError: the disk refuses one of the bytes that are needed.
+            UnreadableError: the disk refuses one of the needed bytes.
         """
 
 
@@ -73,20 +73,20 @@ class SourceFile(ByteSource, Protocol):
         """Close the file; closing it again does nothing."""
 
     def __enter__(self) -> Self:
-        """Begin to use it."""
+        """Enter the context."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it."""
+        """Close the file."""
 
 
 class MemoryBytes:
-    """Bytes in memory as a source.
+    """A source of bytes in memory.
 
     Attributes:
         path: file name for errors.
-        size: how many bytes there are.
+        size: number of bytes.
     """
 
     __slots__ = ("_window", "path", "size")
@@ -97,11 +97,11 @@ class MemoryBytes:
         self.size = len(data)
 
     def view(self, start: int, end: int) -> memoryview:
-        """The bytes from one position to another."""
+        """Return the bytes from one position to another."""
         return self._window.data[start:end]
 
     def window(self, position: int, at_least: int = 0) -> Window:  # noqa: ARG002 - everything is here
-        """All bytes."""
+        """Return all bytes."""
         return self._window
 
 
@@ -110,7 +110,7 @@ class FirstBytes:
 
     Attributes:
         path: file name for errors.
-        size: how many bytes there are.
+        size: number of bytes.
     """
 
     __slots__ = ("_source", "path", "size")
@@ -121,11 +121,11 @@ class FirstBytes:
         self.size = min(size, source.size)
 
     def view(self, start: int, end: int) -> memoryview:
-        """The bytes from one position to another."""
+        """Return the bytes from one position to another."""
         return self._source.view(start, min(end, self.size))
 
     def window(self, position: int, at_least: int = 0) -> Window:
-        """A part that holds the byte at a position."""
+        """Return a part that holds the byte at a position."""
         start, data = self._source.window(position, min(at_least, self.size - position))
         return Window(start, data[: self.size - start])
 
@@ -135,7 +135,7 @@ Readable: TypeAlias = "Buffer | ByteSource"
 
 
 def source_of(data: Readable, path: str = "") -> ByteSource:
-    """A source as it is, bytes in memory as a source.
+    """Return the source itself, or a source of bytes in memory.
 
     Args:
         data: bytes or a source.
@@ -145,7 +145,7 @@ def source_of(data: Readable, path: str = "") -> ByteSource:
 
 
 def starts_with(source: ByteSource, data: bytes) -> bool:
-    """Whether a source begins with these bytes; it is not in memory whole."""
+    """Return whether a source begins with these bytes; it is not read into memory whole."""
     position = 0
     while position < len(data):
         if position == source.size:

@@ -1,4 +1,4 @@
-"""The bytes of one file, read-only: mapped into memory, or read through windows where that is asked for."""
+"""The bytes of one file, read-only: mapped into memory, or read through windows on request."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ MAX_LOG_SIZE: Final = 2**31 - 1
 """Largest size of a `.log` file in bytes (SEG-LOG-010)."""
 
 FORGET: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)
-"""What tells the system that pages are not needed; None where there is no such thing."""
+"""Advice to the system that pages are not needed; None if it has no such call."""
 
 FORGET_SIZE: Final = 64 * 2**20
-"""Bytes that a long reading touches before it lets them go."""
+"""Bytes read before their pages are released."""
 
 WINDOW_SIZE: Final = 4 * 2**20
-"""Bytes of a file that are in memory at once, where it is read through windows from end to end."""
+"""Maximum bytes of a file in memory, if it is read sequentially through windows."""
 FIRST_WINDOW: Final = 64 * 2**10
-"""The same where nothing tells that the bytes after them will be needed."""
+"""The same if nothing shows that later bytes will be needed."""
 ZEROS: Final = bytes(WINDOW_SIZE)
 NOTHING: Final = memoryview(b"")
 
 MAX_WHOLE_SIZE: Final = 64 * 2**20
-"""Bytes of the largest file that is taken into memory whole, in its decoded form too: many times what brokers write."""
+"""Maximum size of a file that is read whole, also in decoded form: many times what brokers write."""
 
 
 class FileBytes(Closing):
     """A file's bytes, read-only: mapped into memory, or read through windows of bounded size. A context manager.
 
-    It is a `ByteSource`. Through windows, what is in memory is bounded whatever the size of the file, and neither a
+    It is a `ByteSource`. Through windows, memory use is bounded whatever the size of the file, and neither a
     file that its owner cuts short nor a failing disk ends the process: both are an `UnreadableError`.
 
     Attributes:
@@ -64,7 +64,7 @@ class FileBytes(Closing):
         """Do nothing: a local file needs no plan of what will be read."""
 
     def view(self, start: int, end: int) -> memoryview:
-        """The bytes from one position to another in one piece, as far as the file goes; they outlive `close`.
+        """Return the bytes from one position to another in one piece, fewer at the end; they outlive `close`.
 
         Raises:
             UnreadableError: the disk refuses one of them (SEG-PDR-022).
@@ -78,14 +78,14 @@ class FileBytes(Closing):
         return self._read(start, end, end)
 
     def window(self, position: int, at_least: int = 0) -> Window:
-        """A part of the file that holds the byte at a position, and some after it.
+        """Return a part of the file that holds the byte at a position, and some bytes after it.
 
-        Of a mapped file that is all of it. Otherwise it is kept until another one is asked for, and grows up to
+        For a mapped file that is all of it. Otherwise it is kept until another one is requested, and grows up to
         `WINDOW_SIZE` as long as one follows the other.
 
         Args:
-            position: of the first byte that is needed.
-            at_least: how many are needed from there on; fewer come where the file ends.
+            position: of the first byte needed.
+            at_least: number of bytes needed; fewer are returned at the end of the file.
 
         Raises:
             UnreadableError: the disk refuses one of the bytes that are needed (SEG-PDR-022).
@@ -104,7 +104,7 @@ class FileBytes(Closing):
         return found
 
     def _read(self, start: int, end: int, stop: int) -> memoryview:
-        """The bytes up to ``end``, and more up to ``stop``, where nothing hinders."""
+        """Return the bytes up to ``end``, and more up to ``stop`` if nothing prevents that."""
         assert self._reader is not None
         if stop - start <= WINDOW_SIZE and self._reader.is_hole(start, stop):
             return memoryview(ZEROS)[: stop - start]
@@ -114,7 +114,7 @@ class FileBytes(Closing):
         return memoryview(data)
 
     def forget(self) -> None:
-        """Let the pages go that were read so far: they are no longer this process's memory, and come back when needed.
+        """Release the pages read so far: they stop counting as memory in use, and are loaded again when needed.
 
         Without it a mapped file of a gigabyte, read from end to end, is counted as a gigabyte of memory in use.
         """
@@ -122,7 +122,7 @@ class FileBytes(Closing):
             self._mapping.madvise(FORGET)
 
     def forget_behind(self, position: int) -> None:
-        """Let pages go whenever a reading has come `FORGET_SIZE` bytes further, or has begun anew.
+        """Release pages whenever a reading has advanced `FORGET_SIZE` bytes, or has started again.
 
         Args:
             position: up to which everything was read.
@@ -132,9 +132,9 @@ class FileBytes(Closing):
             self._forgotten = position
 
     def close(self) -> None:
-        """Give the file back; a second call does nothing.
+        """Close the file; a second call does nothing.
 
-        Views that were cut from it stay valid: as long as one is in use the mapping stays, and goes with it.
+        Views of it stay valid: as long as one is in use the mapping stays.
         """
         if self._reader is not None:
             self._reader.close()
@@ -188,7 +188,7 @@ def open_index(path: str | os.PathLike[str], *, copy: bool = False) -> FileBytes
 
 
 def open_checked(path: str | os.PathLike[str], check: Callable[[int, str], None] | None, *, copy: bool) -> FileBytes:
-    """Open a regular file for reading, if a check of its size and name lets it pass; as `open_bytes`."""
+    """Open a regular file for reading, if a check of its size and name accepts it; as `open_bytes`."""
     name = os.fspath(path)
     try:
         descriptor, size = open_regular(name)
@@ -219,26 +219,26 @@ def open_whole(path: str | os.PathLike[str]) -> FileBytes:
 
 
 def read_whole(path: str | os.PathLike[str]) -> bytes:
-    """The content of a file that is decoded whole; as `open_whole`."""
+    """Return the content of a file that is decoded whole; as `open_whole`."""
     with open_whole(path) as source:
         return bytes(source.view(0, source.size))
 
 
 def refuse_beyond(max_size: int, size: int, name: str) -> None:
-    """Refuse what is too large for its kind, or to be in memory whole.
+    """Refuse a file that is too large for its kind, or to be read whole.
 
     Raises:
-        RefusedError: so it is (SEG-PDR-020).
+        RefusedError: it is too large (SEG-PDR-020).
     """
     if size > max_size:
         raise RefusedError(Location(name), "SEG-PDR-020", expected=f"at most {max_size:,} bytes", found=f"{size:,}")
 
 
 def refuse_large_log(size: int, name: str) -> None:
-    """Refuse a log of more bytes than a position can tell.
+    """Refuse a log of more bytes than a position can express.
 
     Raises:
-        RefusedError: so it is (SEG-LOG-010).
+        RefusedError: it is too large (SEG-LOG-010).
     """
     if size > MAX_LOG_SIZE:
         raise RefusedError(

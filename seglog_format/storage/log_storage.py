@@ -1,4 +1,4 @@
-"""Where logs are read from: the local file system, or another storage that is passed to the readers instead."""
+"""The storages that logs are read from: the local file system, or another one passed to the readers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class FileStatus(NamedTuple):
-    """What a storage knows of a file without opening it.
+    """The facts about a file that a storage knows without opening it.
 
     Attributes:
         size: in bytes.
-        modified: when it was last written, in seconds since 1970; None where the storage does not tell.
+        modified: when it was last written, in seconds since 1970; None if unknown.
     """
 
     size: int
@@ -32,14 +32,14 @@ class FileStatus(NamedTuple):
 
 
 class LogStorage(Protocol):
-    """Files that logs are read from. A path is the key of a file, and means nothing outside of its storage."""
+    """Files that logs are read from. A path is the key of a file, with no meaning outside of its storage."""
 
     @property
     def is_local(self) -> bool:
         """Whether paths are those of the local file system."""
 
     def name_of(self, path: Path) -> str:
-        """Return what errors and rows call a file or directory."""
+        """Return the name of a file or directory in errors and rows."""
 
     def entries(self, directory: Path) -> DirectoryEntries:
         """List a directory; no file is opened.
@@ -65,7 +65,7 @@ class LogStorage(Protocol):
 
         Args:
             path: of the file.
-            copy: read it through windows, even where it could be mapped (see `open_bytes`).
+            copy: read it through windows, even if it could be mapped (see `open_bytes`).
             check: is called with the size and the name before anything is read; refuses the file by an error.
 
         Raises:

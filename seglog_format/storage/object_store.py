@@ -1,4 +1,4 @@
-"""Object stores and other file systems behind an address, by Arrow's file systems or else by fsspec."""
+"""Object stores and other file systems behind an address, through Arrow's file systems or fsspec."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
 
 SAME: Final = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfss"}
-"""What Hadoop calls file systems, by what Arrow calls them."""
+"""Arrow's names of file systems, by Hadoop's names."""
 OF_ARROW: Final = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
-"""The others are for fsspec."""
+"""Schemes that Arrow reads; others are left to fsspec."""
 MOST_OPEN: Final = 64
-"""Files of a store that are kept open."""
+"""Maximum number of open files of a store."""
 KEYS: Final = ("access_key", "secret_key")
 
 
 def is_address(path: str) -> bool:
-    """Whether a path names another place than the file systems of this machine."""
+    """Return whether a path is an address, not a path of the local file system."""
     scheme, colon, rest = path.partition(":")
     return bool(colon) and rest.startswith("//") and scheme != "file"
 
@@ -37,7 +37,7 @@ class StoredFile:
     Attributes:
         path: below the directory that was listed, its parts separated by ``/``.
         size: in bytes.
-        modified: seconds since 1970; None where the store does not tell.
+        modified: seconds since 1970; None if unknown.
     """
 
     path: str
@@ -46,28 +46,28 @@ class StoredFile:
 
 
 class Store:
-    """Reads what is behind an address.
+    """Reads files behind an address.
 
     Attributes:
-        address: as it was given, without a slash at its end.
+        address: the given address, without a slash at its end.
     """
 
     def __init__(self, address: str, settings: Mapping[str, str]) -> None:
-        """Find the file system; whether it answers shows later.
+        """Find the file system; it is not contacted yet.
 
         Args:
             address: such as ``s3a://bucket/kafka-logs``.
             settings: of the file system, such as ``endpoint_override`` and ``region`` for S3.
 
         Raises:
-            UsageError: nobody knows how to read such addresses, or the settings make no sense.
+            UsageError: there is no reader for such addresses, or the settings are invalid.
         """
         self.address = address.rstrip("/")
         self._files, self._root = _file_system(self.address, settings)
         self._open: dict[str, NativeFile] = {}
 
     def listed(self) -> Iterable[StoredFile]:
-        """All files at and below the address, in the order of their paths.
+        """Return all files at and below the address, in the order of their paths.
 
         Raises:
             UsageError: the store does not answer, or there is nothing.
@@ -102,7 +102,7 @@ class Store:
         Args:
             path: below the address.
             start: position of the first byte.
-            size: how many.
+            size: number of bytes.
 
         Raises:
             UsageError: the store does not answer, or the file has become shorter.

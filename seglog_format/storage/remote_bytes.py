@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 BLOCK_SIZE: Final = 2**17
-"""Bytes that are fetched at least: fewer take a store as long."""
+"""Minimum bytes of a request: a smaller one takes a store as long."""
 MAX_REQUEST_BLOCKS: Final = 64
-"""Blocks of one request, at most."""
+"""Maximum blocks of one request."""
 MAX_REQUESTS: Final = 4
-"""Requests to a store at the same time."""
+"""Maximum concurrent requests to a store."""
 READ_AHEAD_SIZE: Final = MAX_REQUESTS * MAX_REQUEST_BLOCKS * BLOCK_SIZE
-"""Bytes that are fetched at once of a range that will be read."""
+"""Bytes fetched at once of a range that will be read."""
 MAX_WINDOW_SIZE: Final = 4 * 2**20
-"""Bytes that are fetched at once where one window follows the other, and nothing is known of what will be read."""
+"""Bytes fetched at once if windows follow each other, and later reads are unknown."""
 MAX_CACHE_SIZE: Final = 80 * 2**20
-"""Bytes of blocks that are kept: somewhat more than a task of Spark reads, unless a log has no index to cut it at."""
+"""Maximum bytes of cached blocks: somewhat more than a Spark task reads, unless a log has no index to cut it at."""
 NOTHING: Final = memoryview(b"")
 
 
 class BlockCache:
-    """The blocks of remote files that were used last.
+    """The most recently used blocks of remote files.
 
     Args:
-        max_size: bytes that are kept; those that one read asks for are kept until it is done.
+        max_size: maximum bytes to keep; the blocks of one read are kept until it ends.
 
     Attributes:
         lock: to be held while blocks are looked up, fetched and added.
@@ -46,25 +46,25 @@ class BlockCache:
         self._by_use: OrderedDict[tuple[str, int], Window] = OrderedDict()
 
     def find(self, path: str, block: int) -> Window | None:
-        """Return what was fetched together with a block, and the block in it; None where it is not kept."""
+        """Return the bytes fetched together with a block, and the block in them; None if it is not cached."""
         found = self._by_block.get((path, block))
         if found is not None:
             self._by_use.move_to_end((path, found.start))
         return found
 
     def has(self, path: str, block: int) -> bool:
-        """Return whether a block is kept."""
+        """Return whether a block is cached."""
         return (path, block) in self._by_block
 
     def add(self, path: str, fetched: Window) -> None:
-        """Keep whole blocks of a file, or its last ones."""
+        """Add whole blocks of a file, or its last ones."""
         for block in _blocks_of(fetched):
             self._by_block[path, block] = fetched
         self._by_use[path, fetched.start] = fetched
         self._size += len(fetched.data)
 
     def trim(self) -> None:
-        """Drop what was not used for longest, down to the bound."""
+        """Drop the least recently used blocks, down to the maximum."""
         while self._size > self._max_size:
             (path, _), dropped = self._by_use.popitem(last=False)
             self._size -= len(dropped.data)
@@ -81,7 +81,7 @@ class RemoteBytes(Closing):
 
     Attributes:
         path: its name.
-        size: bytes that it had when it was listed.
+        size: its size when it was listed.
     """
 
     def __init__(
@@ -90,9 +90,9 @@ class RemoteBytes(Closing):
         """Open a file; nothing is fetched yet.
 
         Args:
-            path: its name, for errors; no other file that shares the cache has the same.
+            path: its name, for errors; unique among the files that share the cache.
             size: in bytes.
-            read: fetches bytes from a position on, so many.
+            read: fetches a number of bytes from a position on.
             cache: of blocks, shared with other files.
         """
         self.path = path
@@ -104,7 +104,7 @@ class RemoteBytes(Closing):
         self._expected = (0, 0)
 
     def expect(self, start: int, end: int | None) -> None:
-        """Note what will be read from first to last: it is fetched in few large requests.
+        """Announce a sequential read: the range is fetched in few large requests.
 
         Args:
             start: position of the first byte.
@@ -148,7 +148,7 @@ class RemoteBytes(Closing):
         return self._window.start <= start and end <= self._window.start + len(self._window.data)
 
     def _bytes(self, start: int, end: int, stop: int) -> memoryview:
-        """Return the bytes up to ``end``; where some have to be fetched, others up to ``stop`` are as well."""
+        """Return the bytes up to ``end``; if some must be fetched, fetch up to ``stop``."""
         first, last = self._expected
         if first <= start < last:
             stop = max(end, min(start - start % BLOCK_SIZE + READ_AHEAD_SIZE, last))
@@ -179,7 +179,7 @@ class RemoteBytes(Closing):
         return self._read(*part)
 
     def _missing(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield position and size of each request for what is not there of a range."""
+        """Yield position and size of each request for the missing parts of a range."""
         blocks = range(start // BLOCK_SIZE, -(-end // BLOCK_SIZE))
         first: int | None = None
         for block in (*blocks, blocks.stop):

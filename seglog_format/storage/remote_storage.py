@@ -1,4 +1,4 @@
-"""Logs in an object store: what was listed of it, and its files as they are read."""
+"""Logs in an object store: a listing, and files that are fetched as they are read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RemoteStorage:
-    """The files behind an address; a `LogStorage`. Its paths start with `root`, and are no paths of this machine.
+    """The files behind an address; a `LogStorage`. Its paths start with `root`, and are not local paths.
 
     All files share one bounded cache of blocks.
 
@@ -31,14 +31,14 @@ class RemoteStorage:
     is_local: Final = False
 
     def __init__(self, store: Store, files: Iterable[StoredFile]) -> None:
-        """Take what was listed.
+        """Store the listing.
 
         Args:
             store: what is behind the address.
-            files: of it.
+            files: the files of the store.
 
         Raises:
-            UsageError: a file has a name that leads elsewhere, as ``..`` does.
+            UsageError: a file has a name that leads out of its directory, such as ``..``.
         """
         self.root = Path(store.address)
         self._store = store
@@ -58,7 +58,7 @@ class RemoteStorage:
         self._directory(path.parent)[0].add(path.name)
 
     def _directory(self, path: Path) -> tuple[set[str], set[str]]:
-        """Return names of files and directories in a directory, which is added where it is new."""
+        """Return names of files and directories in a directory, which is added if it is new."""
         if path not in self._directories:
             self._directories[path] = (set(), set())
             self._directory(path.parent)[1].add(path.name)
@@ -71,7 +71,7 @@ class RemoteStorage:
         return f"{self._store.address}/{path.relative_to(self.root).as_posix()}"
 
     def entries(self, directory: Path) -> DirectoryEntries:
-        """List a directory; the store is not asked again.
+        """List a directory, without a request to the store.
 
         Raises:
             UsageError: there is no such directory.
@@ -86,7 +86,7 @@ class RemoteStorage:
         return False
 
     def status(self, path: Path) -> FileStatus:
-        """Return size and time of a file; the store is not asked again.
+        """Return size and time of a file, without a request to the store.
 
         Raises:
             UsageError: there is no such file.
@@ -118,9 +118,9 @@ def download(storage: LogStorage, directory: Path, target: Path) -> None:
     """Copy the files of a directory into an empty local one; those of directories below it are left out.
 
     Args:
-        storage: where the directory is.
-        directory: of which to copy the files.
-        target: a new directory of this machine.
+        storage: the storage with the directory.
+        directory: the directory to copy.
+        target: a new local directory.
 
     Raises:
         UsageError: the store does not answer, or the copy cannot be written.

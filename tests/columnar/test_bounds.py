@@ -69,7 +69,7 @@ def test_hostile_bytes_lead_no_kernel_out_of_range(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(report.read_text(encoding="utf-8"))
     assert len(set(told["inputs"].values())) == 1
-    assert {"read_batches", "read_messages", "encode_rows", "index_entries", "clear_entries", "make_objects"} <= {
+    assert {"read_batches", "read_messages", "encode_rows", "index_entries", "prefilter_entries", "make_objects"} <= {
         *told["kernels"]
     }
 

@@ -63,9 +63,9 @@ def test_the_user_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     from seglog_format.columnar.reader import read_batches
     from seglog_format.columnar.records import varint
 
-    teller = compiled.Teller()
+    notice = compiled.CompileNotice()
     for function in (varint, read_batches, read_batches):
-        teller.on_start(SimpleNamespace(data={"dispatcher": function}))
+        notice.on_start(SimpleNamespace(data={"dispatcher": function}))
     assert capsys.readouterr().err == compiled.WORD + "\n"
 
 

@@ -17,7 +17,7 @@ from helpers.scans import segment_directory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofs.fuzz.codec_targets import by_reference, expanded, libraries
+from proofs.fuzz.codec_targets import by_reference, decompressed, libraries
 from proofs.fuzz.judging import LIMIT, SMALL_LIMIT
 from seglog_format import open_partition
 from seglog_format.codec.build import build_batch, new_record
@@ -63,7 +63,7 @@ def test_the_wheels_that_are_installed_show_their_functions() -> None:
 @pytest.mark.req("SEG-COD-001")
 def test_content_comes_without_the_interpreter(codec: CompressionCodec, content: bytes) -> None:
     for stored in streams(codec, content):
-        assert expanded(stored, codec, used=5, room=LIMIT) == content == by_reference(stored, codec)
+        assert decompressed(stored, codec, used=5, room=LIMIT) == content == by_reference(stored, codec)
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -91,14 +91,14 @@ def test_any_content(codec: CompressionCodec, part: bytes, times: int, is_limite
 @pytest.mark.parametrize("codec", CODECS)
 def test_no_more_than_the_limit_is_decompressed(codec: CompressionCodec) -> None:
     for stored in streams(codec, bytes(SMALL_LIMIT + 1)):
-        assert expanded(stored, codec, limit=SMALL_LIMIT) is None
+        assert decompressed(stored, codec, limit=SMALL_LIMIT) is None
 
 
 def test_a_size_that_deflate_cannot_reach_gets_no_memory() -> None:
     stored = gzip.compress(b"x" * 50, mtime=0)
     most = MAX_DEFLATION * (len(stored) - 18)
     for size in (most + 1, 2**30, 2**32 - 1):
-        assert expanded(stored[:-4] + size.to_bytes(4, "little"), GZIP, room=LIMIT) is None
+        assert decompressed(stored[:-4] + size.to_bytes(4, "little"), GZIP, room=LIMIT) is None
 
 
 # Without the functions

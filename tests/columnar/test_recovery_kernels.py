@@ -12,8 +12,8 @@ from helpers.batches import patched
 from helpers.support import authentic, authentic_names
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_clear import SMALL
 from test_hostile_scan import FULL, changes, with_right_checksum
+from test_prefilter import SMALL
 
 from proofs.fuzz.random_logs import random_log
 from seglog_format.columnar import index_log

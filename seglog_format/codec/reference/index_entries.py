@@ -65,6 +65,6 @@ def decode_transaction_index(data: Buffer, at: Location) -> tuple[AbortedTxn, ..
 
 
 def _slots(declaration: Struct, data: Buffer) -> list[Any]:
-    """The whole slots of a file, as containers."""
+    """Return the whole slots of a file, as containers."""
     count = memoryview(data).nbytes // declaration.sizeof()
     return list(Array(count, declaration).parse_stream(io.BytesIO(data)))

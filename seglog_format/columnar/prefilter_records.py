@@ -1,7 +1,7 @@
-"""Records of magic 2 that no check says anything about: well formed, and regular in every respect (chapter 31).
+"""The prefilter of records of magic 2: well formed, and of the common encoding (chapter 31).
 
-A record is cleared or it is not. What is odd in any way, damaged or legal, is left to the checks, which alone know
-what to say of it.
+A record passes or it does not. Any other encoding, damaged or valid, is left to the checks, which alone report
+findings.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from seglog_format.columnar.records import DAMAGED, INT32_BYTES, INT64_BYTES
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Region
 
-ODD: Final = DAMAGED
-"""Instead of a position: what stands before it is not cleared."""
+UNCOVERED: Final = DAMAGED
+"""Returned instead of a position if the bytes before it do not pass."""
 NULL: Final = -1
 ABORT: Final = 0
 COMMIT: Final = 1
@@ -26,17 +26,17 @@ MARKER_KEY_SIZE: Final = 4
 MARKER_VALUE_SIZE: Final = 6
 NOT_ASCII: Final = 0x8080808080808080
 LAST_BYTES: Final = (0x0F, 0x01)
-"""Largest last byte of a number of 32 bits in five bytes, and of one of 64 bits in ten."""
+"""Maximum last byte of a number of 32 bits in five bytes, and of one of 64 bits in ten."""
 
 
 @helper
 def exact_varint(data: Region, position: int, end: int, most: int) -> tuple[int, int]:
-    """A signed number in as few bytes as it takes, at most so many, and the position after it; or `ODD`.
+    """Read a number in its shortest encoding of at most so many bytes, and the position after it; or `UNCOVERED`.
 
-    A position that is `ODD` already stays so.
+    A position that already is `UNCOVERED` stays so.
     """
     if position < 0 or position >= end:
-        return 0, ODD
+        return 0, UNCOVERED
     byte = load_u8(data, position)
     if byte < 128:
         return byte >> 1 ^ -(byte & 1), position + 1
@@ -50,7 +50,7 @@ def exact_varint(data: Region, position: int, end: int, most: int) -> tuple[int,
 
 @helper
 def _long_exact_varint(data: Region, position: int, stop: int, most: int) -> tuple[int, int]:
-    """The same of a number of any size; few are longer than two bytes."""
+    """Read the same for a number of any size; few are longer than two bytes."""
     value, shift, start = uint64(0), uint64(0), position
     while position < stop:
         byte = load_u8(data, position)
@@ -59,27 +59,29 @@ def _long_exact_varint(data: Region, position: int, stop: int, most: int) -> tup
         if byte < 128:
             largest = LAST_BYTES[0] if most == INT32_BYTES else LAST_BYTES[1]
             if byte == 0 or (position - start == most and byte > largest):
-                return 0, ODD
+                return 0, UNCOVERED
             return int64(value >> uint64(1)) ^ -int64(value & uint64(1)), position
         shift += uint64(7)
-    return 0, ODD
+    return 0, UNCOVERED
 
 
 @helper
 def exact_bytes(data: Region, position: int, stop: int) -> tuple[int, int, int]:
-    """Bytes behind their length: where they start, how many (-1: null), and the position after them."""
+    """Return start and size (-1: null) of bytes after their length, and the position after them."""
     size, position = exact_varint(data, position, stop, INT32_BYTES)
     if position < 0 or size < NULL or size > stop - position:
-        return 0, 0, ODD
+        return 0, 0, UNCOVERED
     return position, size, position + max(size, 0)
 
 
 @inlined
-def clear_records(data: Region, start: int, end: int, count: int, last_delta: int, base_ms: int) -> tuple[bool, int]:
-    """Look through all records of a batch.
+def prefilter_records(
+    data: Region, start: int, end: int, count: int, last_delta: int, base_ms: int
+) -> tuple[bool, int]:
+    """Prefilter all records of a batch.
 
     Args:
-        data: where the section stands, decompressed.
+        data: the bytes with the decompressed section.
         start: of the section.
         end: of it.
         count: records that the header states.
@@ -87,7 +89,7 @@ def clear_records(data: Region, start: int, end: int, count: int, last_delta: in
         base_ms: base timestamp.
 
     Returns:
-        Whether nothing is odd, and the largest timestamp of a record by its own delta.
+        Whether all records pass, and the largest timestamp of a record by its own delta.
     """
     position, before, largest_ms = start, -1, -(1 << 63)
     for _ in range(count):
@@ -113,20 +115,20 @@ def clear_records(data: Region, start: int, end: int, count: int, last_delta: in
 
 @inlined
 def _after_headers(data: Region, position: int, stop: int, count: int) -> int:
-    """The position after so many headers; `ODD` also where a key is not plain text."""
+    """Return the position after so many headers; `UNCOVERED` also if a key is not ASCII."""
     if count < 0:
-        return ODD
+        return UNCOVERED
     for _ in range(count):
         key, key_size, position = exact_bytes(data, position, stop)
         _, _, position = exact_bytes(data, position, stop)
         if position < 0 or key_size < 0 or not _is_ascii(data, key, key + key_size):
-            return ODD
+            return UNCOVERED
     return position
 
 
 @inlined
 def _is_ascii(data: Region, position: int, end: int) -> bool:
-    """Whether some bytes are ASCII, which is UTF-8 as well."""
+    """Return whether bytes are ASCII, which is valid UTF-8."""
     while end - position >= 8:
         if load_le64(data, position) & uint64(NOT_ASCII):
             return False
@@ -140,7 +142,7 @@ def _is_ascii(data: Region, position: int, end: int) -> bool:
 
 @helper
 def end_marker(data: Region, position: int, end: int) -> tuple[int, int, int]:
-    """The end marker in a record that was cleared: type (`ODD`: none as coordinators write it), epoch, and time delta.
+    """Return the end marker in a record that passed: type (or `UNCOVERED`), epoch, and time delta.
 
     The epoch is the coordinator's.
     """
@@ -150,8 +152,8 @@ def end_marker(data: Region, position: int, end: int) -> tuple[int, int, int]:
     key, key_size, position = exact_bytes(data, position, end)
     value, value_size, position = exact_bytes(data, position, end)
     if position < 0 or key_size != MARKER_KEY_SIZE or value_size != MARKER_VALUE_SIZE:
-        return ODD, 0, 0
+        return UNCOVERED, 0, 0
     kind = load_be16(data, key + 2)
     if load_be16(data, key) != 0 or load_be16(data, value) != 0 or (kind != ABORT and kind != COMMIT):  # noqa: PLR1714 - numba
-        return ODD, 0, 0
+        return UNCOVERED, 0, 0
     return kind, load_be32(data, value + 2), timestamp_delta

@@ -23,7 +23,7 @@ from test_hostile_scan import FULL, INPUTS, changes, with_right_checksum
 from proofs.fuzz.random_logs import random_log
 from seglog_format.checks import verify, verify_log
 from seglog_format.checks.log_file import LogVerification
-from seglog_format.columnar import clear
+from seglog_format.columnar import prefilter
 from seglog_format.engine.choice import Engine
 from seglog_format.recovery.entry_walk import indexed_rows
 from seglog_format.state.index_build import build_indexes, encode_offset_index, encode_time_index
@@ -58,7 +58,7 @@ REGULAR = {
     ),
 }
 """Nothing is to be said about these."""
-ODD = {
+UNCOVERED = {
     "compacted": batch(record() + record(0, 4), 2, last_offset_delta=6),
     "emptied": batch(b"", 0, last_offset_delta=2),
     "emptied-control": batch(b"", 0, last_offset_delta=0, **MARKER),
@@ -109,18 +109,20 @@ def test_every_codec_is_passed_over(name: str, monkeypatch: pytest.MonkeyPatch) 
     assert looked_at(INPUTS[name], 0, monkeypatch) == []
 
 
-@pytest.mark.parametrize("name", ODD)
-def test_what_is_odd_is_told(name: str) -> None:
-    assert assert_same_findings(ODD[name] + patched(REGULAR["one"], 0, "q", 100, seal=False))
+@pytest.mark.parametrize("name", UNCOVERED)
+def test_an_uncovered_entry_is_reported(name: str) -> None:
+    assert assert_same_findings(UNCOVERED[name] + patched(REGULAR["one"], 0, "q", 100, seal=False))
 
 
 def test_headers_are_looked_at_without_their_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert looked_at(ODD["compacted"] + patched(ODD["emptied"], 0, "q", 9, seal=False), 0, monkeypatch) == []
+    assert (
+        looked_at(UNCOVERED["compacted"] + patched(UNCOVERED["emptied"], 0, "q", 9, seal=False), 0, monkeypatch) == []
+    )
 
 
 UNUSUAL = {"null-of-another-number": batch(record()[:4] + b"\x03" + record()[5:])}
 """Not passed over, and nothing is to be said about it."""
-SMALL = {**{name: data for name, data in (REGULAR | ODD | UNUSUAL).items() if len(data) < 1000}, **INPUTS}
+SMALL = {**{name: data for name, data in (REGULAR | UNCOVERED | UNUSUAL).items() if len(data) < 1000}, **INPUTS}
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -155,8 +157,8 @@ def test_vectors_have_the_same_findings() -> None:
 
 
 def test_parts_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clear, "ROWS", 3)
-    monkeypatch.setattr(clear, "ARENA_SIZE", 100)
+    monkeypatch.setattr(prefilter, "ROWS", 3)
+    monkeypatch.setattr(prefilter, "ARENA_SIZE", 100)
     for seed in range(40):
         log = random_log(seed)
         assert_same_findings(log.data, log.base_offset)

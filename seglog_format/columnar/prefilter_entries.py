@@ -1,4 +1,4 @@
-"""The kernel that clears entries: from one to the next, as long as no check has anything to say (chapters 20 to 34)."""
+"""The prefilter kernel: from entry to entry, as long as no check can report a finding (chapters 20 to 34)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from seglog_format.columnar.clear_frames import is_all_used
-from seglog_format.columnar.clear_messages import clear_wrapped, ends_with_value, has_known_bits, value_of
-from seglog_format.columnar.clear_records import ABORT, clear_records, end_marker
+from seglog_format.columnar.chunks import chunk_of
 from seglog_format.columnar.compiled import helper, inlined, kernel
 from seglog_format.columnar.entries import entry_is_valid, entry_size
 from seglog_format.columnar.layout import (
@@ -45,15 +43,17 @@ from seglog_format.columnar.plan import (
     CAUSE_OFFSETS,
     CAUSE_RECORDS,
     CHECKSUM_PATH,
-    EXPAND,
+    DECOMPRESS,
+    FALLBACK,
     FIRST_ALLOWED,
     FULL,
-    JUDGE,
     POSITION,
     PREVIOUS,
     ROWS,
 )
-from seglog_format.columnar.sections import section_of
+from seglog_format.columnar.prefilter_frames import is_all_used
+from seglog_format.columnar.prefilter_messages import ends_with_value, has_known_bits, prefilter_wrapped, value_of
+from seglog_format.columnar.prefilter_records import ABORT, end_marker, prefilter_records
 
 if TYPE_CHECKING:
     from seglog_format.columnar.arrays import Bytes, Numbers, Region, Table
@@ -69,24 +69,23 @@ COLUMNS: Final = (
     "flags",
     "leader_epoch",
 )
-"""Of the table of cleared entries. The base offset of a wrapper is `WRAPPER`; a message counts as one record, and its
-leader epoch is -1."""
+"""Columns of the table of entries. A wrapper's base offset is `WRAPPER`; a message is one record of epoch -1."""
 COLUMN: Final = {name: number for number, name in enumerate(COLUMNS)}
 ROW_SIZE: Final = 8 * len(COLUMNS)
 
 WRAPPER: Final = -1
 HEADER: Final = 1
-"""Flag: the records are cleared, the header has to be looked at."""
+"""Flag: the records passed, the header must be checked."""
 MARKS_ABORT: Final = 2
 """Flag: an end marker that aborts, or a control batch that compaction has emptied."""
 DOUBTFUL: Final = -1
-"""Instead of a start: the entry is not cleared. Instead of flags it is one of the following."""
+"""Returned instead of a start if the entry does not pass; instead of flags it is one of the following."""
 DOUBTFUL_OFFSETS: Final = -1 - CAUSE_OFFSETS
 DOUBTFUL_CHECKSUM: Final = -1 - CAUSE_CHECKSUM
 DOUBTFUL_RECORDS: Final = -1 - CAUSE_RECORDS
 
 STORED_START, STORED_END, STORED_CODEC, STORED_MAGIC = range(4)
-"""What is told of an entry that has to be decompressed."""
+"""Facts about an entry that must be decompressed."""
 
 LARGEST_SPAN: Final = 2**31 - 1
 UNKNOWN_BITS: Final = 0xFF80
@@ -95,51 +94,51 @@ NO_EPOCH: Final = -1
 
 
 @kernel
-def clear_entries(
-    log: Bytes, arena: Bytes, sections: Numbers, plan: Numbers, state: Numbers, table: Table, stored: Numbers
+def prefilter_entries(
+    log: Bytes, arena: Bytes, chunks: Numbers, plan: Numbers, state: Numbers, table: Table, stored: Numbers
 ) -> int:
-    """Clear entries until the table is full, or one is not beyond doubt, or has to be decompressed.
+    """Prefilter entries until the table is full, or one does not pass, or must be decompressed.
 
     Args:
         log: bytes of a log.
-        arena: what was decompressed ahead.
-        sections: what was decompressed ahead, by position.
+        arena: decompressed bytes.
+        chunks: entries that were decompressed ahead, by position.
         plan: base offset of the segment, and the path of computing checksums.
         state: the position of the next entry, and the last offset of the one before; afterwards also how many rows.
-        table: a row for each entry that was cleared.
-        stored: afterwards, where the compressed bytes of an entry stand that has to be decompressed.
+        table: a row for each entry that passed.
+        stored: afterwards, the position of the compressed bytes of an entry that must be decompressed.
 
     Returns:
-        `FULL`, `JUDGE` or `EXPAND`, as in `plan`.
+        `FULL`, `FALLBACK` or `DECOMPRESS`, as in `plan`.
     """
     data, arena_, rows = region(log), region(arena), region(table.reshape(-1).view(np.uint8))
-    sections_, path, lowest = region(sections.view(np.uint8)), plan[CHECKSUM_PATH], plan[FIRST_ALLOWED]
+    sections_, path, lowest = region(chunks.view(np.uint8)), plan[CHECKSUM_PATH], plan[FIRST_ALLOWED]
     position, previous, row, answer = state[POSITION], state[PREVIOUS], 0, FULL
     while row < len(table):
         size = entry_size(data, position, len(log)) if position >= 0 else DOUBTFUL
         start, end, codec = _content(data, position, size) if size > 0 else (DOUBTFUL, DOUBTFUL, NONE)
         if start < 0:
-            answer, state[CAUSE] = JUDGE, CAUSE_FRAMING if size < 0 else CAUSE_COMPRESSION
+            answer, state[CAUSE] = FALLBACK, CAUSE_FRAMING if size < 0 else CAUSE_COMPRESSION
             break
         source = data
         if codec != NONE:
             stored[STORED_START], stored[STORED_END], stored[STORED_CODEC] = start, end, codec
             stored[STORED_MAGIC] = load_u8(data, position + MAGIC)
-            start, end = section_of(sections_, state, position)
+            start, end = chunk_of(sections_, state, position)
             source = arena_
             if start < 0:
-                answer = EXPAND
+                answer = DECOMPRESS
                 break
             if not is_all_used(data, stored[STORED_START], stored[STORED_END], codec):
-                answer, state[CAUSE] = JUDGE, CAUSE_COMPRESSION
+                answer, state[CAUSE] = FALLBACK, CAUSE_COMPRESSION
                 break
         place, at = (position, size, previous, lowest), row * ROW_SIZE
         if load_u8(data, position + MAGIC) == BATCH_MAGIC:
-            flags = _clear_batch(path, data, place, source, start, end, rows, at)
+            flags = _prefilter_batch(path, data, place, source, start, end, rows, at)
         else:
-            flags = _clear_message(path, data, place, source, start, end, rows, at)
+            flags = _prefilter_message(path, data, place, source, start, end, rows, at)
         if flags < 0:
-            answer, state[CAUSE] = JUDGE, -1 - flags
+            answer, state[CAUSE] = FALLBACK, -1 - flags
             break
         store_64(rows, at + 8 * 7, flags)
         previous = table[row, 3]
@@ -150,9 +149,9 @@ def clear_entries(
 
 @inlined
 def _content(data: Region, position: int, size: int) -> tuple[int, int, int]:
-    """Where records, or the value of a wrapper, start and end, and their codec; no start where that is odd.
+    """Return start, end and codec of the records, or of a wrapper's value; no start if they are not covered.
 
-    Of what needs no decompressing the codec is 0.
+    The codec of uncompressed content is 0.
     """
     if load_u8(data, position + MAGIC) == BATCH_MAGIC:
         start, end = position + BATCH_HEADER_SIZE, position + size
@@ -167,7 +166,7 @@ def _content(data: Region, position: int, size: int) -> tuple[int, int, int]:
 
 
 @helper
-def _clear_batch(
+def _prefilter_batch(
     path: int,
     data: Region,
     place: tuple[int, int, int, int],
@@ -177,13 +176,13 @@ def _clear_batch(
     rows: Region,
     at: int,
 ) -> int:
-    """Clear a batch into a row: its flags but for what is stored with the row, or a doubt with its cause.
+    """Prefilter a batch into a row: return its flags except those stored with the row, or the cause of a doubt.
 
     Args:
         path: of computing checksums.
         data: bytes of the log.
         place: position and size of the batch, last offset of the entry before, base offset of the segment.
-        source: where the records stand, decompressed.
+        source: the decompressed records.
         start: of them.
         end: of them.
         rows: of the table.
@@ -197,8 +196,8 @@ def _clear_batch(
         return DOUBTFUL_RECORDS
     if not entry_is_valid(path, data, position, size):
         return DOUBTFUL_CHECKSUM
-    is_clear, largest_ms = clear_records(source, start, end, count, delta, load_be64(data, position + BASE_TIMESTAMP))
-    if not is_clear or (count > 0 and attributes & LOG_APPEND_TIME == 0 and largest_ms != newest_ms):
+    passes, largest_ms = prefilter_records(source, start, end, count, delta, load_be64(data, position + BASE_TIMESTAMP))
+    if not passes or (count > 0 and attributes & LOG_APPEND_TIME == 0 and largest_ms != newest_ms):
         return DOUBTFUL_RECORDS
     flags = 0 if _has_usual_header(data, position, attributes) and count > delta else HEADER
     if base <= previous or base < lowest or last - lowest > LARGEST_SPAN:
@@ -216,7 +215,7 @@ def _clear_batch(
 
 @inlined
 def _has_usual_header(data: Region, position: int, attributes: int) -> bool:
-    """Whether the fields of a header that do not depend on others go together as writers put them together."""
+    """Return whether independent fields of a header are combined as writers do."""
     producer_id, epoch = load_be64(data, position + PRODUCER_ID), load_be16(data, position + PRODUCER_EPOCH)
     if attributes & UNKNOWN_BITS or load_be32(data, position + LEADER_EPOCH) < -1:
         return False
@@ -233,7 +232,7 @@ def _has_usual_header(data: Region, position: int, attributes: int) -> bool:
 def _control_type(
     data: Region, position: int, attributes: int, source: Region, start: int, end: int, count: int
 ) -> int:
-    """Type of the end marker in a control batch; of an empty one that of an abort; negative where anything is odd."""
+    """Return the type of the end marker in a control batch, ABORT for an empty one; negative if not covered."""
     if attributes & CODEC_MASK != NONE or count > 1:
         return DOUBTFUL
     if count == 0:
@@ -245,7 +244,7 @@ def _control_type(
 
 
 @helper
-def _clear_message(
+def _prefilter_message(
     path: int,
     data: Region,
     place: tuple[int, int, int, int],
@@ -255,7 +254,7 @@ def _clear_message(
     rows: Region,
     at: int,
 ) -> int:
-    """Clear a message or a wrapper into a row. Arguments and result are those of `_clear_batch`."""
+    """Prefilter a message or a wrapper into a row. Arguments and result are those of `_prefilter_batch`."""
     position, size, previous, lowest = place
     offset, magic = load_be64(data, position + OFFSET), load_u8(data, position + MAGIC)
     timestamp_ms, attributes = message_timestamp(data, position), load_u8(data, position + MESSAGE_ATTRIBUTES)
@@ -270,7 +269,7 @@ def _clear_message(
         if not ends_with_value(data, position, size):
             return DOUBTFUL_RECORDS
     else:
-        first, shown = clear_wrapped(path, source, start, end, magic, offset, attributes, timestamp_ms), WRAPPER
+        first, shown = prefilter_wrapped(path, source, start, end, magic, offset, attributes, timestamp_ms), WRAPPER
     if first <= previous or first < lowest or offset - lowest > LARGEST_SPAN:
         return DOUBTFUL_OFFSETS
     _store_row(rows, at, (position, magic, shown, offset, timestamp_ms, 1, NO_PRODUCER))
@@ -280,7 +279,7 @@ def _clear_message(
 
 @inlined
 def _store_row(rows: Region, at: int, values: tuple[int, int, int, int, int, int, int]) -> None:
-    """All columns of a row but the flags and the leader epoch."""
+    """Store all columns of a row but the flags and the leader epoch."""
     position, magic, base_offset, last_offset, max_timestamp_ms, records_count, producer_id = values
     store_64(rows, at, position)
     store_64(rows, at + 8 * 1, magic)

@@ -17,7 +17,7 @@ pytest.importorskip("numba")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofs.fuzz.codec_targets import ROOM, SLACK, by_reference, expanded, hold_content
+from proofs.fuzz.codec_targets import ROOM, SLACK, by_reference, decompressed, hold_content
 from proofs.fuzz.made_blocks import (
     DISTANCES,
     FAR,
@@ -119,7 +119,7 @@ def test_lz4_matches_do_not_reach_into_the_block_before() -> None:
     assert same_as_lz4(lz4_block([], 64), lz4_block([(16, 20, 17)], 80)) is None
     assert same_as_lz4(lz4_block([], 64), lz4_block([(17, 20, 17)], 80)) is not None
     assert same_as_lz4(lz4_block([(0, 8, 1)], 80)) is None
-    assert expanded(lz4_frame(lz4_block([(20, 8, 0)], 80)), LZ4) is None
+    assert decompressed(lz4_frame(lz4_block([(20, 8, 0)], 80)), LZ4) is None
 
 
 # snappy
@@ -216,7 +216,7 @@ def test_room_that_is_too_small_by_any_number_of_bytes(codec: CompressionCodec) 
     assert content is not None
     for room in range(len(content) + SLACK):
         for used in (0, 1, 63):
-            found = expanded(stored, codec, used=used, room=room)
+            found = decompressed(stored, codec, used=used, room=room)
             assert found == (content if room >= len(content) else None)
     assert len(content) < ROOM
 
@@ -245,4 +245,4 @@ def test_lz4_blocks_with_checksums(size: int) -> None:
         frame = bytearray(lz4.frame.compress(data, block_linked=False, block_checksum=True, store_size=False))
         hold_content(bytes(frame), LZ4, size & 3, is_plain=size < ROOM)
         frame[-5] ^= 1 << size % 8
-        assert expanded(bytes(frame), LZ4) is None
+        assert decompressed(bytes(frame), LZ4) is None

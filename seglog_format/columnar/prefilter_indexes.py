@@ -1,6 +1,6 @@
-"""Indexes that no check has anything to say about, held against a log whose entries are all cleared (chapters 40, 41).
+"""The prefilter of indexes, for logs in which every entry passed (chapters 40, 41).
 
-As with entries: an index is cleared, or it is for the checks to say why not.
+As with entries: an index passes, or the checks report why not.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from seglog_format.columnar.clear_entries import COLUMN, WRAPPER
 from seglog_format.columnar.layout import BATCH_MAGIC
+from seglog_format.columnar.prefilter_entries import COLUMN, WRAPPER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +22,8 @@ TIME_SLOT: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 NO_TIMESTAMP: Final = -1
 
 
-class ClearedLog:
-    """A log of which every entry is cleared, and nothing follows the last.
+class FilteredLog:
+    """A log in which every entry passed, and nothing follows the last.
 
     Args:
         tables: rows of its entries, in order.
@@ -42,7 +42,7 @@ class ClearedLog:
         return self._table[:, COLUMN[name]]
 
     def has_offset_index(self, data: memoryview) -> bool:
-        """Whether nothing is to be said about an offset index with these bytes."""
+        """Return whether no check can report a finding for an offset index with these bytes."""
         slots = _slots(data, OFFSET_SLOT)
         if slots is None or not self._is_in_order:
             return False
@@ -59,7 +59,7 @@ class ClearedLog:
         )
 
     def has_time_index(self, data: memoryview, *, is_active: bool) -> bool:
-        """Whether nothing is to be said about a time index with these bytes.
+        """Return whether no check can report a finding for a time index with these bytes.
 
         Args:
             data: of the index.
@@ -85,7 +85,7 @@ class ClearedLog:
 
 
 def _slots(data: memoryview, slot: np.dtype[np.void]) -> np.ndarray[tuple[int], np.dtype[np.void]] | None:
-    """Whole slots, of which the last holds something; None where it is not so, or there are none."""
+    """Return whole slots, of which the last is not zero; None if that is not so, or there are none."""
     if not len(data) or len(data) % slot.itemsize or not any(data[-slot.itemsize :]):
         return None
     return np.frombuffer(data, slot)

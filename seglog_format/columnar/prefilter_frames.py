@@ -1,4 +1,4 @@
-"""Where compressed data ends: what stands behind it is passed over by readers, and told by checks (chapter 34)."""
+"""The end of compressed data: readers ignore what follows it, and checks report that (chapter 34)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @helper
 def is_all_used(data: Region, start: int, end: int, codec: int) -> bool:
-    """Whether nothing follows compressed data that could be decompressed; of other codecs their expander knows."""
+    """Return whether decompression uses all bytes of lz4 or snappy data; other decompressors check that themselves."""
     if codec == LZ4:
         return _frame_end(data, start, end) == end
     return codec != SNAPPY or _blocks_end(data, start, end) == end
@@ -35,7 +35,7 @@ def is_all_used(data: Region, start: int, end: int, codec: int) -> bool:
 
 @inlined
 def _frame_end(data: Region, start: int, end: int) -> int:
-    """Position after an lz4 frame."""
+    """Return the position after an lz4 frame."""
     flags = load_u8(data, start + DESCRIPTOR)
     position = start + LZ4_HEADER_SIZE + (CONTENT_SIZE_SIZE if flags & HAS_CONTENT_SIZE else 0)
     while end - position >= LZ4_BLOCK_HEADER_SIZE:
@@ -48,7 +48,7 @@ def _frame_end(data: Region, start: int, end: int) -> int:
 
 @inlined
 def _blocks_end(data: Region, start: int, end: int) -> int:
-    """Position after the last xerial block, or after a bare block, which is always all there is."""
+    """Return the position after the last xerial block, or after a bare block, which is always the whole data."""
     if end - start < XERIAL_HEADER_SIZE or load_64(data, start) != XERIAL_MAGIC:
         return end
     position = start + XERIAL_HEADER_SIZE

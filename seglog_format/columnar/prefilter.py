@@ -1,7 +1,7 @@
-"""Passing over the entries of a log that no check has anything to say about.
+"""The prefilter: skips the entries of a log for which no check can report a finding.
 
-The kernels only clear entries. What they do not clear is for the checks to look at, and what is wrong with it only
-these can tell: so there is one text for each rule, and findings do not depend on who looked first.
+The kernels only decide that an entry passes. The checks read all other entries, and only they report errors:
+so there is one text for each rule, and findings do not depend on the engine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from seglog_format.columnar import plan as names
-from seglog_format.columnar.clear_entries import (
+from seglog_format.columnar.chunks import decompress_ahead, no_chunks
+from seglog_format.columnar.copying import SLACK
+from seglog_format.columnar.cpu import checksum_path
+from seglog_format.columnar.decoders import Decoders
+from seglog_format.columnar.layout import BATCH_MAGIC
+from seglog_format.columnar.prefilter_entries import (
     COLUMN,
     COLUMNS,
     HEADER,
@@ -22,15 +27,10 @@ from seglog_format.columnar.clear_entries import (
     STORED_MAGIC,
     STORED_START,
     WRAPPER,
-    clear_entries,
+    prefilter_entries,
 )
-from seglog_format.columnar.clear_indexes import ClearedLog
-from seglog_format.columnar.copying import SLACK
-from seglog_format.columnar.cpu import checksum_path
-from seglog_format.columnar.decoders import Decoders
-from seglog_format.columnar.layout import BATCH_MAGIC
+from seglog_format.columnar.prefilter_indexes import FilteredLog
 from seglog_format.columnar.records import NO_ROOM
-from seglog_format.columnar.sections import expand_ahead, no_sections
 from seglog_format.columnar.windows import Windows
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Readable
 
 ROWS: Final = 4096
-"""Of one part."""
+"""Maximum rows of one part."""
 ARENA_SIZE: Final = 2**21
 MAX_ARENA: Final = 2**30
-"""An entry that decompresses to more is left to the checks."""
+"""Entries that decompress to more are left to the checks."""
 NO_ENTRY: Final = -1
 
 
@@ -52,12 +52,12 @@ class Decompressing(Protocol):
     """Decompresses what the kernels do not."""
 
     def __call__(self, start: int, end: int, codec_id: int, magic: int) -> bytes | None:
-        """The content of compressed bytes of the log; None where the checks have to see the entry."""
+        """Return the content of compressed bytes of the log; None if the checks have to read the entry."""
 
 
 @dataclass(frozen=True, slots=True)
-class ClearedEntries:
-    """Entries that follow each other.
+class FilteredEntries:
+    """Adjacent entries that passed the prefilter.
 
     Attributes:
         table: a row for each.
@@ -69,18 +69,18 @@ class ClearedEntries:
 
     @property
     def entry_count(self) -> int:
-        """How many they are."""
+        """Number of entries."""
         return len(self.table)
 
     @property
-    def odd_headers(self) -> list[tuple[int, int]]:
-        """Numbers and positions of those whose records are cleared, while the header has to be looked at."""
+    def headers_to_check(self) -> list[tuple[int, int]]:
+        """Numbers and positions of entries whose records passed, but whose headers must be checked."""
         numbers = np.flatnonzero(self._column("flags") & HEADER)
         return list(zip(numbers.tolist(), self._column("position")[numbers].tolist(), strict=True))
 
     @property
     def aborts(self) -> dict[int, int]:
-        """Producer id by the last offset of batches that hold an ABORT marker, or nothing any more."""
+        """Producer id by last offset, of batches with an ABORT marker and control batches without a record."""
         marked = self.table[self._column("flags") & MARKS_ABORT != 0]
         return dict(marked[:, [COLUMN["last_offset"], COLUMN["producer_id"]]].tolist())
 
@@ -97,15 +97,15 @@ class ClearedEntries:
 
     @property
     def last_offset(self) -> int:
-        """Of the last entry."""
+        """Last offset of the last entry."""
         return int(self.table[-1, COLUMN["last_offset"]])
 
     def last_offset_before(self, number: int) -> int | None:
-        """Of the entry before one; None before the first of these."""
+        """Return the last offset of the entry before one; None before the first of these."""
         return int(self.table[number - 1, COLUMN["last_offset"]]) if number else None
 
     def rows(self) -> Iterator[tuple[int, int | None, int, int, int, bool]]:
-        """Position, base offset (None: a wrapper), last offset, largest timestamp, magic, and whether it is empty."""
+        """Yield position, base offset (None: wrapper), last offset, largest timestamp, magic, and emptiness."""
         bases: Sequence[int | None] = self._column("base_offset").tolist()
         if (self._column("magic") < BATCH_MAGIC).any():
             bases = [None if offset == WRAPPER else offset for offset in bases]
@@ -117,8 +117,8 @@ class ClearedEntries:
         return self.table[:, COLUMN[name]]
 
 
-class Clearing:
-    """Clears entries of one log.
+class ColumnarPrefilter:
+    """Prefilters the entries of one log.
 
     Args:
         source: bytes of the log.
@@ -134,14 +134,14 @@ class Clearing:
         self._plan[names.LIMIT], self._plan[names.MAX_ROWS] = min(limit, MAX_ARENA), names.MAX_SECTIONS * 2**31
         self._plan[names.FIRST_ALLOWED], self._plan[names.CHECKSUM_PATH] = base_offset, checksum_path()
         self._state = np.zeros(names.STATE_SIZE, np.int64)
-        self._sections = no_sections()
+        self._chunks = no_chunks()
         self._decoders: Decoders | None = None
         self._stored = np.zeros(4, np.int64)
         self._arena: Bytes = np.empty(SLACK, np.uint8)
         self._table = np.empty((ROWS, len(COLUMNS)), np.int64)
 
-    def parts(self, position: int, previous: int | None) -> Iterator[ClearedEntries]:
-        """Clear entries from a position on, up to the first that has to be looked at.
+    def parts(self, position: int, previous: int | None) -> Iterator[FilteredEntries]:
+        """Yield entries from a position on, up to the first that the checks have to read.
 
         Args:
             position: of an entry.
@@ -153,34 +153,34 @@ class Clearing:
         while self._windows.has_more(self._state):
             yield from self._parts_in_sight()
 
-    def _parts_in_sight(self) -> Iterator[ClearedEntries]:
-        self._state[[names.NEXT_SECTION, names.SECTIONS]] = 0
+    def _parts_in_sight(self) -> Iterator[FilteredEntries]:
+        self._state[[names.NEXT_CHUNK, names.CHUNKS]] = 0
         goes_on = True
         while goes_on:
-            answer = clear_entries(
-                self._windows.data, self._arena, self._sections, self._plan, self._state, self._table, self._stored
+            answer = prefilter_entries(
+                self._windows.data, self._arena, self._chunks, self._plan, self._state, self._table, self._stored
             )
             if count := int(self._state[names.ROWS]):
                 table = self._table[:count].copy()
                 self._windows.place(table, COLUMN["position"])
-                yield ClearedEntries(table, self._windows.origin + int(self._state[names.POSITION]))
-            goes_on = answer == names.FULL or (answer == names.EXPAND and self._expanded())
-            if answer == names.EXPAND and not goes_on:
+                yield FilteredEntries(table, self._windows.origin + int(self._state[names.POSITION]))
+            goes_on = answer == names.FULL or (answer == names.DECOMPRESS and self._decompressed())
+            if answer == names.DECOMPRESS and not goes_on:
                 self._state[names.CAUSE] = names.CAUSE_COMPRESSION
 
     @property
     def cause(self) -> FallbackCause:
-        """Why the entry at which `parts` has ended was not cleared."""
+        """Why the entry at which `parts` has ended did not pass."""
         return names.CAUSES[int(self._state[names.CAUSE])]
 
-    def log_of(self, parts: Sequence[ClearedEntries]) -> ClearedLog:
-        """What indexes are held against: all that the log holds."""
-        return ClearedLog([part.table for part in parts], int(self._plan[names.FIRST_ALLOWED]))
+    def log_of(self, parts: Sequence[FilteredEntries]) -> FilteredLog:
+        """Join the parts of a whole log, against which indexes are checked."""
+        return FilteredLog([part.table for part in parts], int(self._plan[names.FIRST_ALLOWED]))
 
-    def _expanded(self) -> bool:
-        """Decompress the entry at the position, and perhaps some after it; whether that could be done."""
-        self._state[[names.ROWS, names.ARENA_USED, names.NEXT_SECTION, names.SECTIONS]] = 0
-        if self._expanded_by_kernel():
+    def _decompressed(self) -> bool:
+        """Decompress the entry at the position, and perhaps some after it; return whether that was possible."""
+        self._state[[names.ROWS, names.ARENA_USED, names.NEXT_CHUNK, names.CHUNKS]] = 0
+        if self._decompressed_by_kernel():
             return True
         start, end, codec, magic = (
             int(self._stored[name]) for name in (STORED_START, STORED_END, STORED_CODEC, STORED_MAGIC)
@@ -191,15 +191,15 @@ class Clearing:
         if len(content) > len(self._arena) - SLACK:
             self._arena = np.empty(max(len(content), ARENA_SIZE) + SLACK, np.uint8)
         self._arena[: len(content)] = np.frombuffer(content, np.uint8)
-        self._sections[: names.SECTION_FIELDS] = self._state[names.POSITION], 0, len(content)
-        self._state[names.SECTIONS] = 1
+        self._chunks[: names.CHUNK_FIELDS] = self._state[names.POSITION], 0, len(content)
+        self._state[names.CHUNKS] = 1
         return True
 
-    def _expanded_by_kernel(self) -> bool:
+    def _decompressed_by_kernel(self) -> bool:
         if self._decoders is None:
             self._decoders = Decoders()
             self._plan[names.DECODERS :] = self._decoders.slots
-        while expand_ahead(self._windows.data, self._arena, self._plan, self._state, self._sections) == NO_ROOM:
+        while decompress_ahead(self._windows.data, self._arena, self._plan, self._state, self._chunks) == NO_ROOM:
             size = max(2 * len(self._arena), ARENA_SIZE)
             self._arena = np.empty(min(size, MAX_ARENA + SLACK), np.uint8)
-        return bool(self._state[names.SECTIONS])
+        return bool(self._state[names.CHUNKS])

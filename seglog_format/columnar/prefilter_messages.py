@@ -1,4 +1,4 @@
-"""Messages of magic 0 and 1, plain and in wrappers, that no check says anything about (chapter 33)."""
+"""The prefilter of messages of magic 0 and 1, plain and in wrappers (chapter 33)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KNOWN_BITS: Final = (0x07, 0x0F)
 
 @helper
 def value_of(data: Region, position: int, size: int) -> tuple[int, int]:
-    """Start and end of the value of a message without a key whose value is not null and ends it; or `NOWHERE`."""
+    """Return start and end of the value of a keyless message, if it is not null and ends the message; or `NOWHERE`."""
     _, key_size, value, value_size = message_parts(data, position, size)
     if value < 0 or key_size >= 0 or value_size < 0 or value + value_size != position + size:
         return NOWHERE
@@ -29,27 +29,27 @@ def value_of(data: Region, position: int, size: int) -> tuple[int, int]:
 
 @inlined
 def ends_with_value(data: Region, position: int, size: int) -> bool:
-    """Whether nothing follows the value of a message, and key and value fit it."""
+    """Return whether nothing follows the value of a message, and key and value fit it."""
     key, _, value, value_size = message_parts(data, position, size)
     return key >= 0 and value + max(value_size, 0) == position + size
 
 
 @inlined
 def has_known_bits(data: Region, position: int) -> bool:
-    """Whether only attribute bits are set that the message's magic defines."""
+    """Return whether only attribute bits are set that the message's magic defines."""
     known = KNOWN_BITS[1] if load_u8(data, position + MAGIC) == 1 else KNOWN_BITS[0]
     return load_u8(data, position + MESSAGE_ATTRIBUTES) & ~known == 0
 
 
 @helper
-def clear_wrapped(
+def prefilter_wrapped(
     path: int, data: Region, start: int, end: int, magic: int, offset: int, attributes: int, timestamp_ms: int
 ) -> int:
-    """Look through the messages of a wrapper.
+    """Prefilter the messages of a wrapper.
 
     Args:
         path: of computing checksums.
-        data: where the decompressed messages stand.
+        data: the decompressed messages.
         start: of them.
         end: of them.
         magic: of the wrapper.
@@ -58,7 +58,7 @@ def clear_wrapped(
         timestamp_ms: of it.
 
     Returns:
-        The offset of the first message; negative where anything is odd.
+        The offset of the first message; negative if anything is not covered.
     """
     position, first, last, largest_ms = start, -1, -1, -(1 << 63)
     while position < end:

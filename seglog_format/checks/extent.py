@@ -1,4 +1,4 @@
-"""How much was verified: a success says little without it."""
+"""The amount of data that was verified."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Extent:
-    """Counts what a verification looks at, while it goes on.
+    """Counts what a verification reads, while it runs.
 
     Attributes:
-        files: whose names mean something; of leftovers only the name is looked at.
+        files: files of a known kind; of leftovers only the name is checked.
         batches: intact batches and messages, in logs and metadata snapshots.
         engine: what reads the logs; None before it is chosen.
         prefiltered: batches that the columnar engine skipped, since no check can report a finding on them.

@@ -1,4 +1,4 @@
-"""Verifying one `.log` file: the walk, every entry in it, what follows the last one."""
+"""Verification of one `.log` file: the walk, every entry, and the bytes after the last one."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class LogSummary:
-    """What the checks of side files need to know of a log once it has been walked.
+    """Facts about a walked log that the checks of side files need.
 
     Attributes:
         aborts: producer id by the offset of its ABORT record, or of a control batch that compaction has emptied.
-        damaged: position of the first entry that is not intact; None where all are.
-        partial_at: position of a last entry that is cut short.
+        damaged: position of the first damaged entry; None if there is none.
+        partial_at: position of a truncated last entry.
         last_offset: of the last intact entry; None without one.
-        is_end_known: no entry that is not intact follows the last intact one.
-        has_tail: bytes that are no whole entry follow the last one.
+        is_end_known: whether no damaged entry follows the last intact one.
+        has_tail: whether bytes that are no whole entry follow the last one.
         epochs: leader epochs of the intact batches that have one, in file order.
         filtered: what indexes are compared with, where every entry passed the prefilter and nothing follows the last.
         fallbacks: entries that did not pass the prefilter, by cause; empty without one.
@@ -61,12 +61,12 @@ class LogSummary:
 
     @property
     def is_whole(self) -> bool:
-        """Every entry was intact, and the walk reached the end."""
+        """Whether every entry is intact, and the walk reached the end."""
         return self.damaged is None
 
     @property
     def entry_count(self) -> int:
-        """Intact entries."""
+        """Number of intact entries."""
         return sum(1 if isinstance(each, LogRow) else each.entry_count for each in self._intact)
 
     @property
@@ -75,7 +75,7 @@ class LogSummary:
         return sum(0 if isinstance(each, LogRow) else each.entry_count for each in self._intact)
 
     def add(self, row: LogRow) -> None:
-        """Note the next intact entry."""
+        """Add the next intact entry."""
         self._intact.append(row)
         self.last_offset, self.is_end_known = row.last_offset, True
 
@@ -86,7 +86,7 @@ class LogSummary:
         self.last_offset, self.is_end_known = part.last_offset, True
 
     def add_epoch(self, run: EpochRun) -> None:
-        """Note batches of one leader epoch; none is -1."""
+        """Add batches of one leader epoch; -1 means none."""
         if self.epochs and self.epochs[-1].epoch == run.epoch:
             self.epochs[-1] = self.epochs[-1]._replace(last_offset=run.last_offset)
         elif run.epoch >= 0:
@@ -98,7 +98,7 @@ class LogSummary:
         return parts if parts and len(parts) == len(self._intact) and self.is_whole else None
 
     def outline(self) -> LogOutline:
-        """What indexes are held to: the intact entries before the first damaged one."""
+        """Return the intact entries before the first damaged one, against which indexes are checked."""
         rows = [row for row in self._rows() if self.damaged is None or row.position < self.damaged]
         return LogOutline(rows, partial_at=self.partial_at, unknown_from=self.damaged)
 
@@ -110,7 +110,7 @@ class LogSummary:
                 yield from map(LogRow._make, each.rows())
 
     def note_damage(self, position: int) -> None:
-        """Remember where the first entry stands that is not intact, and that one does."""
+        """Record the position of a damaged entry, if it is the first."""
         self.is_end_known = False
         if self.damaged is None:
             self.damaged = position
@@ -161,10 +161,10 @@ class LogVerification:
         yield from findings_of(LogSize(self.path, self.source.size))
 
     def _entries(self) -> Generator[Finding, None, Tail]:
-        """Check every entry; returns what follows the last one.
+        """Check every entry; return what follows the last one.
 
         Raises:
-            FormatError: nothing behind the position can be found.
+            FormatError: entries after the position cannot be found.
         """
         while True:
             yield from self._filtered()
@@ -185,7 +185,7 @@ class LogVerification:
             self.summary.fallbacks[self._prefilter.cause] += 1
 
     def _refused(self, error: UnreadableError) -> Iterator[Finding]:
-        """Tell what the disk refuses, once for a range; the checks go on behind it (SEG-PDR-022)."""
+        """Report what the disk refuses, once for a range; the checks continue after it (SEG-PDR-022)."""
         self.summary.note_damage(self._position)
         at = error.location
         if at.position + at.size > self._refused_until:
@@ -193,7 +193,7 @@ class LogVerification:
             self._refused_until = at.position + at.size
 
     def _next_entry(self, refused: Location) -> int:
-        """Where an intact entry starts behind a refused range; the end of the file where there is none."""
+        """Return the start of an intact entry after a refused range; the end of the file if there is none."""
         return next_entry(self.source, refused.position + refused.size, OffsetRange(self.base_offset))
 
     def _go_on(self, position: int) -> None:
@@ -215,7 +215,7 @@ class LogVerification:
             self._go_on(part.end)
 
     def _header(self, position: int, previous: int | None) -> Iterator[Finding]:
-        """Check the header of a batch whose records need no look: without them, their checks say nothing."""
+        """Check the header of a batch whose records were prefiltered."""
         at, frame = Location(self.path, position), frame_at(self.source, position, self.source.size, self.path)
         assert isinstance(frame, Frame)
         assert isinstance(frame.header, RecordBatchHeader)

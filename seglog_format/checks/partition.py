@@ -1,4 +1,4 @@
-"""Verifying one partition directory: its segments in order, their side files, what stands beside them."""
+"""Verification of one partition directory: segments in order, their side files, and other files."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to verify.
+    """Options of a verification.
 
     Attributes:
-        limit: bytes that decompressing one entry may produce at most.
-        advance: called with the bytes of entries that were looked at.
+        limit: maximum bytes that one entry may decompress to.
+        advance: called with the size of checked entries.
         prefilter: skips entries for which no check can report a finding; None: each is looked at.
-        is_compacted: gaps between segments are known to come from compaction.
-        extent: counts what was looked at.
+        is_compacted: whether gaps between segments are known to come from compaction.
+        extent: counts what was checked.
     """
 
     limit: int
@@ -59,15 +59,15 @@ class Options:
 def partition_findings(
     path: Path, options: Options, checkpointed: Mapping[FileKind, int]
 ) -> Generator[Finding, None, int | None]:
-    """Everything that is to be said about a partition directory.
+    """Yield all findings about a partition directory.
 
     Args:
         path: of the directory.
         options: how to verify.
-        checkpointed: what the checkpoints of the log directory say of the partition.
+        checkpointed: the partition's offsets in the checkpoints of the log directory.
 
     Returns:
-        Its log end offset, where that is known.
+        Its log end offset, if that is known.
     """
     try:
         listing = list_partition(path)
@@ -80,7 +80,7 @@ def partition_findings(
 def listed_findings(
     listing: PartitionListing, options: Options, checkpointed: Mapping[FileKind, int]
 ) -> Generator[Finding, None, int | None]:
-    """The same of a directory that is listed already."""
+    """Yield all findings about a listed partition directory."""
     options.extent.files += len(listing.files)
     yield from name_findings(listing)
     states, epochs = [], []
@@ -109,7 +109,7 @@ def listed_findings(
 
 
 def name_findings(listing: PartitionListing) -> Iterator[Finding]:
-    """What the names of a directory and its files show."""
+    """Yield the findings about the names of a directory and its files."""
     if listing.name is not None:
         yield from findings_of(DirectoryName(str(listing.path), listing.name))
     for error in (*listing.misnamed, *listing.blocked):
@@ -121,7 +121,7 @@ def name_findings(listing: PartitionListing) -> Iterator[Finding]:
 
 
 def numbered_files(listing: PartitionListing) -> Iterator[Path]:
-    """Files in use whose names hold an offset."""
+    """Yield files in use whose names have an offset."""
     for segment in listing.segments:
         companions = segment.offset_index, segment.time_index, segment.transaction_index
         yield from (path for path in (segment.log, *companions) if path is not None)
@@ -129,7 +129,7 @@ def numbered_files(listing: PartitionListing) -> Iterator[Path]:
 
 
 def segment_findings(files: SegmentFiles, options: Options, *, is_active: bool) -> Generator[Finding, None, LogSummary]:
-    """Check a log and then its indexes against it; returns the summary of the log."""
+    """Check a log, and its indexes against it; return the summary of the log."""
     summary = yield from log_findings(files.log, files.base_offset, options)
     if files.offset_index is not None:
         yield from offset_index_findings(files.offset_index, files.base_offset, summary)
@@ -141,9 +141,9 @@ def segment_findings(files: SegmentFiles, options: Options, *, is_active: bool) 
 
 
 def log_findings(path: Path, base_offset: int, options: Options) -> Generator[Finding, None, LogSummary]:
-    """Check a log on its own; returns its summary.
+    """Check a log on its own; return its summary.
 
-    It is never mapped: of a mapped file on a failing disk, nobody could tell what cannot be read (SEG-PDR-022).
+    It is never mapped: of a mapped file on a failing disk, unreadable ranges could not be reported (SEG-PDR-022).
     """
     try:
         source = open_log(path, copy=True)

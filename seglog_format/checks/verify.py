@@ -1,4 +1,4 @@
-"""Verifying whatever a path names: a file, a partition directory, a log directory."""
+"""Verification of any path: a file, a partition directory or a log directory."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ def verify(
     compacted: bool = False,
     extent: Extent | None = None,
 ) -> Iterator[Finding]:
-    """Check everything that a path names against the specification.
+    """Check everything at a path against the specification.
 
     Args:
         path: a file, a partition directory, or a log directory.
-        limit: bytes that decompressing one entry may produce at most; what is refused at it is a warning.
-        advance: called with the bytes of log entries that were looked at, for those who show progress.
+        limit: maximum bytes that one entry may decompress to; more is refused, with a warning.
+        advance: called with the size of checked log entries, to show progress.
         engine: what reads the logs; findings do not depend on it. `Extent.engine` tells what was chosen.
-        compacted: every log is compacted, so that gaps between its segments are no warning; without it only a log is
-            taken for compacted that shows it (SEG-PDR-023).
-        extent: counts what is looked at, while it goes on.
+        compacted: whether every log is compacted, so that gaps between segments are no warning; if False, only a log is
+            taken for compacted that shows signs of it (SEG-PDR-023).
+        extent: counts what is checked, while it runs.
 
     Yields:
-        Findings, file by file; locations name files below the path given. A note is told once for a file.
+        Findings, file by file; locations name files below the given path. A note is reported once for a file.
 
     Raises:
         UsageError: there is nothing at the path, or nothing of Kafka's (see `path_kind`); or an engine that is not
@@ -84,9 +84,9 @@ def verify_log(
 
     Args:
         data: entries, as in a `.log` file or a fetch response.
-        path: how locations call them.
+        path: name of the bytes in locations.
         base_offset: of the segment.
-        limit: bytes that decompressing one entry may produce at most.
+        limit: maximum bytes that one entry may decompress to.
         engine: what reads them; findings do not depend on it.
     """
     source = source_of(data, path)
@@ -103,7 +103,7 @@ def _findings(root: Path, options: Options) -> Iterator[Finding]:
 
 
 def _below(root: Path, finding: Finding) -> Finding:
-    """The finding with its path counted from the directory given, or from the one that holds the file given."""
+    """Return the finding with its path relative to the given directory, or to that of the given file."""
     start = root if root.is_dir() else root.parent
     path = Path(finding.location.path)
     if not path.is_relative_to(start):
@@ -112,7 +112,7 @@ def _below(root: Path, finding: Finding) -> Finding:
 
 
 def notes_once(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Errors and warnings as they come; each kind of note once for a file, with a count, when the file is done."""
+    """Pass on errors and warnings; yield each kind of note once for a file, with a count, at the end of the file."""
     for _, of_file in groupby(findings, key=lambda finding: finding.location.path):
         notes: dict[str, Finding] = {}
         for finding in of_file:

@@ -1,1 +1,1 @@
-"""Recover, truncate and salvage logs, and rebuild their indexes: plans as values, then changes of files."""
+"""Recovery, truncation and salvage of logs, and rebuilding of indexes: plans as values, then file changes."""

@@ -1,7 +1,7 @@
-"""Recovering partition directories: a plan with the changes of files that carry it out, and doing them (chapter 71).
+"""Recovery of partition directories: a plan with its file changes, and their execution (chapter 71).
 
-Recovery goes round until nothing is left to do: leftovers of interrupted replacements first, then what the plan says,
-then splits. Each round plans anew from the disk, as it would after a crash.
+Recovery works in rounds until nothing is left to do: leftovers of interrupted replacements first, then the plan,
+then splits. Each round plans again from the disk, as it would after a crash.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ if TYPE_CHECKING:
     from seglog_format.storage.files import Files
 
 MOST_ROUNDS: Final = 12
-"""Each kind of work takes one round, and a last one finds nothing to do; more mean that something writes there."""
+"""Maximum number of rounds: one for each kind of work and a last one without work; more mean another writer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryOptions:
-    """How to recover.
+    """Options of a recovery.
 
     Attributes:
-        like_broker: do what brokers do, where that is worse, too.
-        is_full_scan: scan every segment, whatever is believed to be on disk.
+        like_broker: do what brokers do, even if that is worse.
+        is_full_scan: scan every segment, also those that checkpoints call flushed.
         interval_bytes: `index.interval.bytes`; None to infer it.
         generation: which brokers to write indexes like; None to infer it.
         engine: what reads the logs; the plan does not depend on it.
@@ -84,17 +84,17 @@ DEFAULT_OPTIONS: Final = RecoveryOptions()
 
 @dataclass(frozen=True, slots=True)
 class PreparedRecovery(Plan["PreparedRecovery"]):
-    """What recovering a partition means.
+    """The planned recovery of a partition.
 
     Attributes:
         path: of the directory.
-        circumstances: what the log directory says.
-        plan: what becomes of the log.
-        settings: how indexes are built, and why so.
-        phases: changes of files; each phase is planned anew when those before it are done.
+        circumstances: facts from the log directory.
+        plan: the changes of the log.
+        settings: how indexes are built, and why.
+        phases: file changes; each phase is planned again when those before it are done.
         splits: segments that are split.
-        failure: why a broker would not start, where one is to be imitated; then nothing is done.
-        differences: where the plan does something else than a broker would.
+        failure: why an imitated broker would not start; then nothing is changed.
+        differences: where the plan differs from what a broker does.
     """
 
     path: Path
@@ -108,12 +108,12 @@ class PreparedRecovery(Plan["PreparedRecovery"]):
 
     @property
     def steps(self) -> tuple[FileStep, ...]:
-        """All changes of files that can be told now."""
+        """All file changes known now."""
         return tuple(chain.from_iterable(self.phases))
 
     @property
     def next_phase(self) -> tuple[FileStep, ...]:
-        """What is to be done first; empty where nothing is to be done."""
+        """The next file changes; empty if there is nothing to do."""
         return next((phase for phase in self.phases if phase), ())
 
     def losses(self) -> Losses:
@@ -131,7 +131,7 @@ def prepare_recovery(
     *,
     options: RecoveryOptions = DEFAULT_OPTIONS,
 ) -> PreparedRecovery:
-    """Plan the recovery of a partition directory, down to the files. Nothing is changed.
+    """Plan the recovery of a partition directory, including its file changes. Changes nothing.
 
     Args:
         path: of the partition directory.
@@ -141,7 +141,7 @@ def prepare_recovery(
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`).
         UnreadableError: the disk refuses the directory, a file of it, or a range of a file (SEG-PDR-022).
-        FormatError: a name of a file of the log is that of something else, or a link would have to be changed
+        FormatError: the name of a log file belongs to something else, or a link would have to be changed
             (SEG-PDR-026).
     """
     require_partition(path)
@@ -156,7 +156,7 @@ def _prepare(
     *,
     settings: IndexSettings | None = None,
 ) -> PreparedRecovery:
-    """Plan; with the settings of a round before there is no need to compare with a broker again.
+    """Plan; with the settings of an earlier round the comparison with a broker is skipped.
 
     Raises:
         UnreadableError: the disk refuses a file of the partition, or a range of one that the plan depends on: nothing
@@ -197,10 +197,10 @@ def _prepare(
 
 
 def require_readable(listing: PartitionListing) -> None:
-    """Make sure that every file of a partition can be opened.
+    """Check that every file of a partition can be opened.
 
     Raises:
-        UnreadableError: one cannot (SEG-PDR-022).
+        UnreadableError: one cannot be opened (SEG-PDR-022).
     """
     for file in listing.files:
         open_bytes(file.path, copy=True).close()
@@ -210,15 +210,15 @@ def require_readable(listing: PartitionListing) -> None:
 def opened_segments(
     listing: PartitionListing, *, is_mapped: bool = False, broker: BrokerFiles | None = None
 ) -> Iterator[list[LogSegment]]:
-    """The segments of a partition, which are closed again afterwards.
+    """Open the segments of a partition, and close them at the end of the block.
 
-    They are read through windows, and only one of them is open at a time: what is in memory does not depend on how
+    They are read through windows, and only one of them is open at a time: memory use does not depend on how
     large they are, and a disk that fails is an error instead of a signal.
 
     Args:
         listing: of the partition directory.
-        is_mapped: map them instead, several at a time, where they are read here and there.
-        broker: what a broker would see of them, where one is imitated.
+        is_mapped: map them instead, several at a time, for random access.
+        broker: the files that an imitated broker sees.
     """
     bases = [*listing.base_offsets, None]
     opened = OpenSegments() if is_mapped else OpenSegments(1)
@@ -260,7 +260,7 @@ def _of(
 
 
 def _splits(work: RecoveryWork) -> Iterator[Split]:
-    """Of the scanned segments that stay whole; one is left as it is where a part would meet the segment after it."""
+    """Yield splits of scanned segments; a segment whose part would meet the next segment is left as it is."""
     cut = {each.base_offset for each in work.plan.cuts}
     for segment in work.kept:
         is_whole = segment.base_offset in work.plan.scanned and segment.base_offset not in cut
@@ -287,17 +287,17 @@ def recover_partition(
         options: how to recover.
         files: the file layer that changes go through.
         holds_lock: the caller has the lock of the log directory already.
-        planned: do this, or nothing.
+        planned: the plan to carry out; nothing is changed if the current plan differs.
 
     Returns:
-        What was planned at first, with all the changes that were made; those of an imitated broker that would not
-        start are none.
+        The first plan, with all changes that were made; for an imitated broker that would not start,
+        none.
 
     Raises:
         UsageError: the path is not a partition directory (see `path_kind`), something else is planned now, or another
             process holds the lock of the log directory.
         UnreadableError: as `prepare_recovery`; nothing is changed from then on.
-        WriteError: a change did not work; what was done is safe, and recovering again goes on from there.
+        WriteError: a file change failed; changes so far are safe, and a second recovery continues from there.
     """
     require_partition(path)
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
@@ -321,7 +321,7 @@ def recover_partition(
 
 @contextmanager
 def writing(directory: LogDirectory) -> Iterator[None]:
-    """Hold the lock of a log directory, where it has one.
+    """Hold the lock of a log directory, if there is one.
 
     Raises:
         UsageError: another process holds it.

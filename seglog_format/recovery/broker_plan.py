@@ -1,4 +1,4 @@
-"""A recovery plan with the faults of brokers: what one since 2.0 would make of a partition (chapter 71)."""
+"""The recovery plan of a broker since 2.0, including its faults (chapter 71)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TAIL: Final = "bytes that are no whole entry"
 OFFSET_AND_SIZE: Final = 12
 LEAST_SIZE: Final = 14
-"""Sizes below this end a broker's walk with an error, whatever the magic."""
+"""Smaller sizes end a broker's walk with an error, whatever the magic."""
 DELTA_POSITION, DELTA_SIZE = batch_field_span("last_offset_delta")
 
 
@@ -32,9 +32,9 @@ class BrokerPlan:
     """What a broker does.
 
     Attributes:
-        plan: the plan; up to where it fails, or has to split a segment first.
-        failure: why it does not start; None where it does.
-        split: the segment that it splits, before it begins again; None where it splits none.
+        plan: the plan; up to a failure, or to a segment that must be split first.
+        failure: why the broker does not start; None if it does.
+        split: the segment that it splits before it starts over; None if it splits none.
     """
 
     plan: RecoveryPlan
@@ -43,7 +43,7 @@ class BrokerPlan:
 
 
 class _StopError(Exception):
-    """The broker goes no further."""
+    """The broker stops."""
 
     def __init__(self, failure: Remark | None = None, split: Split | None = None) -> None:
         super().__init__()
@@ -60,8 +60,8 @@ def plan_like_broker(
 
     Args:
         segments: in order.
-        circumstances: what the log directory says.
-        scan: finds what a broker makes of the first bytes of a segment.
+        circumstances: facts from the log directory.
+        scan: scans the first bytes of a segment as a broker does.
     """
     return _Planner(segments, circumstances, scan).run()
 
@@ -81,7 +81,7 @@ class _Planner:
         self.kept_count = len(segments)
 
     def run(self) -> BrokerPlan:
-        """The plan, up to where the broker stops."""
+        """Return the plan, up to where the broker stops."""
         failure = split = None
         end = self.circumstances.log_start_offset
         try:
@@ -95,13 +95,13 @@ class _Planner:
         return BrokerPlan(self._plan(end, is_complete=not failure and not split), failure, split)
 
     def _measure_replacements(self) -> None:
-        """A broker walks each finished replacement, to see which segments it covers."""
+        """Walk each finished replacement, as a broker does to see which segments it covers."""
         for segment in self.segments:
             if segment.path.endswith(SWAP):
                 _trusted_end(segment)
 
     def _load(self) -> None:
-        """Segments that lack an index are scanned before all others; whatever follows them stays."""
+        """Scan segments without an index before all others; the segments after them stay."""
         for number, segment in enumerate(self.segments):
             if reason_to_scan(segment):
                 self._scan(number)
@@ -119,7 +119,7 @@ class _Planner:
                 return
 
     def _scan(self, number: int) -> int:
-        """Scan a segment, once more if need be; how many bytes go."""
+        """Scan a segment, a second time if necessary; return how many bytes are removed."""
         segment = self.segments[number]
         base, known = segment.base_offset, self.cuts.get(segment.base_offset)
         size = segment.source.size if known is None else known.position
@@ -171,10 +171,10 @@ def _cut(segment: LogSegment, scan: BrokerScan, end: int) -> Cut:
 
 
 def _trusted_end(segment: LogSegment) -> int:
-    """The first offset after a segment that a broker does not scan: it walks from the last index entry on.
+    """Return the first offset after a segment that a broker does not scan but walks from the last index entry on.
 
     Raises:
-        _StopError: it meets damage there.
+        _StopError: there is damage.
     """
     index = segment.offset_index
     entries = index.entries if index is not None else ()
@@ -187,10 +187,10 @@ def _trusted_end(segment: LogSegment) -> int:
 
 
 def _walked_end(segment: LogSegment, position: int) -> int:
-    """The first offset after the last entry, by the few fields that a broker looks at.
+    """Return the first offset after the last entry, by the few fields that a broker checks.
 
     Raises:
-        _StopError: a size is none.
+        _StopError: a size is invalid.
     """
     source, end = segment.source, segment.base_offset
     while position < source.size - ENTRY_PREFIX.size:

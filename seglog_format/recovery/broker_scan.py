@@ -1,8 +1,8 @@
-"""What a broker's own recovery makes of one segment, its faults included (chapter 71, "What brokers do").
+"""A broker's recovery of one segment, including its faults (chapter 71, "What brokers do").
 
-`segment_scan` does what recovery should; this does what brokers since 2.0 do. They notice offsets out of order only
-where an index entry is due, and then give up the whole segment; they keep a control batch whose marker they cannot
-read, and cut behind it; some entries they can neither keep nor cut, and do not start.
+`segment_scan` does what recovery should; this does what brokers since 2.0 do. They detect offsets out of order only
+where an index entry is due, and then drop the whole segment; they keep a control batch whose marker they cannot
+read, and truncate after it; with some entries they do not start.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ DEFAULT_SETTINGS: Final = IndexSettings()
 
 
 class Outcome(Enum):
-    """How a broker's scan of a segment ends."""
+    """The end of a broker's scan of a segment."""
 
     RECOVERED = "recovered"
-    """What was valid stays, and the rest is cut off."""
+    """Valid bytes stay, and the rest is removed."""
 
     INVALID_OFFSET = "invalid offset"
     """An index entry would be out of order: the segment is emptied."""
@@ -57,19 +57,19 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BrokerScan:
-    """What a broker's scan of a segment found.
+    """The result of a broker's scan of a segment.
 
     Attributes:
-        outcome: how it ended; where that is not `RECOVERED`, the rest is what was found up to then.
-        valid_size: bytes that were found valid, and stay.
-        next_offset: what a broker up to 4.0 takes for the first offset after the segment.
-        next_offset_since_4_1: the same for later ones, which look for it in another way; None where they do not start,
-            because they cannot decompress what they pass.
+        outcome: how it ended; if that is not `RECOVERED`, the other fields describe what was found before.
+        valid_size: valid bytes, which stay.
+        next_offset: the first offset after the segment, for brokers up to 4.0.
+        next_offset_since_4_1: the same for later ones, which determine it otherwise; None if they do not start,
+            because they cannot decompress an entry on the way.
         offset_entries: of the rebuilt offset index.
         time_entries: of the rebuilt time index.
         aborted: entries of the rebuilt transaction index.
-        requirements: what the entry that ended the scan does not keep; empty where the end of the file did.
-        reason: the same in words.
+        requirements: ids that the entry which ended the scan breaks; empty at the end of the file.
+        reason: the same as text.
     """
 
     outcome: Outcome
@@ -84,7 +84,7 @@ class BrokerScan:
 
 
 class _EndOfScanError(Exception):
-    """Ends the scan; `RECOVERED` where the broker takes what it met for damage."""
+    """Ends the scan; `RECOVERED` if the broker takes the cause for damage."""
 
     def __init__(self, outcome: Outcome, requirements: tuple[str, ...], reason: str) -> None:
         super().__init__(reason)
@@ -107,8 +107,8 @@ def broker_scan(
         data: the bytes of the `.log` file.
         base_offset: of the segment.
         path: file name for locations.
-        settings: of the indexes: what is noticed depends on where entries are due.
-        transactions: open where the segment begins; none by default. They are carried on.
+        settings: of the indexes: what is detected depends on where entries are due.
+        transactions: those open where the segment begins; none by default. They are updated.
     """
     source = source_of(data, path)
     scanner = BrokerScanner(source, base_offset, settings, transactions or Transactions())
@@ -117,7 +117,7 @@ def broker_scan(
 
 
 class _Indexes(IndexBuilder):
-    """The indexes of a segment as a broker fills them, and what it refuses."""
+    """The indexes of a segment as a broker fills them, with its checks."""
 
     def add_offset_entry(self, entry: OffsetPosition) -> None:
         """Refuse an offset that is not above the last one."""
@@ -126,7 +126,7 @@ class _Indexes(IndexBuilder):
         super().add_offset_entry(entry)
 
     def add_time_entry(self, largest: TimestampOffset) -> None:
-        """Refuse an offset below the last one, even where no entry is due."""
+        """Refuse an offset below the last one, even if no entry is due."""
         if self.time_entries and largest.offset < self.time_entries[-1].offset:
             _refuse(largest.offset, self.time_entries[-1].offset)
         super().add_time_entry(largest)
@@ -138,16 +138,16 @@ def _refuse(offset: int, last: int) -> None:
 
 
 class BrokerScanner:
-    """Decides in a walk over the entries of a segment what a broker makes of them.
+    """Decides, in a walk over the entries of a segment, which of them a broker keeps.
 
     Args:
         source: bytes of the log.
         base_offset: of the segment.
         settings: of the indexes.
-        transactions: open where the segment begins; they are carried on.
+        transactions: those open where the segment begins; they are updated.
 
     Attributes:
-        position: after the entries that count as valid.
+        position: end of the valid entries.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class BrokerScanner:
         self._stop: _EndOfScanError | None = None
 
     def take(self, entry: WalkedEntry) -> bool:
-        """Whether the broker goes on after an entry."""
+        """Check an entry; return whether the broker continues after it."""
         try:
             self._check(entry)
             indexed = len(self._indexes.offset_entries)
@@ -178,7 +178,7 @@ class BrokerScanner:
         return True
 
     def end(self, found: Tail | FormatError) -> None:
-        """Note why no entry follows."""
+        """Record why no entry follows."""
         if isinstance(found, FormatError):
             self._stop = _damage(found)
 
@@ -193,7 +193,7 @@ class BrokerScanner:
             raise _EndOfScanError(Outcome.OVERFLOW, (requirement,), reason)
 
     def _take_over(self, entry: WalkedEntry) -> None:
-        """Leader epoch and transactions; the entry counts as valid already."""
+        """Apply leader epoch and transactions of a valid entry."""
         header = entry.header
         if not isinstance(header, RecordBatchHeader):
             return
@@ -228,7 +228,7 @@ class BrokerScanner:
             raise _EndOfScanError(Outcome.FAILURE, ("SEG-TXN-004",), "an abort before the one that was listed last")
 
     def result(self) -> BrokerScan:
-        """What the walk found. What was valid is indexed up to its end, which may be refused, too."""
+        """Return the result of the walk; indexing the end of the valid entries may still fail."""
         if self._stop is None or self._stop.outcome is Outcome.RECOVERED:
             try:
                 self._indexes.finish()
@@ -248,10 +248,10 @@ class BrokerScanner:
 
 
 class _SegmentEnd:
-    """How a broker finds the first offset after a segment: it looks up the last index entry, and walks on.
+    """Finds the first offset after a segment as a broker does: from the last index entry it walks on.
 
-    Since 4.1 it compares base offsets on the way, and decompresses wrappers to know them. It finds nothing where the
-    last entries all begin below the one that it looks for, and the very last ends below it, too; then it takes the base
+    Since 4.1 it compares base offsets on the way, and decompresses wrappers to know them. It finds nothing if the
+    last entries all begin below the wanted offset, and the very last also ends below it; then it uses the base
     offset of the segment.
     """
 
@@ -296,5 +296,5 @@ def _damage(error: FormatError) -> _EndOfScanError:
 
 
 def _int64(value: int) -> int:
-    """A sum as a 64-bit integer holds it."""
+    """Wrap a sum to a 64-bit integer."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)

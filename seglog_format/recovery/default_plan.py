@@ -1,4 +1,4 @@
-"""The recovery plan that is carried out by default, and where it keeps more than a broker, or less (chapter 71)."""
+"""The default recovery plan, and where it keeps more or less than a broker (chapter 71)."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def plan_by_default(
     *,
     is_full_scan: bool = False,
 ) -> RecoveryPlan:
-    """Plan what recovery does, and see to bytes behind the last entry also after a clean shutdown (SEG-RCV-024).
+    """Plan a recovery that also removes bytes after the last entry after a clean shutdown (SEG-RCV-024).
 
     Args:
         segments: in order.
-        circumstances: what the log directory says.
-        scan: finds what stays of a segment.
-        is_full_scan: scan every segment, whatever is believed.
+        circumstances: facts from the log directory.
+        scan: finds which bytes of a segment stay.
+        is_full_scan: scan every segment, also those that checkpoints call flushed.
     """
     plan = plan_scans(segments, circumstances, scan, is_full_scan=is_full_scan)
     if not segments or plan.dropped or segments[-1].base_offset in plan.scanned:
@@ -45,7 +45,7 @@ def plan_by_default(
 
 
 def _tail_cut(segment: LogSegment) -> Cut | None:
-    """Cut off what follows the last whole entry; checksums are as little looked at as a broker does here."""
+    """Truncate after the last whole entry; checksums are not checked, as by a broker."""
     end, next_offset = 0, segment.base_offset
     for frame in recoverable_frames(segment.source, path=segment.path):
         end, next_offset = frame.end, frame.header.next_offset
@@ -64,7 +64,7 @@ def _tail_cut(segment: LogSegment) -> Cut | None:
 
 
 def differences(segments: Sequence[LogSegment], plan: RecoveryPlan, broker: BrokerPlan) -> tuple[Remark, ...]:
-    """Where a plan does something else than a broker would, segment by segment."""
+    """Return where a plan differs from what a broker does, segment by segment."""
     if broker.failure is not None:
         return (broker.failure,)
     if broker.split is not None:
@@ -85,7 +85,7 @@ def _differences(segments: Sequence[LogSegment], plan: RecoveryPlan, broker: Rec
 
 
 def kept_size(segment: LogSegment, plan: RecoveryPlan) -> int:
-    """Bytes of a segment that a plan keeps."""
+    """Return the number of bytes of a segment that a plan keeps."""
     if segment.base_offset in plan.dropped:
         return 0
     cut = next((cut for cut in plan.cuts if cut.base_offset == segment.base_offset), None)
@@ -93,7 +93,7 @@ def kept_size(segment: LogSegment, plan: RecoveryPlan) -> int:
 
 
 def _rules(base_offset: int, plan: RecoveryPlan) -> tuple[str, ...]:
-    """Why a plan keeps less of a segment."""
+    """Return why a plan keeps less of a segment."""
     if base_offset in plan.dropped:
         return ("SEG-RCV-007",) if plan.restarts else ("SEG-RCV-004",)
     return next((cut.requirements for cut in plan.cuts if cut.base_offset == base_offset), ("SEG-RCV-003",))

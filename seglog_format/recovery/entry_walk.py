@@ -1,4 +1,4 @@
-"""Walk the entries of a log as recovery reads them; one walk serves several consumers (chapter 71)."""
+"""The walk over the entries of a log in a recovery; one walk serves several consumers (chapter 71)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def recoverable_frame_at(data: Readable, position: int, path: str = "") -> Frame | Tail:
-    """The entry at a position; one of a later magic is taken for a record batch, as brokers do.
+    """Return the entry at a position; one of a later magic counts as a record batch, as for brokers.
 
     Raises:
         FormatError: its size, or a magic below 0.
@@ -35,11 +35,11 @@ def recoverable_frame_at(data: Readable, position: int, path: str = "") -> Frame
 
 
 def recoverable_frames(data: Readable, end: int | None = None, path: str = "", *, start: int = 0) -> Iterator[Frame]:
-    """The whole entries of a log, up to a position or to bytes that are none; checksums are not looked at.
+    """Yield the whole entries of a log, up to a position or to bytes that are none; without checksums.
 
     Args:
         data: the bytes of the `.log` file.
-        end: where to stop; the end of the data by default.
+        end: where to stop; by default the end of the data.
         path: file name for locations.
         start: position of an entry.
 
@@ -66,7 +66,7 @@ def _next(source: ByteSource, position: int, path: str) -> Frame | Tail | Format
 
 
 class WalkedEntry:
-    """An entry in a walk. Its checksum and its end marker are worked out once, for the first consumer that asks.
+    """An entry in a walk. Its checksum and its end marker are computed once, when first needed.
 
     Args:
         frame: the entry.
@@ -83,7 +83,7 @@ class WalkedEntry:
 
     @property
     def header(self) -> BatchHeader:
-        """Its fixed fields."""
+        """Its header fields."""
         return self.frame.header
 
     @property
@@ -99,7 +99,7 @@ class WalkedEntry:
         return self._checksum_is_valid
 
     def end_marker(self) -> EndMarker | None:
-        """The end marker in it, as `end_marker_of` reads it.
+        """Read the end marker in it, as `end_marker_of` does.
 
         Raises:
             FormatError: the control record cannot be read.
@@ -109,14 +109,14 @@ class WalkedEntry:
         return self._marker[0]
 
     def readable_marker(self) -> ControlRecordType | None:
-        """Whether its end marker says `ABORT` or `COMMIT`; None if it holds none that can be read."""
+        """Return the kind of its end marker; None if it has none that can be read."""
         with suppress(FormatError):
             marker = self.end_marker()
             return None if marker is None else marker.kind
         return None
 
     def row(self, *, has_first_offset: bool) -> IndexedRow:
-        """What indexing needs to know of it; as `row_of`."""
+        """Return the facts that indexing needs; as `row_of`."""
         return row_of(self.frame, self.at.path, has_first_offset=has_first_offset)
 
 
@@ -124,10 +124,10 @@ class EntryConsumer(Protocol):
     """Takes the entries of a log, in file order."""
 
     def take(self, entry: WalkedEntry) -> bool:
-        """Take the next entry; False if no more are wanted."""
+        """Take the next entry; return False if no more are wanted."""
 
     def end(self, found: Tail | FormatError) -> None:
-        """Learn what follows the last whole entry: the end of the log, or why no entry can start there."""
+        """Receive what follows the last whole entry: the end of the log, or why no entry can start there."""
 
 
 def walk_entries(
@@ -142,8 +142,8 @@ def walk_entries(
     Args:
         source: the bytes of the `.log` file.
         path: file name for locations.
-        consumers: are given each entry in this order.
-        pass_over: is given the position of each entry, and answers from which one to go on.
+        consumers: each entry is passed to them in this order.
+        pass_over: called with the position of each entry; returns the position to continue at.
 
     Raises:
         UnreadableError: the disk refuses something that a consumer needs (SEG-PDR-022).
@@ -161,12 +161,12 @@ def walk_entries(
 
 
 def row_of(frame: Frame, path: str = "", *, has_first_offset: bool = False) -> IndexedRow:
-    """What indexing needs to know of an entry.
+    """Return the facts about an entry that indexing needs.
 
     Args:
         frame: the entry.
         path: file name for locations.
-        has_first_offset: decompress a wrapper to learn its first offset; else its last stands for it.
+        has_first_offset: decompress a wrapper to find its first offset; else its last is used.
     """
     header = frame.header
     first = _first_offset(frame, path) if has_first_offset else header.base_offset
@@ -177,7 +177,7 @@ def row_of(frame: Frame, path: str = "", *, has_first_offset: bool = False) -> I
 def indexed_rows(
     data: Readable, end: int | None = None, path: str = "", *, has_first_offsets: bool = False
 ) -> Iterator[IndexedRow]:
-    """The entries of a log as `recoverable_frames` finds them, each as `row_of` describes it."""
+    """Yield the rows of the entries that `recoverable_frames` finds, as `row_of` makes them."""
     for frame in recoverable_frames(data, end, path):
         yield row_of(frame, path, has_first_offset=has_first_offsets)
 

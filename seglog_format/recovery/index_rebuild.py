@@ -1,4 +1,4 @@
-"""Building the indexes of segments anew, without touching a log (SEG-RCV-025)."""
+"""Rebuilding of the indexes of segments, without changing a log (SEG-RCV-025)."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class RebuiltIndex:
     Attributes:
         name: of the file.
         data: its bytes.
-        old_size: bytes of the file that is there now; None where there is no such file.
-        is_same: nothing has to be written; zeros to be filled by a running broker do not count.
+        old_size: size of the existing file; None if there is none.
+        is_same: nothing has to be written; preallocated zeros of a running broker do not matter.
     """
 
     name: str
@@ -51,7 +51,7 @@ class RebuiltIndex:
 
     @property
     def state(self) -> str:
-        """How it compares with what is there, in a word."""
+        """A word for how it compares with the existing file."""
         if self.old_size is None:
             return "missing"
         return "same" if self.is_same else "differs"
@@ -63,8 +63,8 @@ class RebuiltSegment:
 
     Attributes:
         log: path of the `.log` file.
-        size: bytes of it.
-        end: where the entries end that could be indexed: at the first damage that sizes or offsets show.
+        size: its size.
+        end: end of the entries that could be indexed: the first damage that sizes or offsets show.
         indexes: the index files.
         settings: how they were built.
     """
@@ -88,7 +88,7 @@ def rebuilt_indexes(
 
     Args:
         listing: of the partition directory.
-        only: names of the `.log` files to look at; all by default.
+        only: names of the `.log` files to read; all by default.
         interval_bytes: `index.interval.bytes`; None to infer it.
         generation: which brokers to write like; None to infer it.
         engine: what reads the logs; the indexes do not depend on it.
@@ -134,7 +134,7 @@ def _rebuilt(
 
 
 def indexable_end(segment: LogSegment, kernels: RecoveryKernels | None = None) -> int:
-    """Where the entries of a segment end whose offsets can be true; damage that only a checksum shows is passed."""
+    """Return the end of the entries with possible offsets; damage that only a checksum shows is ignored."""
     end, previous = 0, segment.base_offset - 1
     if kernels is not None:
         end, previous = kernels.ordered_end(segment.source, segment.allowed.first, segment.allowed.last)

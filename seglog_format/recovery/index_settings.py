@@ -1,7 +1,7 @@
-"""With which settings to build the indexes of a partition (chapters 40 and 71).
+"""Inference of the settings with which to build the indexes of a partition (chapters 40 and 71).
 
-No file says what `index.interval.bytes` was, or which brokers wrote an index. The indexes that are there do: where an
-entry stands, and where none does, bounds the setting, and the offset in an entry tells which one of its batch it is.
+No file names `index.interval.bytes`, or the brokers that wrote an index. Existing indexes show both: where an
+entry is, and where none is, bounds the setting, and the offset in an entry shows which one of its batch it is.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 EXAMINED_SEGMENTS: Final = 8
 EXAMINED_ROWS: Final = 20_000
-"""So much of a partition is looked at: enough for hundreds of index entries."""
+"""Maximum entries examined of a partition: enough for hundreds of index entries."""
 
 POWERS: Final = tuple(1 << exponent for exponent in range(31))
 DECIMALS: Final = tuple(digit * 10**exponent for digit in (1, 5, 2, 3, 4, 6, 7, 8, 9) for exponent in range(9))
 ROUND_VALUES: Final = (INDEX_INTERVAL_BYTES, *reversed(POWERS), *DECIMALS)
-"""Values that people set, in the order in which they are believed."""
+"""Common values of the setting, the most plausible first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class IndexSettings:
     Attributes:
         interval_bytes: `index.interval.bytes`, 0 or more.
         indexed_offset: which offset of an entry the offset index stores.
-        has_time_index: time indexes are written, too.
+        has_time_index: whether time indexes are written too.
         interval_reason: why this interval.
         offset_reason: why this offset.
     """
@@ -59,10 +59,10 @@ class IndexSettings:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What one offset index tells of how it was built.
+    """What one offset index shows about how it was built.
 
     Attributes:
-        allowed: intervals under which recovery would have written it; empty where it was not built entry by entry.
+        allowed: intervals under which recovery would have written it; empty if it was not built entry by entry.
         upper: the greatest interval that its narrowest gap allows.
         firsts: entries that name the first offset of a batch of several.
         lasts: entries that name the last one, or one further on.
@@ -80,12 +80,12 @@ def infer_settings(
     interval_bytes: int | None = None,
     indexed_offset: IndexedOffset | None = None,
 ) -> IndexSettings:
-    """The settings under which the indexes of a partition were written, as far as these tell.
+    """Return the settings under which the indexes of a partition were written, as far as these show.
 
     Args:
         segments: in order.
-        interval_bytes: `index.interval.bytes`, where the caller knows it.
-        indexed_offset: where the caller knows it.
+        interval_bytes: `index.interval.bytes`, if the caller knows it.
+        indexed_offset: if the caller knows it.
     """
     found = _evidence(segments) if interval_bytes is None or indexed_offset is None else []
     has_time_index = any(segment.paths.time_index is not None for segment in segments)
@@ -102,7 +102,7 @@ def infer_settings(
 
 
 def _is_plain_and_indexed(segments: Sequence[LogSegment]) -> bool:
-    """There are offset indexes, and the first entry is of magic 0: so brokers before 0.10 wrote."""
+    """Return whether there are offset indexes and the first entry is of magic 0, as brokers before 0.10 wrote."""
     first = next((frame for frame in map(_first_frame, segments) if frame is not None), None)
     has_index = any(segment.paths.offset_index is not None for segment in segments)
     return has_index and first is not None and first.header.magic == 0
@@ -120,7 +120,7 @@ def _evidence(segments: Sequence[LogSegment]) -> list[Evidence]:
 
 
 def evidence_of(segment: LogSegment) -> Evidence | None:
-    """What the offset index of a segment tells; None where it is empty, or does not belong to the log."""
+    """Return what the offset index of a segment shows; None if it is empty, or does not belong to the log."""
     index = segment.offset_index
     if index is None:
         return None
@@ -151,7 +151,7 @@ def _evidence_in(index: OffsetIndex, segment: LogSegment) -> Evidence | None:
 
 
 def _interval(evidence: Sequence[Evidence]) -> tuple[int, str]:
-    """The most plausible setting, and why."""
+    """Return the most plausible setting, and why."""
     if not evidence:
         return INDEX_INTERVAL_BYTES, "the default: no index tells otherwise"
     upper = min(one.upper for one in evidence)
@@ -167,7 +167,7 @@ def _interval(evidence: Sequence[Evidence]) -> tuple[int, str]:
 
 
 def _offset(evidence: Sequence[Evidence], *, is_early: bool) -> tuple[IndexedOffset, str]:
-    """Which offset entries name, and why."""
+    """Return which offset entries name, and why."""
     firsts, lasts = sum(one.firsts for one in evidence), sum(one.lasts for one in evidence)
     if firsts > lasts:
         return IndexedOffset.FIRST, f"as brokers before 2.0: {firsts} index entries name the first offset of a batch"
@@ -179,5 +179,5 @@ def _offset(evidence: Sequence[Evidence], *, is_early: bool) -> tuple[IndexedOff
 
 
 def is_indexable(row: IndexedRow, base_offset: int) -> bool:
-    """Whether the offsets of an entry can be stored relative to the segment's base offset."""
+    """Return whether the offsets of an entry can be stored relative to the segment's base offset."""
     return 0 <= row.last_offset - base_offset <= INT32_MAX and row.first_offset >= base_offset

@@ -1,4 +1,4 @@
-"""A broker's scan of a segment in which there is nothing for it to stumble over, by compiled code (chapter 71)."""
+"""A broker's scan of a segment without any damage, by compiled code (chapter 71)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def broker_scan_with(
     settings: IndexSettings,
     transactions: Transactions,
 ) -> BrokerScan:
-    """As `broker_scan`, which is left alone where every entry is sound.
+    """Scan like `broker_scan`, by compiled code if every entry is sound.
 
     Args:
         kernels: compiled code; None for the reference.
@@ -34,7 +34,7 @@ def broker_scan_with(
         base_offset: of the segment.
         path: file name for locations.
         settings: of the indexes.
-        transactions: open where the segment begins; they are carried on.
+        transactions: those open where the segment begins; they are updated.
     """
     source = source_of(data, path)
     indexed = None if kernels is None else sound_index(kernels, source, base_offset, settings)
@@ -45,13 +45,13 @@ def broker_scan_with(
 
 
 def broker_scan_from(indexed: IndexedLog, size: int, base_offset: int, transactions: Transactions) -> BrokerScan | None:
-    """A broker's scan of a segment of which compiled code found every entry sound; None where it has to be walked.
+    """Return a broker's scan of a segment whose entries compiled code found sound; None if it has to be walked.
 
     Args:
-        indexed: what compiled code found out for the indexes.
+        indexed: the facts for the indexes from compiled code.
         size: bytes of the log.
         base_offset: of the segment.
-        transactions: open where the segment begins; they are carried on.
+        transactions: those open where the segment begins; they are updated.
     """
     if indexed.end < size or indexed.has_wrappers or not _keeps_transactions_apart(indexed, transactions):
         return None
@@ -77,14 +77,14 @@ def sound_index(
     *,
     is_known_sound: bool = False,
 ) -> IndexedLog | None:
-    """What compiled code finds out for the indexes of a log; None where it does not find every entry sound.
+    """Return the facts for the indexes of a log from compiled code; None unless it finds every entry sound.
 
     Args:
         kernels: compiled code.
         source: bytes of the log.
         base_offset: of the segment.
         settings: of the indexes.
-        is_known_sound: compiled code has found every entry sound before.
+        is_known_sound: whether compiled code has found every entry sound before.
     """
     if not source.size:
         return None
@@ -96,7 +96,7 @@ def sound_index(
 
 
 def _keeps_transactions_apart(indexed: IndexedLog, transactions: Transactions) -> bool:
-    """Whether no producer of a transaction appends anything outside of it, on which brokers fail."""
+    """Return whether no producer with an open transaction appends outside of it, on which brokers fail."""
     outside = indexed.producers_outside()
     inside = {event[0] for event in indexed.transaction_events()} if outside else set()
     return outside.isdisjoint(inside | transactions.open_offsets.keys())

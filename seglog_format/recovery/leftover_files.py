@@ -1,6 +1,6 @@
-"""What an interrupted replacement or removal left in a partition directory, and how to finish it (chapters 10, 71).
+"""Completion of interrupted replacements and removals in a partition directory (chapters 10, 71).
 
-Which files count is decided in `log.resolution`; here the directory is made to look that way. The order of the steps
+`log.resolution` decides which files count; this module changes the directory accordingly. The order of the steps
 keeps that decision the same after each of them.
 """
 
@@ -29,8 +29,8 @@ def leftover_steps(listing: PartitionListing, *, like: BrokerFiles | None = None
 
     Args:
         listing: of the partition directory.
-        like: do what a broker does when it starts, where it sees these files: remove what was renamed for removal, and
-            create the index of a replacement that has none.
+        like: do what a broker does when it starts and sees these files: remove what was renamed for removal, and
+            create the missing index of a replacement.
     """
     set_aside = {file.path for file in listing.set_aside}
     aside = [file for file in listing.files if file.path in set_aside]
@@ -52,7 +52,7 @@ def leftover_steps(listing: PartitionListing, *, like: BrokerFiles | None = None
 
 
 def _deleted(listing: PartitionListing) -> tuple[FileStep, ...]:
-    """Brokers look at the end of the name only; snapshots of the metadata log are seen to elsewhere."""
+    """Remove files by the suffix of the name only, as brokers do, except snapshots of the metadata log."""
     paths = [*(file.path for file in listing.set_aside), *listing.others]
     gone = [p for p in paths if p.name.endswith(DELETED) and not p.name.endswith(METADATA_SNAPSHOT_DELETED)]
     return tuple(Remove(path, "SEG-RCV-020") for path in sorted(gone))
@@ -63,7 +63,7 @@ def _removals(files: Iterable[NamedFile], requirement: str) -> list[FileStep]:
 
 
 def _renames(swaps: Iterable[NamedFile]) -> list[FileStep]:
-    """Ascending, each log before its indexes: what is left then covers no file that has its name already."""
+    """Rename in ascending order, each log before its indexes, so that no remaining file covers one already renamed."""
     ordered = sorted(swaps, key=lambda file: (file.base_offset, file.name.kind is not FileKind.LOG))
     return [
         Rename(file.path, file.path.with_name(segment_file_name(file.base_offset, file.name.kind)), "SEG-RCV-021")

@@ -1,7 +1,7 @@
-"""The scans of a partition's segments: each segment is walked once for everything that a plan asks about it.
+"""The scans of a partition's segments: each segment is walked once for everything that a plan needs.
 
-What stays of a segment, what a broker would make of it and what belongs beside it all follow from its entries. The walk
-that answers the first of these questions answers the others, too, if they are going to be asked.
+Which bytes of a segment stay, what a broker would do and what its side files hold all follow from its entries. The walk
+that computes the first of these also computes the others, if they will be needed.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from seglog_format.recovery.segment_scan import SegmentScan
 
 MOST_REMEMBERED: Final = 64 * 2**20
-"""Bytes of side files that are remembered: those of about 12 GB of logs. What does not fit is computed again."""
+"""Maximum bytes of cached side files: those of about 12 GB of logs. Others are computed again."""
 
 
 class _KeptEntries:
-    """Passes on the entries that a scan before it in the same walk has kept."""
+    """Passes on the entries that an earlier scan in the same walk has kept."""
 
     def __init__(self, scanner: SegmentScanner | BrokerScanner, builder: SideFilesBuilder) -> None:
         self._scanner = scanner
@@ -50,19 +50,19 @@ class _KeptEntries:
         return is_kept
 
     def end(self, found: Tail | FormatError) -> None:
-        """Nothing follows that was kept."""
+        """Do nothing: nothing that was kept follows."""
 
 
 class LogScans:
-    """Scans segments when they are asked for, and remembers what was found.
+    """Scans segments on demand, and caches the results.
 
     Args:
         segments: of the partition, in order.
         snapshots: of the partition, ascending.
         settings: of the indexes.
-        kernels: does what is regular; results are the same with it and without.
-        is_like_broker: a broker decides what stays, and `scan` is not asked for.
-        is_compared: what a broker would do is asked for besides `scan`.
+        kernels: the fast path; results are the same without it.
+        is_like_broker: whether a broker decides what stays, so that `scan` is not called.
+        is_compared: whether `broker_scan` is called besides `scan`.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class LogScans:
         self._left = MOST_REMEMBERED
 
     def scan(self, segment: LogSegment) -> SegmentScan:
-        """What stays of a segment; as `scan_segment`."""
+        """Return which bytes of a segment stay; as `scan_segment`."""
         base_offset = segment.base_offset
         if base_offset not in self._scans:
             if self._kernels is None:
@@ -98,18 +98,18 @@ class LogScans:
         return self._scans[base_offset]
 
     def has_overflow(self, segment: LogSegment) -> bool:
-        """Whether an entry of a segment that stays whole ends too far above its base offset (SEG-LOG-009)."""
+        """Return whether an entry of a kept segment ends too far above its base offset (SEG-LOG-009)."""
         return self.scan(segment).next_offset - 1 - segment.base_offset > INT32_MAX
 
     def broker_scan(self, segment: LogSegment, size: int) -> BrokerScan:
-        """What a broker makes of the first bytes of a segment, without the indexes; as `broker_scan`."""
+        """Scan the first bytes of a segment as a broker does, without indexes; as `broker_scan`."""
         key = segment.base_offset, size
         if key not in self._broker_scans and not self._imitate_by_kernels(segment, size):
             self._walk(segment, size, is_scanned=False, is_imitated=True)
         return self._broker_scans[key]
 
     def side_files(self, segment: LogSegment, end: int) -> SegmentSideFiles:
-        """What belongs beside the first bytes of a segment; as `side_files_of`."""
+        """Return the side files for the first bytes of a segment; as `side_files_of`."""
         base_offset = segment.base_offset
         known = self._side_files.pop((base_offset, end), None)
         if known is not None:
@@ -149,7 +149,7 @@ class LogScans:
             self._open_transactions.carry_on(segment.allowed.last + 1, transactions)
 
     def _remember_broker(self, segment: LogSegment, size: int, found: BrokerScan) -> None:
-        """Remember a broker's scan without its index entries, which a plan does not need."""
+        """Cache a broker's scan without its index entries, which a plan does not need."""
         lean = replace(found, offset_entries=(), time_entries=(), aborted=())
         self._broker_scans[segment.base_offset, size] = lean
 
@@ -160,7 +160,7 @@ class LogScans:
             self._left -= size
 
     def _imitate_by_kernels(self, segment: LogSegment, size: int) -> bool:
-        """Scan as a broker by compiled code, for the side files, too; whether that can be done."""
+        """Scan as a broker does by compiled code, side files included; return whether that was possible."""
         base_offset = segment.base_offset
         indexed = self._sound_index(segment) if size == segment.source.size else None
         if indexed is None:
@@ -175,7 +175,7 @@ class LogScans:
         return True
 
     def _sound_index(self, segment: LogSegment) -> IndexedLog | None:
-        """What compiled code finds out for the indexes of a segment; None unless it finds every entry sound."""
+        """Return the facts for the indexes of a segment from compiled code; None unless it finds every entry sound."""
         scan = self._scans.get(segment.base_offset)
         if self._kernels is None or (scan is not None and scan.sound_size < segment.source.size):
             return None

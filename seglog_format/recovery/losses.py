@@ -1,4 +1,4 @@
-"""Which offsets a recovery takes out of reach, whatever the reason, and which were missing before (chapter 71)."""
+"""The offsets that a recovery makes unreadable, and those that were missing before (chapter 71)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LostOffsets:
     Attributes:
         file: name of the log.
         missing: the offsets.
-        reason: what becomes of the file.
+        reason: what happens to the file.
     """
 
     file: str
@@ -47,12 +47,12 @@ class LostOffsets:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What a recovery takes out of reach, and what it does not bring back.
+    """The offsets that a recovery makes unreadable, and those that it does not bring back.
 
     Attributes:
         lost: offsets that stop being readable.
-        missing: offsets that are missing before, and after; none of a compacted log, as far as that can be known.
-        is_compacted: a `.swap` file may rightly hold fewer offsets than what it replaces.
+        missing: offsets that are missing before and after; none of a log that is known to be compacted.
+        is_compacted: whether a `.swap` file may hold fewer offsets than the segments it replaces.
     """
 
     lost: tuple[LostOffsets, ...] = ()
@@ -61,16 +61,16 @@ class Losses:
 
     @property
     def is_loss(self) -> bool:
-        """Whether records may go that nobody wanted to go."""
+        """Whether records may be lost unintentionally."""
         return any(each.reason is not LossReason.REPLACED or not self.is_compacted for each in self.lost)
 
 
 def losses_of(path: Path, plan: RecoveryPlan) -> Losses:
-    """Count the offsets that a recovery takes out of reach (SEG-RCV-031). Every log of the partition is walked.
+    """Count the offsets that a recovery makes unreadable (SEG-RCV-031). Every log of the partition is walked.
 
     Args:
         path: of the partition directory.
-        plan: of the recovery, which is not done yet.
+        plan: of the recovery, which is not carried out yet.
 
     Raises:
         UnreadableError: the disk refuses a file.
@@ -89,7 +89,7 @@ def losses_of(path: Path, plan: RecoveryPlan) -> Losses:
 
 
 def _replaced(listing: PartitionListing) -> Iterator[LostOffsets]:
-    """What is in logs that `.swap` files replace, and in no log that counts."""
+    """Yield offsets in logs that `.swap` files replace, and in no log that counts."""
     aside = [file for file in listing.set_aside if file.name.kind is FileKind.LOG and not file.name.suffix]
     kept = [_extent(files) for files in listing.segments] if aside else []
     for file in aside:
@@ -99,13 +99,13 @@ def _replaced(listing: PartitionListing) -> Iterator[LostOffsets]:
 
 
 def _extent(files: SegmentFiles) -> MissingOffsets:
-    """From the first offset that a log holds to the one after its last."""
+    """Return the range from the first offset of a log to the one after its last."""
     with LogSegment(files, copy=True) as segment:
         return MissingOffsets(files.base_offset, segment.next_offset)
 
 
 def _without(extent: MissingOffsets, kept: Iterable[MissingOffsets]) -> Iterator[MissingOffsets]:
-    """The parts of a range of offsets that are in none of some others, which ascend."""
+    """Yield the parts of a range of offsets that are in none of the other, ascending ranges."""
     start = extent.first_offset
     for one in kept:
         if one.first_offset > start and one.first_offset <= extent.next_offset and one.offset_count:

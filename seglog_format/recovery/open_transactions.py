@@ -1,4 +1,4 @@
-"""Which transactions are open where a segment begins: what its transaction index depends on (chapters 42 and 71)."""
+"""The transactions open where a segment begins, on which its transaction index depends (chapters 42 and 71)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def transactions_before(offset: int, segments: Iterable[LogSegment], snapshots: Sequence[NamedFile]) -> Transactions:
-    """The transactions that are open at an offset, from the newest readable snapshot and the entries after it.
+    """Return the transactions open at an offset, from the newest readable snapshot and the entries after it.
 
     Args:
         offset: base offset of a segment.
@@ -39,7 +39,7 @@ def transactions_before(offset: int, segments: Iterable[LogSegment], snapshots: 
 class OpenTransactions:
     """The transactions that are open where segments begin.
 
-    Nothing is read twice for one segment, nor where segments follow each other.
+    Nothing is read twice for one segment, nor for consecutive segments.
 
     Args:
         segments: of the partition, in order.
@@ -52,14 +52,14 @@ class OpenTransactions:
         self._known: tuple[int, Transactions] | None = None
 
     def at(self, base_offset: int) -> Transactions:
-        """Those that are open where a segment begins; the caller may carry them on."""
+        """Return those open where a segment begins; the caller may update them."""
         if self._known is None or self._known[0] != base_offset:
             self._known = base_offset, transactions_before(base_offset, self._segments, self._snapshots)
         known = self._known[1]
         return Transactions(open_offsets=dict(known.open_offsets), end_offset=known.end_offset)
 
     def carry_on(self, next_base_offset: int, transactions: Transactions) -> None:
-        """Note what is open at the end of a segment, after all of its entries."""
+        """Store what is open at the end of a segment, after all of its entries."""
         self._known = next_base_offset, transactions
 
 

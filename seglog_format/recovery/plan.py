@@ -1,7 +1,7 @@
-"""What a broker would make of a directory when it starts: which segments it scans, and what it keeps (chapter 71).
+"""The recovery plan of a broker when it starts: which segments it scans, and what it keeps (chapter 71).
 
-Everything here only plans. A plan follows the checkpointed recovery point, as a broker does, or scans every segment;
-both are worth knowing, since a broker does not look at what it believes to be on disk.
+Nothing is changed. A plan follows the checkpointed recovery point, as a broker does, or scans every segment;
+both are useful, since a broker does not check segments that it believes to be on disk.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from seglog_format.log.listing import PartitionListing
 
 DELETE_STATE: Final = "delete"
-"""Directories in this state are removed without a look at what they hold."""
+"""Directories in this state are removed unread."""
 
 WALKS_TO_END: Final = "brokers walk to here for the log end offset, and may not start"
 
@@ -45,13 +45,13 @@ class RecoveryPlan:
     """What recovery does to a partition.
 
     Attributes:
-        is_full_scan: every segment was scanned, whatever was believed to be on disk.
-        recovery_point: the checkpointed one, which decided what is scanned.
-        scanned: base offsets of the segments that were.
+        is_full_scan: every segment was scanned, also those that checkpoints call flushed.
+        recovery_point: the checkpointed one, which decided what was scanned.
+        scanned: base offsets of the scanned segments.
         cuts: segments that end earlier afterwards, ascending; only the last one can have dropped others.
-        dropped: base offsets of the segments that go.
-        log_end_offset: the next offset that the log gives out.
-        restarts: the log begins anew, empty, at its log start offset (SEG-RCV-007).
+        dropped: base offsets of the removed segments.
+        log_end_offset: the offset that the next record gets.
+        restarts: the log starts again, empty, at its log start offset (SEG-RCV-007).
         remarks: where brokers differ or fail.
     """
 
@@ -66,12 +66,12 @@ class RecoveryPlan:
 
     @property
     def cut(self) -> Cut | None:
-        """The first cut; None where nothing is cut."""
+        """The first cut; None if nothing is cut."""
         return self.cuts[0] if self.cuts else None
 
     @property
     def changes_log(self) -> bool:
-        """Whether any byte of a `.log` file goes."""
+        """Whether any byte of a `.log` file is removed."""
         return bool(self.cuts or self.dropped)
 
 
@@ -89,10 +89,10 @@ def plan_recovery(
     Args:
         segments: in order.
         has_clean_shutdown: of the log directory.
-        recovery_point: everything below is believed to be on disk.
-        log_start_offset: as checkpointed; 0 where it is not.
-        is_full_scan: scan every segment, and drop those after the first cut, whatever is believed.
-        kernels: skips entries that stay; the plan is the same with it and without.
+        recovery_point: everything below counts as on disk.
+        log_start_offset: as checkpointed; 0 without a checkpoint.
+        is_full_scan: scan every segment, and drop those after the first cut, whatever the checkpoints say.
+        kernels: the fast path over sound entries; the plan is the same without it.
     """
     circumstances = Circumstances(has_clean_shutdown, recovery_point, log_start_offset)
     scan = partial(_scan, kernels=kernels)
@@ -110,7 +110,7 @@ def plan_scans(
     *,
     is_full_scan: bool,
 ) -> RecoveryPlan:
-    """As `plan_recovery`, with a function that scans a segment."""
+    """Plan like `plan_recovery`, with a function that scans a segment."""
     recovery_point, log_start_offset = circumstances.recovery_point, circumstances.log_start_offset
     unflushed = 0 if is_full_scan else first_unflushed(segments, circumstances.has_clean_shutdown, recovery_point)
     scans: list[SegmentScan] = []
@@ -137,14 +137,14 @@ def plan_scans(
 
 
 def first_unflushed(segments: Sequence[LogSegment], has_clean_shutdown: bool, recovery_point: int) -> int:  # noqa: FBT001
-    """Number of the first segment that may not be on disk: the one that holds the recovery point (SEG-RCV-002)."""
+    """Return the number of the first segment that may not be on disk, by the recovery point (SEG-RCV-002)."""
     if has_clean_shutdown:
         return len(segments)
     return max(sum(segment.base_offset <= recovery_point for segment in segments) - 1, 0)
 
 
 def reason_to_scan(segment: LogSegment) -> str:
-    """Which requirement makes recovery scan a segment that is believed to be on disk (SEG-RCV-006); or nothing."""
+    """Return the requirement to scan a segment below the recovery point (SEG-RCV-006); empty if there is none."""
     if segment.paths.offset_index is None:
         return "SEG-PDR-012"
     transactions = segment.transaction_index.entries if segment.transaction_index is not None else ()
@@ -175,12 +175,12 @@ def _log_end(
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What the log directory says of a partition, as far as recovery asks.
+    """The facts from the log directory that recovery of a partition needs.
 
     Attributes:
-        has_clean_shutdown: it was closed cleanly, and the broker believes it.
-        recovery_point: everything below is believed to be on disk.
-        log_start_offset: as checkpointed; 0 where it is not.
+        has_clean_shutdown: whether it was closed cleanly, as the broker sees it.
+        recovery_point: everything below counts as on disk.
+        log_start_offset: as checkpointed; 0 without a checkpoint.
     """
 
     has_clean_shutdown: bool = False
@@ -189,9 +189,9 @@ class Circumstances:
 
 
 def circumstances_of(listing: PartitionListing, directory: LogDirectory) -> Circumstances:
-    """What the log directory says of one of its partitions.
+    """Return the facts from the log directory about one of its partitions.
 
-    The metadata log is always recovered as a whole: its loader knows no recovery point and no clean shutdown.
+    The metadata log is always recovered as a whole: its loader uses no recovery point and no clean shutdown.
     """
     key = listing.name.topic_partition if listing.name is not None else ("", -1)
     if key[0] == METADATA_TOPIC:
@@ -206,9 +206,9 @@ class PartitionRecovery:
 
     Attributes:
         path: of the directory.
-        has_clean_shutdown: the log directory says that it was closed cleanly, and the broker believes it.
+        has_clean_shutdown: whether the log directory was closed cleanly, as the broker sees it.
         plan: from the recovery point, as a broker would recover.
-        full_scan: as if nothing were believed to be on disk.
+        full_scan: the plan of a scan of every segment.
     """
 
     path: Path
@@ -218,7 +218,7 @@ class PartitionRecovery:
 
 
 def plan_for_directory(log_directory: str | os.PathLike[str]) -> tuple[PartitionRecovery, ...]:
-    """Plan the recovery of every partition directory of a log directory, those marked for deletion aside.
+    """Plan the recovery of every partition directory of a log directory, except those marked for deletion.
 
     Raises:
         UsageError: the path is not a log directory (see `path_kind`), or cannot be read.
@@ -235,7 +235,7 @@ def plan_for_directory(log_directory: str | os.PathLike[str]) -> tuple[Partition
 def plan_for_partition(
     path: str | os.PathLike[str], directory: LogDirectory | None = None, *, engine: Engine = Engine.AUTO
 ) -> PartitionRecovery:
-    """Plan the recovery of one partition directory by what its log directory says.
+    """Plan the recovery of one partition directory, with the facts from its log directory.
 
     Args:
         path: of the partition directory.

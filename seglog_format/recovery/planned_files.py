@@ -1,7 +1,7 @@
-"""From a recovery plan to the changes of files that carry it out (chapter 71).
+"""The file changes that carry a recovery plan out (chapter 71).
 
-Every order below keeps one promise: whenever the process or the power dies, a plan made again from what is left
-finishes the work, and keeps no less and no more. So later segments go before the cut that condemns them is made.
+Every order below has one property: whenever the process or the power dies, a plan made again from what is left
+finishes the work, and keeps the same records. So later segments are removed before the cut that condemns them is made.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class RecoveryWork:
     Attributes:
         listing: of the partition directory.
         segments: in order.
-        circumstances: what the log directory says.
-        plan: what is to be done.
+        circumstances: facts from the log directory.
+        plan: the plan.
         settings: of the indexes.
         scans: of the segments.
-        like_broker: a missing time index of a segment that is not scanned is made empty, as brokers do.
+        like_broker: create an empty time index for an unscanned segment without one, as brokers do.
     """
 
     listing: PartitionListing
@@ -60,20 +60,20 @@ class RecoveryWork:
 
     @property
     def directory(self) -> Path:
-        """Of the partition."""
+        """The partition directory."""
         return self.listing.path
 
     @property
     def kept(self) -> list[LogSegment]:
-        """The segments that stay."""
+        """The kept segments."""
         return [segment for segment in self.segments if segment.base_offset not in self.plan.dropped]
 
     def path_of(self, base_offset: int, kind: FileKind) -> Path:
-        """Where a file of a segment belongs."""
+        """Return the path of a file of a segment."""
         return self.directory / segment_file_name(base_offset, kind)
 
     def end_of(self, segment: LogSegment) -> int:
-        """Bytes of a segment that stay."""
+        """Return the number of bytes of a segment that stay."""
         cut = next((cut for cut in self.plan.cuts if cut.base_offset == segment.base_offset), None)
         return segment.source.size if cut is None else cut.position
 
@@ -84,14 +84,15 @@ def naming_steps(listing: PartitionListing) -> tuple[FileStep, ...]:
     for files in listing.segments:
         companions = (files.log, files.offset_index, files.time_index, files.transaction_index, files.snapshot)
         used += [path for path in companions if path is not None]
-    odd = [file for file in listing.files if file.path in used and not file.name.is_canonical and not file.name.suffix]
-    targets = ((file.path, segment_file_name(file.base_offset, file.name.kind)) for file in odd)
+    in_use = [file for file in listing.files if file.path in used and not file.name.suffix]
+    misnamed = [file for file in in_use if not file.name.is_canonical]
+    targets = ((file.path, segment_file_name(file.base_offset, file.name.kind)) for file in misnamed)
     steps = (Rename(path, path.with_name(name), "SEG-PDR-005", replaces=False) for path, name in targets)
     return settled(steps, listing.path)
 
 
 def recovery_steps(work: RecoveryWork) -> tuple[FileStep, ...]:
-    """Drop, cut, and make everything beside the logs agree with them."""
+    """Drop and truncate segments, and make all other files agree with the logs."""
     written, epochs = _written(work)
     return (
         *_drops(work),
@@ -104,7 +105,7 @@ def recovery_steps(work: RecoveryWork) -> tuple[FileStep, ...]:
 
 
 def _drops(work: RecoveryWork) -> Iterator[FileStep]:
-    """The last segment first, and on the disk as gone before the next, so that a power cut leaves no hole."""
+    """Remove the last segment first, synced to disk before the next, so that a power cut leaves no hole."""
     rule = "SEG-RCV-007" if work.plan.restarts else "SEG-RCV-004"
     for segment in reversed(work.segments):
         if segment.base_offset in work.plan.dropped:
@@ -123,7 +124,7 @@ def _first_segment(work: RecoveryWork) -> Iterator[FileStep]:
 
 
 def _written(work: RecoveryWork) -> tuple[list[FileStep], list[EpochStart]]:
-    """The indexes that are not as they should be, and the leader epochs of the segments that were looked through."""
+    """Return the steps for indexes that differ, and the leader epochs of the segments that were read."""
     steps: list[FileStep] = []
     epochs: list[EpochStart] = []
     changed = {*work.plan.scanned, *(cut.base_offset for cut in work.plan.cuts)}
@@ -162,9 +163,9 @@ def _orphans(work: RecoveryWork) -> Iterator[FileStep]:
 
 
 def _snapshots(work: RecoveryWork) -> Iterator[FileStep]:
-    """Those go at which no segment begins, but for one behind them all; so do those above the log, and unreadable ones.
+    """Remove snapshots at which no segment begins, except one after all, those above the log, and unreadable ones.
 
-    Brokers remove those at and below the log start, too. The one at the first segment tells what was open there.
+    Brokers also remove those at and below the log start. The one at the first segment has the transactions open there.
     """
     bases = {segment.base_offset for segment in work.kept} or {work.plan.log_end_offset}
     dropped = {segment.paths.snapshot for segment in work.segments if segment.base_offset in work.plan.dropped}
@@ -186,9 +187,9 @@ def _is_readable(path: Path) -> bool:
 
 
 def _epoch_steps(work: RecoveryWork, found: Sequence[EpochStart]) -> Iterator[FileStep]:
-    """Epochs from the end of the log on are forgotten; of those before its start one is left (SEG-RCV-028).
+    """Drop epochs from the log end on; of those before the log start keep one (SEG-RCV-028).
 
-    Where all that is left lies below the start, that one stays, so that planning again finds nothing more to do.
+    If all remaining ones are below the start, the last one is kept, so that a second plan finds nothing to do.
     """
     path = work.directory / FileKind.LEADER_EPOCH_CHECKPOINT.value
     known = read_leader_epochs(path)
@@ -211,7 +212,7 @@ def _epoch_steps(work: RecoveryWork, found: Sequence[EpochStart]) -> Iterator[Fi
 
 
 def read_leader_epochs(path: Path) -> tuple[EpochStart, ...] | None:
-    """The lines of a leader epoch checkpoint; none where there is no file, None where it cannot be read."""
+    """Read a leader epoch checkpoint; return no entries without a file, None if it is unreadable."""
     if not path.is_file():
         return ()
     with suppress(SeglogError):

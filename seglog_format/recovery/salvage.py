@@ -1,4 +1,4 @@
-"""Copying what is intact in a damaged partition directory into a new one, byte for byte, offsets kept."""
+"""Salvage: a copy of what is intact in a damaged partition directory, byte for byte, with its offsets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from seglog_format.storage.files import Files
 
 WRITE_SIZE: Final = 1 << 24
-"""So many bytes are written at once."""
+"""Bytes written at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class SalvagedSegment:
         size: bytes of it.
         kept_size: bytes that were copied.
         entry_count: entries that were copied.
-        next_offset: the first offset after them; the base offset where there are none.
+        next_offset: the first offset after them; the base offset if there are none.
         damaged: what was not copied.
-        names: of the new `.log` files; none for a segment of which nothing is left, but for the last one.
+        names: of the new `.log` files; none if nothing is left of the segment and it is not the last.
     """
 
     log: Path
@@ -63,7 +63,7 @@ class SalvagedSegment:
 
 @dataclass(frozen=True, slots=True)
 class SalvagedPart:
-    """A new segment: its base offset, and the ranges of the old file that it consists of."""
+    """A new segment: its base offset, and its ranges of the old file."""
 
     base_offset: int
     ranges: tuple[tuple[int, int], ...]
@@ -77,7 +77,7 @@ def salvage_partition(
     generation: BrokerGeneration | None = None,
     files: Files = LOCAL_FILES,
 ) -> Iterator[SalvagedSegment]:
-    """Copy the intact entries of a partition, and build what belongs beside them.
+    """Copy the intact entries of a partition, and build the files beside them.
 
     Producer snapshots are not copied: a broker computes them. Of the other files `partition.metadata` is, where it can
     be read, and leader epochs are taken from the entries.
@@ -90,11 +90,11 @@ def salvage_partition(
         files: the file layer to write through.
 
     Yields:
-        What was kept, segment by segment, when it is written.
+        What was kept of each segment, once it is written.
 
     Raises:
-        WriteError: while iterating: a file could not be written. The segments that were told are whole; of the one
-            that was at work, nothing is left.
+        WriteError: while iterating: a file could not be written. The segments yielded so far are whole; of the one
+            being written, nothing is left.
     """
     offset = None if generation is None else generation.indexed_offset
     with opened_segments(listing) as segments:
@@ -110,7 +110,7 @@ def salvage_partition(
 
 
 def salvageable(listing: PartitionListing) -> Iterator[SalvagedSegment]:
-    """Tell what `salvage_partition` keeps, segment by segment. Nothing is written."""
+    """Yield what `salvage_partition` keeps, segment by segment. Nothing is written."""
     with opened_segments(listing) as segments:
         for number, segment in enumerate(segments, 1):
             source, refusal = _opened(segment)
@@ -120,10 +120,10 @@ def salvageable(listing: PartitionListing) -> Iterator[SalvagedSegment]:
 
 
 def require_apart(path: Path, target: Path) -> None:
-    """Refuse a place to copy to that holds something, or that is inside the directory to copy from.
+    """Refuse a target that is not empty, or is inside of the directory to copy from.
 
     Raises:
-        UsageError: it does, or is.
+        UsageError: it is one of these.
     """
     require_new(target)
     if path.resolve() in (target.resolve(), *target.resolve().parents):
@@ -155,7 +155,7 @@ class _Writer:
     def _copied(
         self, segment: LogSegment, source: ByteSource, *, is_last: bool
     ) -> tuple[SalvageScan, tuple[SalvagedPart, ...]]:
-        """Copy what is intact of a segment; once more where the disk then refuses what could be read before."""
+        """Copy what is intact of a segment; retry if the disk then refuses what could be read before."""
         while True:
             scan = salvage_scan(source, segment.allowed, segment.path)
             parts = salvaged_parts(segment, source, scan) if scan.starts or is_last else ()
@@ -200,7 +200,7 @@ class _Writer:
             handle.close()
 
     def drop_unfinished(self) -> None:
-        """Remove the files that are not known to be whole, and a directory that is empty then."""
+        """Remove files that are not known to be whole, and the directory if it is empty then."""
         self._drop_files()
         with suppress(OSError):
             self.files.remove_directory(self.target)
@@ -212,7 +212,7 @@ class _Writer:
         self.unfinished.clear()
 
     def finish(self, listing: PartitionListing) -> None:
-        """Write what belongs to the partition as a whole."""
+        """Write the files of the partition as a whole."""
         if self.epochs.entries:
             name = FileKind.LEADER_EPOCH_CHECKPOINT.value
             self._write_file(name, encode_leader_epoch_checkpoint(self.epochs.entries))
@@ -228,7 +228,7 @@ class _Writer:
 
 
 def _opened(segment: LogSegment) -> tuple[ByteSource, DamagedRange | None]:
-    """The bytes of a log; none, and why, where it cannot be opened."""
+    """Open a log; return an empty source and the reason if that fails."""
     try:
         return segment.source, None
     except (RefusedError, UnreadableError) as error:
@@ -246,7 +246,7 @@ def _pieces(source: ByteSource, start: int, end: int) -> Iterator[memoryview]:
 
 
 def salvaged_parts(segment: LogSegment, source: ByteSource, scan: SalvageScan) -> tuple[SalvagedPart, ...]:
-    """The segments that the intact entries of one make: one, or several where offsets reach too far for one."""
+    """Return the new segments for the intact entries: one, or several if offsets reach too far for one."""
     parts: list[SalvagedPart] = []
     base, ranges, before = segment.base_offset, list[tuple[int, int]](), segment.base_offset - 1
     for start, end, last in zip(scan.starts, scan.ends, scan.last_offsets, strict=True):

@@ -1,9 +1,9 @@
-"""Finding the intact entries of a damaged `.log` file, before and behind the damage.
+"""Search for the intact entries of a damaged `.log` file, before and after the damage.
 
-Recovery keeps what stands before the first damage, because a log has no holes that nobody knows of. Who has no other
-copy wants the rest, too. An entry counts as intact if its checksum is right and its offsets can be true. Behind damage
-whose size field may lie, the next entry is searched for byte by byte: a record's value may hold bytes that look like
-an entry, so what was found that way is told.
+Recovery keeps what precedes the first damage, because a log must not have unknown holes. A user without another
+copy wants the rest too. An entry counts as intact if its checksum is right and its offsets are possible. After damage
+with a possibly wrong size field, the next entry is searched for byte by byte: a record's value may look like
+an entry, so the result marks what was found that way.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import ByteSource, Readable
 
 SEARCH_BUDGET: Final = 16
-"""Checksums may be computed over so many times the size of a file while entries are searched for."""
+"""Maximum bytes for checksums during a search, as a multiple of the file's size."""
 
 LEAST_BUDGET: Final = 1 << 26
 
 PATTERN_SIZE: Final = ENTRY_PREFIX.size
-"""So many bytes show whether an entry may begin there."""
+"""Number of bytes that show whether an entry may begin there."""
 
 SEARCHED_SIZE: Final = 1 << 16
-"""Bytes that are searched at once."""
+"""Bytes searched at once."""
 
 ZEROS: Final = bytes(SEARCHED_SIZE)
 
 LEAVES_SIZE_OPEN: Final = frozenset({"SEG-BAT-003", "SEG-MSG-004", "SEG-PDR-022"})
-"""What is wrong with an entry whose size field may be wrong, too."""
+"""Errors of an entry after which its size field is not trusted."""
 
 SAME_UPPER_HALF: Final = 4
-"""As long as offsets can have no more upper halves than this, only these are searched for."""
+"""If possible offsets have no more upper halves than this, only these are searched for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class DamagedRange:
     Attributes:
         start: position of the first.
         end: position of the byte after the last.
-        requirements: ids that what starts there does not keep.
-        reason: what is wrong, in words.
-        is_searched: where the range ends was found by searching, not by a size field.
+        requirements: ids that the bytes at the start break.
+        reason: description of the error.
+        is_searched: whether the end of the range was found by searching, not by a size field.
     """
 
     start: int
@@ -68,11 +68,11 @@ class DamagedRange:
 
 @dataclass(slots=True)
 class SalvageScan:
-    """What can be kept of one `.log` file.
+    """The parts of one `.log` file that can be kept.
 
     Attributes:
         starts: positions of the intact entries, ascending.
-        ends: where each of them ends.
+        ends: end position of each.
         last_offsets: of each.
         damaged: everything else, ascending.
     """
@@ -83,14 +83,14 @@ class SalvageScan:
     damaged: list[DamagedRange] = field(default_factory=list)
 
     def add(self, frame: Frame) -> None:
-        """One more intact entry."""
+        """Add an intact entry."""
         self.starts.append(frame.position)
         self.ends.append(frame.end)
         self.last_offsets.append(frame.header.last_offset)
 
 
 def salvage_scan(data: Readable, allowed: OffsetRange, path: str = "") -> SalvageScan:
-    """Find the intact entries of a log, also before and behind what the disk refuses (SEG-PDR-022).
+    """Find the intact entries of a log, also before and after ranges that the disk refuses (SEG-PDR-022).
 
     Args:
         data: the bytes of the `.log` file.
@@ -102,7 +102,7 @@ def salvage_scan(data: Readable, allowed: OffsetRange, path: str = "") -> Salvag
 
 
 def next_entry(source: ByteSource, start: int, allowed: OffsetRange) -> int:
-    """Where the next intact entry starts, searched for byte by byte; the size of the source where there is none.
+    """Search byte by byte for the start of the next intact entry; return the size of the source if there is none.
 
     Args:
         source: the bytes of the `.log` file.
@@ -122,14 +122,14 @@ class _Salvager:
         self.pattern = _pattern(allowed)
 
     def run(self) -> SalvageScan:
-        """Go through the file."""
+        """Scan the file."""
         position = 0
         while position < self.source.size:
             position = self._step(position)
         return self.found
 
     def _step(self, position: int) -> int:
-        """Keep or pass over what starts at a position; where to go on."""
+        """Keep or skip the bytes at a position; return where to continue."""
         try:
             found = frame_at(self.source, position, self.source.size, self.path)
         except FormatError as error:
@@ -159,7 +159,7 @@ class _Salvager:
         return end
 
     def _wrong(self, frame: Frame) -> tuple[str, str]:
-        """Which requirement an entry does not keep, and how; or nothing."""
+        """Return the requirement that an entry breaks, and how; empty if none."""
         header, allowed = frame.header, self.allowed
         try:
             is_valid = checksum_is_valid(frame)
@@ -177,7 +177,7 @@ class _Salvager:
         return "", ""
 
     def _goes_on(self, position: int) -> bool:
-        """Whether the log goes on at a position as if nothing were wrong: with the end of the file, or an entry."""
+        """Return whether the log continues normally at a position: with the end of the file, or an entry."""
         if position == self.source.size:
             return True
         try:
@@ -187,7 +187,7 @@ class _Salvager:
         return isinstance(found, Frame) and not self._wrong(found)[0]
 
     def _search(self, start: int, requirements: tuple[str, ...], reason: str) -> int:
-        """Pass over everything up to the next intact entry."""
+        """Skip everything up to the next intact entry."""
         end = next(self.candidates(start + 1), self.source.size)
         reason = reason if self.budget > 0 else f"{reason}; the search was given up"
         is_searched = end < self.source.size
@@ -195,7 +195,7 @@ class _Salvager:
         return end
 
     def candidates(self, start: int) -> Iterator[int]:
-        """Positions from one on at which intact entries start."""
+        """Yield positions from one on at which intact entries start."""
         for position, size in self._sized(start):
             if MIN_ENTRY_SIZE <= size <= self.source.size - position - ENTRY_PREFIX_SIZE:
                 self.budget -= size
@@ -205,7 +205,7 @@ class _Salvager:
                     yield position
 
     def _sized(self, position: int) -> Iterator[tuple[int, int]]:
-        """Where bytes look like the first ones of an entry, and its size; what the disk refuses is passed over."""
+        """Yield positions of bytes that look like the start of an entry, and its size; skip refused ranges."""
         while position + PATTERN_SIZE <= self.source.size:
             try:
                 start, data = self.source.window(position, PATTERN_SIZE)
@@ -228,7 +228,7 @@ def _reason(error: FormatError) -> str:
 
 
 def _pattern(allowed: OffsetRange) -> re.Pattern[bytes]:
-    """What the first 17 bytes of an entry look like: an offset that is allowed, a size that is not 0, a magic."""
+    """Return a pattern of the first 17 bytes of an entry: a possible offset, a size that is not 0, a magic."""
     last = min(allowed.last, allowed.first + INT32_MAX)
     halves = range(allowed.first >> 32, (last >> 32) + 1)
     if len(halves) <= SAME_UPPER_HALF:
@@ -239,10 +239,10 @@ def _pattern(allowed: OffsetRange) -> re.Pattern[bytes]:
 
 
 def _in_order(found: SalvageScan) -> SalvageScan:
-    """The longest run of entries whose last offsets increase; the others are damaged, or copies of what is kept.
+    """Keep the longest run of entries whose last offsets increase; the others are damaged, or copies of kept ones.
 
-    Offsets are under no checksum. Where one was changed, it is the one entry that does not fit to the others; keeping
-    whatever comes first would lose all that follow a leap.
+    No checksum covers offsets. If one was changed, its entry does not fit to the others; keeping
+    whatever comes first would lose all entries after a leap.
     """
     kept = longest_increasing(found.last_offsets)
     if len(kept) == len(found.starts):
@@ -262,20 +262,20 @@ def _in_order(found: SalvageScan) -> SalvageScan:
 
 
 def longest_increasing(values: array[int]) -> list[int]:
-    """Places of a longest strictly increasing choice of values, ascending."""
+    """Return the indexes of a longest strictly increasing subsequence of values, ascending."""
     tops: list[int] = []
-    places: list[int] = []
+    indexes: list[int] = []
     before = array("q", bytes(8 * len(values)))
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         length = bisect_left(tops, value)
-        before[place] = places[length - 1] if length else -1
+        before[index] = indexes[length - 1] if length else -1
         if length == len(tops):
             tops.append(value)
-            places.append(place)
+            indexes.append(index)
         elif value < tops[length]:  # of equal ones the first stays
-            tops[length], places[length] = value, place
-    chosen, place = [], places[-1] if places else -1
-    while place >= 0:
-        chosen.append(place)
-        place = before[place]
+            tops[length], indexes[length] = value, index
+    chosen, index = [], indexes[-1] if indexes else -1
+    while index >= 0:
+        chosen.append(index)
+        index = before[index]
     return chosen[::-1]

@@ -1,4 +1,4 @@
-"""The files beside a `.log` file as recovery writes them: indexes, and what its batches say of leader epochs."""
+"""The files that recovery writes beside a `.log` file: indexes, and leader epochs of its batches."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SegmentSideFiles:
-    """What belongs beside a log.
+    """The side files of a log.
 
     Attributes:
         offset_index: the bytes of the offset index.
         time_index: of the time index.
-        transaction_index: of the transaction index; empty where there is none.
-        epoch_starts: the first batch of each leader epoch, where it is greater than those before.
+        transaction_index: of the transaction index; empty if there is none.
+        epoch_starts: the first batch of each leader epoch that is greater than those before.
     """
 
     offset_index: bytes
@@ -60,10 +60,10 @@ def side_files_of(  # noqa: PLR0913 - what recovery knows of a segment
         data: the bytes of the `.log` file.
         base_offset: of the segment.
         settings: of the indexes.
-        transactions: open where the segment begins; they are carried on.
-        end: where the log ends; at the end of the data by default, and anyway before the first bytes that are no entry.
+        transactions: those open where the segment begins; they are updated.
+        end: end of the log; by default the end of the data, in any case before the first bytes that are no entry.
         path: file name for locations.
-        kernels: computes them where a log is regular; the result is the same with it and without.
+        kernels: the fast path; the result is the same without it.
     """
     source = source_of(data, path)
     if kernels is not None:
@@ -77,12 +77,12 @@ def side_files_of(  # noqa: PLR0913 - what recovery knows of a segment
 
 
 class SideFilesBuilder:
-    """Collects what belongs beside a log in a walk over its entries.
+    """Builds the side files of a log in a walk over its entries.
 
     Args:
         base_offset: of the segment.
         settings: of the indexes.
-        transactions: open where the segment begins; they are carried on.
+        transactions: those open where the segment begins; they are updated.
     """
 
     def __init__(self, base_offset: int, settings: IndexSettings, transactions: Transactions) -> None:
@@ -105,7 +105,7 @@ class SideFilesBuilder:
             self._transactions.add(entry.header, entry.readable_marker())
 
     def result(self) -> SegmentSideFiles:
-        """The side files of the entries so far."""
+        """Return the side files of the entries so far."""
         built = self._indexes.finish()
         return SegmentSideFiles(
             encode_offset_index(built.offset_entries, self._base_offset),
@@ -118,13 +118,13 @@ class SideFilesBuilder:
 def indexed_by(
     kernels: RecoveryKernels, source: ByteSource, base_offset: int, settings: IndexSettings
 ) -> IndexedLog | None:
-    """What compiled code finds out for the side files of a log; None where it cannot."""
+    """Return the facts for the side files of a log from compiled code; None if it does not cover the log."""
     stores_first = settings.indexed_offset is IndexedOffset.FIRST
     return kernels.indexed(source, base_offset, settings.interval_bytes, stores_first_offset=stores_first)
 
 
 def side_files_from(found: IndexedLog, transactions: Transactions) -> SegmentSideFiles:
-    """The side files of a log that is regular to its end; transactions are carried on."""
+    """Return the side files of a log that compiled code covers to its end; transactions are updated."""
     known_aborts = len(transactions.aborted)
     transactions.replay(found.transaction_events())
     return SegmentSideFiles(
@@ -143,7 +143,7 @@ def _add_epoch(epochs: list[EpochStart], header: BatchHeader) -> None:
 
 
 def encode_transaction_index(entries: Iterable[AbortedTxn]) -> bytes:
-    """The bytes of a transaction index (SEG-TXN-009)."""
+    """Encode a transaction index (SEG-TXN-009)."""
     return b"".join(
         TRANSACTION_INDEX_ENTRY.pack(
             entry.version, entry.producer_id, entry.first_offset, entry.last_offset, entry.last_stable_offset

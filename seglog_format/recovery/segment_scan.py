@@ -1,4 +1,4 @@
-"""What recovery finds in one segment: how much of it stays, and why no more (chapter 71)."""
+"""The recovery scan of one segment: which bytes stay, and why no more (chapter 71)."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ KEPT_MARKER: Final = "brokers keep this entry, and cut behind it"
 NO_START: Final = "brokers cannot make an end marker of this, and do not start"
 
 UNREADABLE_MARKER_PREFIXES: Final = ("SEG-COD-", "SEG-CTL-006")
-"""What is wrong with a marker on which brokers fail, instead of taking it for damage."""
+"""Errors of a marker on which brokers fail, instead of taking it for damage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something in a scanned segment on which brokers do not do what a plan says, or fail.
+    """A difference between brokers and the plan about something in a scanned segment.
 
     Attributes:
         location: of the entry.
-        requirements: ids that the entry does not keep.
+        requirements: ids that the entry breaks.
         text: what brokers do.
     """
 
@@ -51,16 +51,16 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Where a segment ends after recovery.
+    """The end of a segment after recovery.
 
     Attributes:
         base_offset: of the segment.
         path: of its `.log` file.
-        position: bytes that stay.
-        size: bytes that go.
+        position: number of bytes that stay.
+        size: number of bytes removed.
         next_offset: the first offset after what stays.
-        requirements: ids that decide it: SEG-RCV-003 or SEG-RCV-008, then what the first entry to go does not keep.
-        reason: what is wrong there, in words.
+        requirements: ids that decide it: SEG-RCV-003 or SEG-RCV-008, then those that the first removed entry breaks.
+        reason: description of the error.
     """
 
     base_offset: int
@@ -74,14 +74,14 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class SegmentScan:
-    """What scanning one segment found.
+    """The result of scanning one segment.
 
     Attributes:
         base_offset: of the segment.
-        next_offset: the first offset after what stays; the base offset where nothing stays.
-        cut: None where the whole file stays.
-        remarks: on entries that stay, or where the cut is not what every broker does.
-        sound_size: bytes at the start that compiled code passed over at once.
+        next_offset: the first offset after what stays; the base offset if nothing stays.
+        cut: None if the whole file stays.
+        remarks: on kept entries, or where brokers cut differently.
+        sound_size: bytes at the start that compiled code found sound.
     """
 
     base_offset: int
@@ -100,7 +100,7 @@ def scan_segment(
         data: the bytes of the `.log` file.
         base_offset: of the segment.
         path: file name for locations.
-        kernels: passes over entries that stay without a word; the result is the same with it and without.
+        kernels: the fast path over entries that recovery keeps unconditionally; the result is the same without it.
 
     Raises:
         UnreadableError: the disk refuses some of it, which is no reason to cut anything (SEG-PDR-022).
@@ -113,7 +113,7 @@ def scan_segment(
 
 
 class SegmentScanner:
-    """Decides in a walk over the entries of a segment which of them stay: those up to the first that is damaged.
+    """Decides, in a walk over the entries of a segment, which of them stay: those before the first damaged one.
 
     Args:
         source: bytes of the log.
@@ -121,7 +121,7 @@ class SegmentScanner:
         path: file name for locations.
 
     Attributes:
-        position: after the entries that stay.
+        position: end of the kept entries.
     """
 
     def __init__(self, source: ByteSource, base_offset: int, path: str) -> None:
@@ -136,14 +136,14 @@ class SegmentScanner:
         self._reason = ""
 
     def pass_over(self, sound: SoundEntries, position: int) -> int:
-        """Keep the entries from a position on that compiled code finds nothing to say about."""
+        """Keep the entries from a position on that compiled code finds sound."""
         self.position, self.last_offset = sound.after(position, self.last_offset)
         if self._sound_size is None:
             self._sound_size = self.position
         return self.position
 
     def take(self, entry: WalkedEntry) -> bool:
-        """Whether an entry stays: its checksum, offsets and end marker."""
+        """Check checksum, offsets and end marker of an entry; return whether it stays."""
         try:
             if not entry.checksum_is_valid:
                 verify_checksum(entry.frame, entry.at)
@@ -159,7 +159,7 @@ class SegmentScanner:
         return True
 
     def end(self, found: Tail | FormatError) -> None:
-        """Note why the bytes from here on do not stay."""
+        """Record why the bytes from this position on do not stay."""
         if isinstance(found, Tail):
             self._reason = f"{found.kind.value}: {found.size} bytes"
         else:
@@ -167,7 +167,7 @@ class SegmentScanner:
             self._reason = f"{found.location.field}: expected {found.expected}, found {found.found}"
 
     def _check_offsets(self, frame: Frame, at: Location) -> None:
-        """Raise at an offset out of order; brokers notice it only in some places, and then do worse."""
+        """Raise at an offset out of order; brokers detect it in some cases only, with worse results."""
         field = at.at("offset", 0, 8)
         first, last = frame.header.base_offset, frame.header.last_offset
         if first is not None and not self.base_offset <= first <= last:
@@ -191,12 +191,12 @@ class SegmentScanner:
         except UnreadableError:
             raise
         except FormatError as error:
-            self._judge_end_marker(error, at)
+            self._raise_marker_error(error, at)
         else:
             if lacks_end_marker(entry.header, marker):
                 self._remark(at, "SEG-CTL-003", NO_START)
 
-    def _judge_end_marker(self, error: FormatError, at: Location) -> None:
+    def _raise_marker_error(self, error: FormatError, at: Location) -> None:
         first, *_ = error.requirements
         if first.startswith(UNREADABLE_MARKER_PREFIXES):
             self._remark(at, first, NO_START)
@@ -210,7 +210,7 @@ class SegmentScanner:
         self.remarks.append(Remark(at, (requirement,), text))
 
     def result(self) -> SegmentScan:
-        """What the walk found."""
+        """Return the result of the walk."""
         next_offset, size = self.last_offset + 1, self.source.size - self.position
         sound_size = self._sound_size or 0
         if not size:

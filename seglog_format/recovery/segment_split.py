@@ -1,4 +1,4 @@
-"""Splitting a segment whose offsets reach too far for its indexes (SEG-LOG-009, chapter 71)."""
+"""Splitting of a segment whose offsets reach too far for its indexes (SEG-LOG-009, chapter 71)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SPLIT: Final = "SEG-RCV-022"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A segment that comes out of a split: bytes ``start`` to ``end`` of the old one."""
+    """A segment that results from a split: bytes ``start`` to ``end`` of the old one."""
 
     base_offset: int
     start: int
@@ -37,7 +37,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A segment and what takes its place.
+    """A segment and its replacements.
 
     Attributes:
         files: of the segment.
@@ -49,13 +49,13 @@ class Split:
 
 
 def split_of(segment: LogSegment) -> Split | None:
-    """Part a segment so that the offsets of each part can be stored relative to its base offset.
+    """Split a segment so that the offsets of each part can be stored relative to its base offset.
 
-    The first part keeps the name of the segment, even where that leaves it empty: so a crash at any moment leaves
-    either the old segment or all that takes its place. Brokers name it after its first entry.
+    The first part keeps the name of the segment, even if it is empty: so a crash at any moment leaves
+    either the old segment or all its replacements. Brokers name it after its first entry.
 
     Returns:
-        The parts; None where an entry alone spans too many offsets.
+        The parts; None if one entry alone spans too many offsets.
     """
     parts, base, start, end = [], segment.base_offset, 0, 0
     for row in indexed_rows(segment.source, path=segment.path, has_first_offsets=True):
@@ -69,7 +69,7 @@ def split_of(segment: LogSegment) -> Split | None:
 
 
 def broker_split_of(segment: LogSegment) -> Split | Remark:
-    """Part a segment as brokers do; where they cannot, why they do not start."""
+    """Split a segment as brokers do; return why they do not start if they cannot."""
     at = Location(segment.path)
     try:
         frames = walk(segment.source, path=segment.path)
@@ -111,11 +111,11 @@ def _broker_parts(rows: list[IndexedRow]) -> list[Part]:
 
 
 def split_steps(split: Split, directory: Path) -> tuple[FileStep, ...]:
-    """Put the parts of a segment in its place.
+    """Replace a segment by its parts.
 
-    The order is that of every replacement: all parts under a name that does not count, then under one that does when
-    nothing is left of the first kind, the old files out of the way, and last the names in use. Every byte of the old
-    segment is in a part by then.
+    The order is that of every replacement: all parts under a name that does not count, then under one that counts when
+    nothing is left of the first kind, then the old files are renamed, and last the new ones get their names. Every
+    byte of the old segment is in a part by then.
     """
     names = [segment_file_name(part.base_offset, FileKind.LOG) for part in split.parts]
     pairs = list(zip(names, split.parts, strict=True))
@@ -131,7 +131,7 @@ def split_steps(split: Split, directory: Path) -> tuple[FileStep, ...]:
 
 
 def removal_steps(files: SegmentFiles, requirement: str) -> list[FileStep]:
-    """Rename the files of a segment for removal, the log last: until then the others still belong to it."""
+    """Rename the files of a segment for removal, the log last: until then the others belong to it."""
     return [Rename(path, path.with_name(path.name + DELETED), requirement) for path in _paths(files)]
 
 

@@ -1,4 +1,4 @@
-"""Truncating a log to an offset: a plan, the changes of files that carry it out, and doing them (chapter 71)."""
+"""Truncation of a log to an offset: a plan, its file changes, and their execution (chapter 71)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 EntryT = TypeVar("EntryT", OffsetPosition, TimestampOffset)
 
 LOWERED: Final = (FileKind.RECOVERY_POINT_CHECKPOINT, FileKind.LOG_START_OFFSET_CHECKPOINT)
-"""In this order: a recovery point that is too low costs nothing."""
+"""Checkpoints to lower, in this order: a recovery point that is too low is harmless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class TruncationPlan:
     """What truncating a log to an offset does.
 
     Attributes:
-        offset: the log end offset afterwards; that of the log where it is not above.
-        dropped: base offsets of the segments that go.
-        base_offset: of the segment that is the last one afterwards.
-        position: bytes of that segment that stay.
-        restarts: everything goes, and an empty segment begins at the offset.
+        offset: the log end offset afterwards.
+        dropped: base offsets of the removed segments.
+        base_offset: of the last segment afterwards.
+        position: number of bytes of that segment that stay.
+        restarts: everything is removed, and an empty segment begins at the offset.
     """
 
     offset: int
@@ -67,18 +67,18 @@ class TruncationPlan:
 
     @property
     def changes_log(self) -> bool:
-        """Whether anything goes."""
+        """Whether anything is removed."""
         return self.position >= 0
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedTruncation(Plan["PreparedTruncation"]):
-    """What truncating a partition directory does.
+    """The planned truncation of a partition directory.
 
     Attributes:
         path: of the directory.
-        plan: what becomes of the log.
-        steps: changes of files, in order.
+        plan: the changes of the log.
+        steps: the file changes, in order.
     """
 
     path: Path
@@ -87,7 +87,7 @@ class PreparedTruncation(Plan["PreparedTruncation"]):
 
 
 UNCHANGED: Final = -1
-"""Position of a plan that changes nothing."""
+"""Position in a plan that changes nothing."""
 
 
 def plan_truncation(segments: Sequence[LogSegment], offset: int) -> TruncationPlan:
@@ -95,7 +95,7 @@ def plan_truncation(segments: Sequence[LogSegment], offset: int) -> TruncationPl
 
     Args:
         segments: in order; at least one.
-        offset: the first that goes, 0 or more.
+        offset: the first to remove, 0 or more.
 
     Raises:
         UsageError: a negative offset, or no segment.
@@ -122,7 +122,7 @@ def _next_offset(segment: LogSegment) -> int:
 
 
 def _position(segment: LogSegment, offset: int) -> int:
-    """Where the first entry starts that ends at an offset or above; the end of the file where none does."""
+    """Return the start of the first entry that ends at an offset or above; the end of the file if none does."""
     frames = recoverable_frames(segment.source, path=segment.path)
     return next((frame.position for frame in frames if frame.header.last_offset >= offset), segment.source.size)
 
@@ -130,11 +130,11 @@ def _position(segment: LogSegment, offset: int) -> int:
 def prepare_truncation(
     path: str | os.PathLike[str], offset: int, *, directory: LogDirectory | None = None
 ) -> PreparedTruncation:
-    """Plan to truncate a partition directory, down to the files. Nothing is changed.
+    """Plan to truncate a partition directory, including its file changes. Changes nothing.
 
     Args:
         path: of the partition directory.
-        offset: the first that goes, 0 or more.
+        offset: the first to remove, 0 or more.
         directory: the log directory; the directory above by default.
 
     Raises:
@@ -156,24 +156,24 @@ def truncate_to(
     files: Files = LOCAL_FILES,
     planned: PreparedTruncation | None = None,
 ) -> PreparedTruncation:
-    """Truncate a partition to an offset, so that its log ends there.
+    """Truncate a partition, so that its log ends at an offset.
 
     Dropped segments get names that end in ``.deleted``.
 
     Args:
         path: of the partition directory.
-        offset: the first that goes, 0 or more.
+        offset: the first to remove, 0 or more.
         directory: the log directory; the directory above by default.
         files: the file layer that changes go through.
-        planned: do this, or nothing.
+        planned: the plan to carry out; nothing is changed if the current plan differs.
 
     Returns:
-        What was done.
+        The plan that was carried out.
 
     Raises:
-        UsageError: a negative offset, no segment, something else is planned now, or another process holds the lock of
-            the log directory.
-        WriteError: a change did not work; what was done is safe, and truncating again goes on from there.
+        UsageError: a negative offset, no segment, the current plan differs from `planned`, or another process holds the
+            lock of the log directory.
+        WriteError: a file change failed; changes so far are safe, and a second truncation continues from there.
     """
     directory = directory or LogDirectory(list_log_directory(Path(path).absolute().parent))
     with writing(directory):
@@ -190,15 +190,15 @@ def truncate_to(
 def truncation_steps(
     listing: PartitionListing, directory: LogDirectory, segments: Sequence[LogSegment], plan: TruncationPlan
 ) -> tuple[FileStep, ...]:
-    """The changes of files that carry a plan out.
+    """Return the file changes of a plan.
 
-    The log itself comes last: as long as it reaches further than the offset, doing it all again finishes the work.
+    The log itself comes last: while it extends beyond the offset, a second truncation finishes the work.
 
     Args:
         listing: of the partition directory.
         directory: the log directory.
         segments: of the partition.
-        plan: what to do.
+        plan: the plan.
     """
     if not plan.changes_log:
         return ()
@@ -213,7 +213,7 @@ def truncation_steps(
 
 
 def _removals(listing: PartitionListing, segments: Sequence[LogSegment], plan: TruncationPlan) -> Iterator[FileStep]:
-    """The last segment first, and on the disk as gone before the next, so that a power cut leaves no hole."""
+    """Remove the last segment first, synced to disk before the next, so that a power cut leaves no hole."""
     for segment in reversed(segments):
         if segment.base_offset in plan.dropped:
             yield from settled(removal_steps(segment.paths, "SEG-TRN-001"), listing.path)
@@ -245,7 +245,7 @@ def _cut(segments: Sequence[LogSegment], plan: TruncationPlan) -> Iterator[FileS
 
 
 def _index_cuts(segment: LogSegment, offset: int) -> Iterator[FileStep]:
-    """Entries from the offset on go before the log is cut; fewer do no harm."""
+    """Remove entries from the offset on before the log is cut; fewer entries are harmless."""
     base, paths = segment.base_offset, segment.paths
     if segment.offset_index is not None and paths.offset_index is not None:
         data = encode_offset_index(_below(segment.offset_index, offset), base)
@@ -259,7 +259,7 @@ def _index_cuts(segment: LogSegment, offset: int) -> Iterator[FileStep]:
 
 
 def _below(index: IndexFile[EntryT], offset: int) -> Sequence[EntryT]:
-    """The entries below an offset; preallocated zeros are none."""
+    """Return the entries below an offset; preallocated zeros are none."""
     written = index.entries[: len(index.raw_entries())]
     return written[: bisect_left(written, offset, key=lambda entry: entry.offset)]
 

@@ -1,4 +1,4 @@
-"""What stands in a directory: regular files, directories, and what is neither."""
+"""The entries of a directory: regular files, directories, and others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SkippedEntry(NamedTuple):
 
 
 class DirectoryEntries(NamedTuple):
-    """What stands in a directory, each in name order: regular files, directories, and what is neither."""
+    """The entries of a directory, in name order: regular files, directories, and others."""
 
     files: list[str]
     directories: list[str]
@@ -55,7 +55,7 @@ def scan_directory(directory: Path) -> DirectoryEntries:
 
 
 def _mode(entry: os.DirEntry[str]) -> tuple[int, str]:
-    """What an entry is or a link leads to; 0 for what is neither a file nor a directory, with the reason."""
+    """Return the mode of an entry or of a link's target; 0 and the reason for neither a file nor a directory."""
     try:
         if entry.is_file():
             return stat.S_IFREG, ""
@@ -69,7 +69,7 @@ def _mode(entry: os.DirEntry[str]) -> tuple[int, str]:
 
 
 def stays_inside(directory: Path, link: str | os.PathLike[str]) -> bool:
-    """Whether a symbolic link leads to something below a directory."""
+    """Return whether a symbolic link leads to something below a directory."""
     try:
         target = Path(link).resolve(strict=True)
     except (OSError, RuntimeError):  # nowhere, or round in circles

@@ -1,4 +1,4 @@
-"""What writing takes from the world around it, in one place, so that tests can put something else there."""
+"""The environment of a writer: files, clock, random numbers and threads, which tests can replace."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ Clock: TypeAlias = Callable[[], int]
 
 
 class Condition(AbstractContextManager[bool], Protocol):
-    """What the writer uses of `threading.Condition`: a lock, and waiting for what another thread does under it."""
+    """The part of `threading.Condition` that the writer uses: a lock, and waiting for another thread."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Give the lock back until another thread notifies, or for so many seconds at most."""
+        """Release the lock until another thread notifies, or for at most so many seconds."""
 
     def notify_all(self) -> None:
-        """Let all that wait go on, one after the other."""
+        """Wake all waiting threads, one after the other."""
 
 
 def system_clock() -> int:
-    """Milliseconds since 1970, by the computer's clock."""
+    """Return milliseconds since 1970, by the computer's clock."""
     return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """Files, time, chance and threads.
+    """Files, clock, random numbers and threads.
 
     Attributes:
-        files: where files are.
-        clock: what time it is.
-        random: a number from 0 up to, not including, 1; for the jitter of segments.
-        make_condition: makes a lock.
-        locks_directory: the log directory's lock file is held while it is written to.
+        files: the file layer.
+        clock: returns the time.
+        random: returns a random number from 0 up to, not including, 1; for the jitter of segments.
+        make_condition: creates a lock.
+        locks_directory: whether to hold the log directory's lock file while writing.
 
     Examples:
         >>> from seglog_format import Environment, PartitionWriter, new_record

@@ -1,4 +1,4 @@
-"""Reading ranges of an open file of which the disk may refuse some, and which may become shorter meanwhile."""
+"""Reader of ranges of an open file, parts of which the disk may refuse, and which may become shorter."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ NOTHING_THERE: Final = frozenset(
         errno.ENOMEM,
     }
 )
-"""What the system says where it is not the disk that refuses a file."""
+"""Error numbers that mean a wrong path, not a failing disk."""
 
 CUT_SHORT: Final = "the file has become shorter"
 
 STEP_SIZE: Final = 4 * 2**20
-"""Bytes that are tried at once behind a refused range."""
+"""Bytes tried at once after a refused range."""
 
 MOST_TRIES: Final = 3
-"""A range that fails is read so often, where smaller ranges of it do not fail."""
+"""Maximum reads of a failing range whose parts can be read."""
 
 NOTED: Final[ContextVar[list[UnreadableError] | None]] = ContextVar("NOTED", default=None)
 
 
 @contextmanager
 def noted_refusals() -> Iterator[list[UnreadableError]]:
-    """Note everything that the disk refuses in this context, whatever becomes of the errors.
+    """Record everything that the disk refuses in this context, even if the errors are caught.
 
-    Recovery asks this before it believes what it has read: an error of the disk must never pass for damage of a log,
-    of which bytes are cut off.
+    Recovery checks this before it trusts what it has read: a disk error must never be taken for damage of a log,
+    which would be truncated.
     """
     found: list[UnreadableError] = []
     token = NOTED.set(found)
@@ -64,7 +64,7 @@ def noted_refusals() -> Iterator[list[UnreadableError]]:
 
 @contextmanager
 def raised_refusals() -> Iterator[None]:
-    """Raise in the end what the disk refused in this context, even if the error was taken for something else.
+    """Raise at the end what the disk refused in this context, even if the error was caught.
 
     Raises:
         UnreadableError: the first refusal (SEG-PDR-022).
@@ -76,13 +76,13 @@ def raised_refusals() -> Iterator[None]:
 
 
 def unreadable(path: str, start: int, size: int, error: OSError | None) -> UnreadableError:
-    """An error for bytes that the disk refuses; it is noted.
+    """Create an error for bytes that the disk refuses, and record it.
 
     Args:
         path: of the file.
         start: position of the first byte.
-        size: how many bytes are refused; 0 where that is not known.
-        error: what the system says; None where the file has become shorter.
+        size: number of refused bytes; 0 if unknown.
+        error: the system's error; None if the file has become shorter.
     """
     reason = CUT_SHORT if error is None else error.strerror or str(error)
     found = UnreadableError(
@@ -96,12 +96,12 @@ def unreadable(path: str, start: int, size: int, error: OSError | None) -> Unrea
 
 
 def is_refusal(error: OSError) -> bool:
-    """Whether the disk refuses what is there; not so where a path leads nowhere, or to something of another kind."""
+    """Return whether the disk refuses an existing file, as opposed to a wrong path or kind of file."""
     return error.errno not in NOTHING_THERE
 
 
 def refusal_of(name: str, error: OSError) -> UsageError | UnreadableError:
-    """The error for a file or directory that cannot be opened."""
+    """Return the error for a file or directory that cannot be opened."""
     if not is_refusal(error):
         return UsageError(f"{name}: {error.strerror or error}")
     size = 0
@@ -111,7 +111,7 @@ def refusal_of(name: str, error: OSError) -> UsageError | UnreadableError:
 
 
 class FileReader:
-    """An open file. What it refused once it is not asked for again.
+    """An open file. Ranges that it refused once are not read again.
 
     Args:
         path: file name for errors.
@@ -128,14 +128,14 @@ class FileReader:
         self.close = weakref.finalize(self, os.close, descriptor)
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes from one position on, up to another or to the first that is refused.
+        """Return the bytes from one position to another, or to the first refused one.
 
         Args:
             start: position of the first.
             end: position after the last, at most the size.
 
         Raises:
-            UnreadableError: the first is refused (SEG-PDR-022).
+            UnreadableError: the first byte is refused (SEG-PDR-022).
         """
         for _ in range(MOST_TRIES):
             refused = self._refused.next_from(start)
@@ -153,7 +153,7 @@ class FileReader:
         return self._gave_up(start, end)
 
     def _note_refused(self, start: int, end: int, error: OSError) -> None:
-        """Find out what is refused in a range that failed, and how far that goes on behind it."""
+        """Find the refused part of a range that failed, and how far it extends beyond."""
         reaches_end = True
         while reaches_end:
             reaches_end = False
@@ -164,7 +164,7 @@ class FileReader:
             reaches_end = reaches_end and start < end and not self._search.reads(start, end)
 
     def _gave_up(self, start: int, end: int) -> bytes:
-        """Take a range that fails now and then for one that always does, but for what is in memory already."""
+        """Treat a range that fails now and then as refused, except for bytes already in memory."""
         refused = self._refused.next_from(start)
         if refused is None or refused.start > start:
             refused = RefusedRange(start, end, OSError(errno.EIO, os.strerror(errno.EIO)))
@@ -172,7 +172,7 @@ class FileReader:
         raise unreadable(self.path, start, refused.end - start, refused.error)
 
     def is_hole(self, start: int, end: int) -> bool:
-        """Whether a range is known to hold nothing but zeros, because nothing was ever written there."""
+        """Return whether a range is known to be a hole, which reads as zeros."""
         seek_data = getattr(os, "SEEK_DATA", None)
         if seek_data is None or not self.close.alive:
             return False
@@ -191,7 +191,7 @@ class FileReader:
         return True
 
     def _read(self, start: int, end: int) -> bytes:
-        """The bytes of a range; fewer where the file ends.
+        """Return the bytes of a range; fewer at the end of the file.
 
         Raises:
             OSError: the disk refuses some of them.
@@ -213,7 +213,7 @@ _SEEKING: Final = Lock()
 
 
 def _read_by_seeking(descriptor: int, size: int, position: int) -> bytes:
-    """For systems that cannot read at a position in one call."""
+    """Read at a position, for systems without a single call for that."""
     with _SEEKING:
         os.lseek(descriptor, position, os.SEEK_SET)
         return os.read(descriptor, size)

@@ -1,7 +1,7 @@
-"""Changes to files as values: planned first, shown to whoever asks, then done one after the other.
+"""File changes as values: planned first, shown on request, then carried out in order.
 
-Each step either has happened or has not, whenever the process dies. A plan made again from what is then on the disk
-finishes the work, so that the order of steps is all that a planner has to think about.
+Each step either has happened or has not, whenever the process dies. A plan made again from what is then on disk
+finishes the work, so a planner only has to choose the order of steps.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 COPIED_SIZE: Final = 4 * 2**20
-"""Bytes of a file that are in memory at once while a part of it is copied."""
+"""Maximum bytes in memory while a part of a file is copied."""
 
 
 class FileStep(Protocol):
-    """One change. `requirement` is the id of the rule that asks for it."""
+    """One file change. `requirement` is the id of the rule that demands it."""
 
     @property
     def path(self) -> Path:
@@ -33,45 +33,45 @@ class FileStep(Protocol):
 
     @property
     def requirement(self) -> str:
-        """Id of the rule; empty for a step that only makes the ones before it last."""
+        """Id of the rule; empty for a step that only makes earlier ones durable."""
 
     @property
     def text(self) -> str:
-        """What happens to the file, in a few words."""
+        """Short description of the change."""
 
     def apply(self, files: Files) -> None:
-        """Do it.
+        """Carry out the step.
 
         Raises:
-            OSError: it did not work.
+            OSError: an operation on files failed.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """A file goes."""
+    """Delete a file."""
 
     path: Path
     requirement: str
 
     @property
     def text(self) -> str:
-        """What happens to the file."""
+        """Short description of the change."""
         return "remove"
 
     def apply(self, files: Files) -> None:
-        """Do it."""
+        """Carry out the step."""
         files.remove(self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """A file gets another name, and takes the place of a file of that name unless the name has to be free.
+    """Rename a file, replacing a file of that name unless the name has to be free.
 
     Attributes:
-        path, target: before and after.
+        path, target: old and new path.
         requirement: id of the rule.
-        replaces: a file that has the new name is replaced; if not, the step fails.
+        replaces: whether to replace a file that has the new name; if False, the step fails.
     """
 
     path: Path
@@ -81,11 +81,11 @@ class Rename:
 
     @property
     def text(self) -> str:
-        """What happens to the file."""
+        """Short description of the change."""
         return f"rename to {self.target.name}"
 
     def apply(self, files: Files) -> None:
-        """Do it."""
+        """Carry out the step."""
         if self.replaces:
             files.rename(self.path, self.target)
         else:
@@ -94,7 +94,7 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """A file ends earlier, and that is on the disk when the step is done."""
+    """Truncate a file; the change is on disk when the step ends."""
 
     path: Path
     size: int
@@ -102,11 +102,11 @@ class Truncate:
 
     @property
     def text(self) -> str:
-        """What happens to the file."""
+        """Short description of the change."""
         return f"cut to {self.size} bytes"
 
     def apply(self, files: Files) -> None:
-        """Do it."""
+        """Carry out the step."""
         handle = files.open_append(self.path)
         try:
             handle.truncate(self.size)
@@ -117,7 +117,7 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """A file has this content from now on; after a crash there is the old one or the new one, each whole."""
+    """Replace the content of a file; after a crash there is the old one or the new one, each whole."""
 
     path: Path
     data: bytes = field(repr=False)
@@ -125,17 +125,17 @@ class Replace:
 
     @property
     def text(self) -> str:
-        """What happens to the file."""
+        """Short description of the change."""
         return f"write {len(self.data)} bytes"
 
     def apply(self, files: Files) -> None:
-        """Do it."""
+        """Carry out the step."""
         replace_file(files, self.path, self.data)
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A new file gets a part of another one, and that is on the disk when the step is done."""
+    """Copy a part of a file to a new file, on disk when the step ends."""
 
     source: Path
     start: int
@@ -145,11 +145,11 @@ class Copy:
 
     @property
     def text(self) -> str:
-        """What happens to the file."""
+        """Short description of the change."""
         return f"write bytes {self.start} to {self.end} of {self.source.name}"
 
     def apply(self, files: Files) -> None:
-        """Do it."""
+        """Carry out the step."""
         handle = files.create(self.path)
         try:
             with files.open(self.source) as source:
@@ -162,33 +162,33 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """The names in a directory are on the disk before anything else happens."""
+    """Sync the names in a directory to disk before the next step."""
 
     path: Path
     requirement: str = ""
 
     @property
     def text(self) -> str:
-        """What happens to the directory."""
+        """Short description of the change."""
         return "flush names"
 
     def apply(self, files: Files) -> None:
-        """Do it."""
+        """Carry out the step."""
         files.fsync_directory(self.path)
 
 
 def apply_steps(steps: Iterable[FileStep], files: Files) -> None:
-    """Do the steps in order.
+    """Carry out steps in order.
 
     Raises:
-        OSError: one did not work; those before it are done, and planning again goes on from there.
+        OSError: a step failed; those before it are done, and a new plan continues from there.
     """
     for step in steps:
         step.apply(files)
 
 
 def settled(steps: Iterable[FileStep], directory: Path) -> tuple[FileStep, ...]:
-    """The steps with a flush of the directory behind them; nothing where there are none."""
+    """Add a sync of the directory after the steps, if there are any."""
     found = tuple(steps)
     return (*found, Settle(directory)) if found else ()
 
@@ -203,5 +203,5 @@ def require_no_links(steps: Iterable[FileStep]) -> None:
         paths = () if isinstance(step, Settle) else (step.path, getattr(step, "target", step.path))
         for path in chain.from_iterable((path, path.parent) for path in paths):
             if path.is_symlink():
-                place, found = Location(str(path)), f"a symbolic link; to {step.text} is for you to do at its target"
-                raise FormatError(place, "SEG-PDR-026", expected="a file of its own to change", found=found)
+                location, found = Location(str(path)), f"a symbolic link; to {step.text} is for you to do at its target"
+                raise FormatError(location, "SEG-PDR-026", expected="a file of its own to change", found=found)

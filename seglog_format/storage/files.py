@@ -1,7 +1,7 @@
-"""The file layer: everything in this package that writes goes through it.
+"""The file layer, through which everything in this package writes.
 
-`LocalFiles` is the file system as it is. Tests put another one in its place, which forgets what was not synced, runs
-full, or fails when it is told to.
+`LocalFiles` is the local file system. Tests replace it by one that forgets what was not synced, runs
+full, or fails on request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Buffer, SourceFile
 
 TEMPORARY_SUFFIX: Final = ".tmp"
-"""Of a file that is written to be renamed over another one; a broker removes or ignores such files."""
+"""Suffix of a file that is written to replace another one; brokers remove or ignore such files."""
 
 ZEROS: Final = bytes(1 << 20)
 NANOSECONDS: Final = 1_000_000
@@ -35,34 +35,34 @@ class FileHandle(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes that the file has now."""
+        """Current size of the file."""
 
     def write(self, data: Buffer) -> None:
         """Append bytes to the end of the file.
 
         Raises:
-            OSError: it did not work; any part of the bytes may have been written.
+            OSError: writing failed; any part of the bytes may have been written.
         """
 
     def write_at(self, position: int, data: Buffer) -> None:
-        """Write bytes at a position, over what is there, and further where the file ends before they do.
+        """Write bytes at a position, overwriting existing ones and extending the file if necessary.
 
         Raises:
-            OSError: it did not work; any part of the bytes may have been written.
+            OSError: writing failed; any part of the bytes may have been written.
         """
 
     def truncate(self, size: int) -> None:
-        """Cut the file, or lengthen it by zeros."""
+        """Truncate the file, or extend it by zeros."""
 
     def fsync(self) -> None:
-        """Return when everything that was written is on the disk.
+        """Sync everything that was written to disk.
 
         Raises:
-            OSError: any part of it may be missing from the disk, and asking again does not help.
+            OSError: any part of it may be missing from the disk, and a second call does not help.
         """
 
     def close(self) -> None:
-        """Let the file go; closing it again does nothing."""
+        """Close the file; closing it again does nothing."""
 
 
 class Files(Protocol):
@@ -70,63 +70,63 @@ class Files(Protocol):
 
     @property
     def is_local(self) -> bool:
-        """Whether the files can be read past this object, by their paths, as recovery does."""
+        """Whether the files can also be read by their paths without this object, as recovery does."""
 
     def create(self, path: Path, size: int = 0) -> FileHandle:
-        """A new file of so many zeros, open for writing; it replaces one of the same name."""
+        """Create a file of so many zeros, open for writing; replace one of the same name."""
 
     def create_new(self, path: Path, size: int = 0) -> FileHandle:
-        """A new file of so many zeros, open for writing.
+        """Create a file of so many zeros, open for writing.
 
         Raises:
-            FileExistsError: something has that name, a symbolic link included.
+            FileExistsError: the name is used, perhaps by a symbolic link.
         """
 
     def open_append(self, path: Path) -> FileHandle:
-        """An existing file, open for writing."""
+        """Open an existing file for writing."""
 
     def read(self, path: Path) -> bytes:
-        """The bytes of a file, as written so far."""
+        """Return the bytes of a file, as written so far."""
 
     def open(self, path: Path) -> SourceFile:
-        """Open a file for reading through windows; what is in memory does not depend on how large it is."""
+        """Open a file for reading through windows, with memory use independent of its size."""
 
     def size(self, path: Path) -> int:
-        """Bytes that a file has."""
+        """Return the size of a file."""
 
     def rename(self, path: Path, target: Path) -> None:
-        """Give a file or directory another name at once; a file of that name is replaced."""
+        """Rename a file or directory atomically; replace a file of that name."""
 
     def publish(self, path: Path, target: Path) -> None:
-        """Give a file a name that nothing has yet. After a crash it has the old name, the new one, or both.
+        """Rename a file to an unused name. After a crash it has the old name, the new one, or both.
 
         Raises:
-            FileExistsError: something has that name; nothing has changed.
+            FileExistsError: the name is used; nothing has changed.
         """
 
     def remove(self, path: Path) -> None:
         """Delete a file."""
 
     def fsync_directory(self, path: Path) -> None:
-        """Return when names that were made, changed or removed in a directory are on the disk."""
+        """Sync names that were created, changed or removed in a directory to disk."""
 
     def names(self, path: Path) -> list[str]:
-        """What stands in a directory, sorted."""
+        """Return the names in a directory, sorted."""
 
     def make_directory(self, path: Path) -> None:
-        """A new directory, and those above it; one that exists is fine."""
+        """Create a directory, and those above it; an existing one is no error."""
 
     def remove_directory(self, path: Path) -> None:
         """Delete an empty directory."""
 
     def exists(self, path: Path) -> bool:
-        """Whether there is a file or directory of that name."""
+        """Return whether there is a file or directory of that name."""
 
     def modified_ms(self, path: Path) -> int:
-        """When a file was last written, in milliseconds since 1970."""
+        """Return when a file was last written, in milliseconds since 1970."""
 
     def set_modified_ms(self, path: Path, timestamp_ms: int) -> None:
-        """Say when a file was last written."""
+        """Set when a file was last written."""
 
 
 class LocalHandle:
@@ -141,7 +141,7 @@ class LocalHandle:
 
     @property
     def size(self) -> int:
-        """Bytes that the file has now."""
+        """Current size of the file."""
         return os.fstat(self._open_descriptor()).st_size
 
     def write(self, data: Buffer) -> None:
@@ -149,7 +149,7 @@ class LocalHandle:
         self.write_at(self.size, data)
 
     def write_at(self, position: int, data: Buffer) -> None:
-        """Write all of the bytes, in several turns where the system takes only a part of them."""
+        """Write all of the bytes, in several calls if the system writes only a part."""
         rest = memoryview(data)
         with _naming(self.path):
             while rest:
@@ -157,23 +157,23 @@ class LocalHandle:
                 position, rest = position + written, rest[written:]
 
     def truncate(self, size: int) -> None:
-        """Cut the file, or lengthen it by zeros."""
+        """Truncate the file, or extend it by zeros."""
         with _naming(self.path):
             os.ftruncate(self._open_descriptor(), size)
 
     def fsync(self) -> None:
-        """Return when everything that was written is on the disk."""
+        """Sync everything that was written to disk."""
         with _naming(self.path):
             os.fsync(self._open_descriptor())
 
     def close(self) -> None:
-        """Let the file go; closing it again does nothing."""
+        """Close the file; closing it again does nothing."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
 
     def detach(self) -> int:
-        """Hand the open file over: the caller closes it."""
+        """Return the open file; the caller closes it."""
         descriptor, self._descriptor = self._open_descriptor(), None
         return descriptor
 
@@ -186,7 +186,7 @@ class LocalHandle:
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Let errors of operations on an open file say which one it is."""
+    """Add the path of an open file to errors of operations on it."""
     try:
         yield
     except OSError as error:
@@ -202,51 +202,51 @@ def _write(descriptor: int, data: memoryview, position: int) -> int:
 
 
 class LocalFiles:
-    """The file system as it is. No symbolic link is changed, and nothing is written through one."""
+    """The local file system. No symbolic link is changed, and nothing is written through one."""
 
     is_local: Final = True
 
     def create(self, path: Path, size: int = 0) -> LocalHandle:
-        """A new file of so many zeros, open for writing; it replaces one of the same name."""
+        """Create a file of so many zeros, open for writing; replace one of the same name."""
         handle = LocalHandle(_open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC), path)
         if size:
             handle.truncate(size)
         return handle
 
     def create_new(self, path: Path, size: int = 0) -> LocalHandle:
-        """A new file of so many zeros, open for writing; nothing has its name."""
+        """Create a file of so many zeros, open for writing, under an unused name."""
         handle = LocalHandle(_open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL), path)
         if size:
             handle.truncate(size)
         return handle
 
     def open_append(self, path: Path) -> LocalHandle:
-        """An existing file, open for writing."""
+        """Open an existing file for writing."""
         return LocalHandle(_open(path, os.O_RDWR), path)
 
     def read(self, path: Path) -> bytes:
-        """The bytes of a regular file; anything else is refused."""
+        """Return the bytes of a regular file; refuse anything else."""
         descriptor, _ = open_regular(path)
         with os.fdopen(descriptor, "rb") as file:
             return file.read()
 
     def open(self, path: Path) -> FileBytes:
-        """Open a regular file for reading through windows; anything else is refused."""
+        """Open a regular file for reading through windows; refuse anything else."""
         descriptor, size = open_regular(path)
         return FileBytes(str(path), size, FileReader(str(path), descriptor, size))
 
     def size(self, path: Path) -> int:
-        """Bytes that a file has."""
+        """Return the size of a file."""
         return path.stat().st_size
 
     def rename(self, path: Path, target: Path) -> None:
-        """Give a file or directory another name at once; a file of that name is replaced."""
+        """Rename a file or directory atomically; replace a file of that name."""
         _require_no_link(path)
         _require_no_link(target)
         path.replace(target)
 
     def publish(self, path: Path, target: Path) -> None:
-        """Give a file a name that nothing has yet, in one step where the file system can."""
+        """Rename a file to an unused name, atomically if the file system can."""
         rename_to_new(path, target)
 
     def remove(self, path: Path) -> None:
@@ -255,7 +255,7 @@ class LocalFiles:
         path.unlink()
 
     def fsync_directory(self, path: Path) -> None:
-        """Return when the directory's names are on the disk; Windows offers no such thing."""
+        """Sync the directory's names to disk; do nothing on Windows, which has no such call."""
         if sys.platform == "win32":
             return
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -266,11 +266,11 @@ class LocalFiles:
             os.close(descriptor)
 
     def names(self, path: Path) -> list[str]:
-        """What stands in a directory, sorted."""
+        """Return the names in a directory, sorted."""
         return sorted(os.listdir(path))  # noqa: PTH208 - names are all that is asked for
 
     def make_directory(self, path: Path) -> None:
-        """A new directory, and those above it; one that exists is fine."""
+        """Create a directory, and those above it; an existing one is no error."""
         path.mkdir(parents=True, exist_ok=True)
 
     def remove_directory(self, path: Path) -> None:
@@ -278,15 +278,15 @@ class LocalFiles:
         path.rmdir()
 
     def exists(self, path: Path) -> bool:
-        """Whether there is a file or directory of that name."""
+        """Return whether there is a file or directory of that name."""
         return path.exists()
 
     def modified_ms(self, path: Path) -> int:
-        """When a file was last written, in milliseconds since 1970."""
+        """Return when a file was last written, in milliseconds since 1970."""
         return path.stat().st_mtime_ns // NANOSECONDS
 
     def set_modified_ms(self, path: Path, timestamp_ms: int) -> None:
-        """Say when a file was last written."""
+        """Set when a file was last written."""
         os.utime(path, ns=(timestamp_ms * NANOSECONDS,) * 2)
 
 
@@ -316,13 +316,13 @@ def replace_file(files: Files, path: Path, data: Buffer, temporary: Path | None 
     """Write a whole file so that after a crash there is the old one or the new one (SEG-CKP-014).
 
     Args:
-        files: where.
+        files: the file layer.
         path: of the file.
         data: the new content.
-        temporary: is written first, and removed where that fails; by default a file beside it that ends in ``.tmp``.
+        temporary: is written first, and removed on failure; by default a file beside it that ends in ``.tmp``.
 
     Raises:
-        OSError: it did not work; the old file is as it was, or the new one may not be on the disk yet.
+        OSError: an operation failed; the old file is unchanged, or the new one may not be on disk yet.
     """
     temporary = temporary or path.with_name(path.name + TEMPORARY_SUFFIX)
     try:
@@ -336,7 +336,7 @@ def replace_file(files: Files, path: Path, data: Buffer, temporary: Path | None 
 
 
 def write_file(files: Files, path: Path, data: Buffer) -> None:
-    """Write a new file and wait until its bytes, not its name, are on the disk."""
+    """Write a new file and sync its bytes, but not its name, to disk."""
     handle = files.create(path)
     try:
         handle.write(data)

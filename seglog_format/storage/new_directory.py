@@ -1,4 +1,4 @@
-"""Writing files into a directory that holds nothing yet."""
+"""Writers of files into an empty directory."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Buffer
 
 FORBIDDEN: Final = frozenset("\0\\:")
-"""What leads elsewhere on some system."""
+"""Names that lead elsewhere on some system."""
 
 
 def require_new(directory: Path) -> None:
-    """Nothing is written over what is there.
+    """Refuse a directory that is not empty.
 
     Raises:
-        UsageError: the path is neither free nor an empty directory.
-        WriteError: nobody may look there.
+        UsageError: the path exists and is no empty directory.
+        WriteError: the directory cannot be read.
     """
     with write_errors("looking for a place to write to"):
         is_new = not directory.exists() or (directory.is_dir() and not any(directory.iterdir()))
@@ -40,18 +40,18 @@ def require_new(directory: Path) -> None:
 
 @contextmanager
 def all_or_nothing(directory: Path) -> Iterator[Path]:
-    """Fill a new directory: with everything that is made in here, or, if that fails, with nothing.
+    """Fill a new directory with everything that this block creates, or, after a failure, with nothing.
 
-    At the end all of it is on the disk.
+    At the end everything is on disk.
 
     Args:
-        directory: new or empty; one that is not there is made, and removed again after a failure.
+        directory: new or empty; a missing one is created, and removed again after a failure.
 
     Yields:
-        A directory inside it to write to. What it holds is moved up at the end.
+        A directory inside it to write to. Its content is moved up at the end.
 
     Raises:
-        UsageError: the path is neither free nor an empty directory.
+        UsageError: the path exists and is no empty directory.
         WriteError: the directory could not be made, or what was written could not be moved.
     """
     require_new(directory)
@@ -68,7 +68,7 @@ def all_or_nothing(directory: Path) -> Iterator[Path]:
 
 
 def _sync_all(directory: Path) -> None:
-    """Wait until everything below a directory is on the disk."""
+    """Sync everything below a directory to disk."""
     for above, _, names in os.walk(directory):
         for path in (Path(above, name) for name in names):
             if not path.is_symlink():
@@ -78,7 +78,7 @@ def _sync_all(directory: Path) -> None:
 
 
 def _move_up(staging: Path) -> None:
-    """Move everything in a directory to the one above it; back again, if that fails."""
+    """Move everything in a directory to the one above it; move it back if that fails."""
     moved: list[Path] = []
     try:
         with write_errors("writing"):
@@ -94,12 +94,12 @@ def _move_up(staging: Path) -> None:
 
 @contextmanager
 def directories_for(path: Path) -> Iterator[None]:
-    """Make a directory and those above it, and wait until their names are on the disk.
+    """Create a directory and those above it, and sync their names to disk.
 
-    After a failure in here, those that were made and are empty are removed.
+    After a failure in this block, created directories that are empty are removed.
 
     Raises:
-        WriteError: they could not be made.
+        WriteError: they could not be created.
     """
     made: list[Path] = []
     try:
@@ -118,10 +118,10 @@ def directories_for(path: Path) -> Iterator[None]:
 
 
 def write_new_file(directory: Path, name: str, pieces: Iterable[Buffer], files: Files = LOCAL_FILES) -> int:
-    """Write one file below a directory, making directories on the way.
+    """Write one file below a directory; create directories on the way.
 
     Args:
-        directory: stays above everything that is written.
+        directory: the directory above everything that is written.
         name: path below it, with slashes.
         pieces: the content.
         files: where.
@@ -130,7 +130,7 @@ def write_new_file(directory: Path, name: str, pieces: Iterable[Buffer], files: 
         Bytes written.
 
     Raises:
-        UsageError: the name leads out of the directory, or the file is there already.
+        UsageError: the name leads out of the directory, or the file exists.
         WriteError: it did not work.
     """
     parts = PurePosixPath(name).parts

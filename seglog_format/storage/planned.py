@@ -1,4 +1,4 @@
-"""Plans for a directory, which are carried out only where it still is as it was when they were made."""
+"""Plans for a directory, which are carried out only if it has not changed since."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ OutcomeT = TypeVar("OutcomeT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Generic[OutcomeT]):
-    """What would be done to a directory. Nothing is written before `apply`."""
+    """A plan for a directory. Nothing is written before `apply`."""
 
     _carry_out: Callable[[], OutcomeT] | None = field(default=None, compare=False, repr=False)
 
     def apply(self) -> OutcomeT:
-        """Do what is planned, if the directory still is as it was then. It is planned again to know that.
+        """Carry out the plan, if a new plan for the directory is still the same.
 
         Returns:
-            What was done.
+            The result.
 
         Raises:
-            UsageError: the directory changed since this was planned, by applying this plan, say; this only tells what
-                was done; or another process holds the lock of the log directory.
+            UsageError: the directory changed since this was planned, perhaps by applying it; the plan then only reports
+                what was done; or another process holds the lock of the log directory.
             UnreadableError: the disk refuses something that the plan depends on (SEG-PDR-022).
-            FormatError: a file is damaged now, so that nothing can be planned.
-            WriteError: a change did not work; what was done is safe, and a new plan goes on from there.
+            FormatError: a file is damaged now, so that no plan is possible.
+            WriteError: a file change failed; changes so far are safe, and a new plan continues from there.
         """
         if self._carry_out is None:
             msg = "there is nothing to apply: this tells what was done, or what could be done if it were a directory"
@@ -41,11 +41,11 @@ class Plan(Generic[OutcomeT]):
 
 
 def require_unchanged(planned: object, found: object, path: str | os.PathLike[str]) -> None:
-    """Refuse to carry out a plan that is another one now.
+    """Refuse to carry out a plan that differs from the current one.
 
     Args:
-        planned: at first; None to carry out whatever is planned now.
-        found: the same, planned now.
+        planned: the plan to carry out; None for the current one.
+        found: the current plan.
         path: of the directory.
 
     Raises:
@@ -57,7 +57,7 @@ def require_unchanged(planned: object, found: object, path: str | os.PathLike[st
 
 
 class FileState(NamedTuple):
-    """What tells one state of a file from another without reading it."""
+    """The facts that change whenever a file does, found without reading it."""
 
     name: str
     size: int
@@ -66,7 +66,7 @@ class FileState(NamedTuple):
 
 
 def states_of(directory: Path) -> tuple[FileState, ...]:
-    """The states of all entries of a directory, by name.
+    """Return the states of all entries of a directory, by name.
 
     Raises:
         WriteError: the directory cannot be read.

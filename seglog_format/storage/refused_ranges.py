@@ -1,4 +1,4 @@
-"""Which ranges of a file the disk refuses, found with few reads (SEG-PDR-022).
+"""Search for the ranges of a file that the disk refuses, with few reads (SEG-PDR-022).
 
 A read that fails says only that something in its range cannot be read. As rescue programs do, smaller and smaller
 ranges are tried: first to find where a refused range begins and ends, then inside it, for what can be read there. Each
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 BLOCK_SIZE: Final = 4096
-"""A disk reads at least so many bytes at once."""
+"""Minimum bytes that a disk reads at once."""
 LEAF_SIZE: Final = 512
-"""Readable bytes inside a refused range are searched for in ranges of this size."""
+"""Size of the ranges in which readable bytes are searched for inside of a refused range."""
 MOST_SEARCHES: Final = 1024
-"""Failing reads inside of refused ranges, for one file."""
+"""Maximum failing reads inside of refused ranges, for one file."""
 MOST_SECONDS: Final = 600.0
-"""Failing reads of one file take at most so long, before what fails is given up as a whole."""
+"""Maximum time of failing reads of one file, before a failing range is given up as a whole."""
 SLOW_SECONDS: Final = 0.05
-"""A failing read that takes longer is that of a disk, which fails for whole blocks."""
+"""A failing read that takes longer is one of a disk, which fails in whole blocks."""
 
 
 class RefusedRange(NamedTuple):
@@ -33,7 +33,7 @@ class RefusedRange(NamedTuple):
     Attributes:
         start: position of the first.
         end: position after the last.
-        error: what the system says; None where the file has become shorter.
+        error: the system's error; None if the file has become shorter.
     """
 
     start: int
@@ -42,13 +42,13 @@ class RefusedRange(NamedTuple):
 
 
 class RefusedRanges:
-    """The refused ranges of one file that are known; they do not overlap."""
+    """The known refused ranges of one file, which do not overlap."""
 
     def __init__(self) -> None:
         self._ranges: list[RefusedRange] = []
 
     def add(self, refused: RefusedRange) -> None:
-        """Note a range; those that it touches are joined to it."""
+        """Add a range; ranges that it touches are joined to it."""
         first = bisect_left(self._ranges, refused.start, key=_end)
         last = bisect_right(self._ranges, refused.end, key=_start)
         joined = [refused, *self._ranges[first:last]]
@@ -56,11 +56,11 @@ class RefusedRanges:
         self._ranges[first:last] = [RefusedRange(start, end, refused.error)]
 
     def next_from(self, position: int) -> RefusedRange | None:
-        """The range that holds a position, or else the first after it."""
-        place = bisect_right(self._ranges, position, key=_start)
-        if place and self._ranges[place - 1].end > position:
-            return self._ranges[place - 1]
-        return self._ranges[place] if place < len(self._ranges) else None
+        """Return the range that holds a position, or else the first after it."""
+        index = bisect_right(self._ranges, position, key=_start)
+        if index and self._ranges[index - 1].end > position:
+            return self._ranges[index - 1]
+        return self._ranges[index] if index < len(self._ranges) else None
 
 
 def _start(refused: RefusedRange) -> int:
@@ -72,7 +72,7 @@ def _end(refused: RefusedRange) -> int:
 
 
 class RefusedSearch:
-    """Searches what failed as a whole for what can be read. One object for a file, since the effort is bounded.
+    """Searches failed ranges for readable parts. One object for a file, since the effort is bounded.
 
     Args:
         can_read: whether all bytes from one position to another can be read.
@@ -85,7 +85,7 @@ class RefusedSearch:
         self._finest = 1
 
     def ranges_in(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """The refused ranges within one that failed as a whole, in order."""
+        """Yield the refused ranges within one that failed as a whole, in order."""
         if self._seconds <= 0:
             yield start, end
             return
@@ -98,7 +98,7 @@ class RefusedSearch:
             start = last
 
     def reads(self, start: int, end: int) -> bool:
-        """Whether all bytes of a range can be read."""
+        """Return whether all bytes of a range can be read."""
         began = time.monotonic()
         found = self._can_read(start, end)
         took = time.monotonic() - began
@@ -109,13 +109,13 @@ class RefusedSearch:
         return found
 
     def _middle(self, low: int, high: int) -> int:
-        """A position between two, at the start of a block where there is one."""
+        """Return a position between two, at the start of a block if there is one."""
         middle = (low + high) // 2
         aligned = middle - middle % BLOCK_SIZE
         return aligned if aligned > low else middle
 
     def _first_refused(self, low: int, high: int) -> int:
-        """Where the first refused range starts; everything up to ``low`` can be read, not everything up to ``high``."""
+        """Return the start of the first refused range; bytes up to ``low`` can be read, not all up to ``high``."""
         if not self.reads(low, min(low + self._finest, high)):
             return low
         while high - low > self._finest:
@@ -127,7 +127,7 @@ class RefusedSearch:
         return low
 
     def _end_of_run(self, first: int, end: int) -> int:
-        """Where something can be read again behind the first refused byte."""
+        """Return where bytes can be read again after the first refused one."""
         unit = step = self._finest
         low = first + unit
         while low < end:
@@ -138,7 +138,7 @@ class RefusedSearch:
         return end
 
     def _edge(self, low: int, high: int) -> int:
-        """Where a refused run ends: what is before ``low`` belongs to it, what is at ``high`` can be read."""
+        """Return the end of a refused run: bytes before ``low`` belong to it, the one at ``high`` can be read."""
         while low < high:
             middle = low + (high - low) // 2 // self._finest * self._finest
             stop = min(middle + self._finest, high)
@@ -149,7 +149,7 @@ class RefusedSearch:
         return high
 
     def _without_islands(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """A refused run, without what can be read inside of it."""
+        """Yield a refused run without the parts that can be read."""
         lost: list[tuple[int, int]] = []
         pieces = deque([(start, end)])
         while pieces:

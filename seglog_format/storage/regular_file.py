@@ -1,4 +1,4 @@
-"""Open regular files for reading, and nothing else."""
+"""Opening of regular files, and only those, for reading."""
 
 from __future__ import annotations
 

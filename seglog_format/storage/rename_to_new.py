@@ -1,4 +1,4 @@
-"""Giving a file a name that nothing has yet: a rename that never replaces anything."""
+"""Renaming that never replaces a file."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 AT_WORKING_DIRECTORY: Final = -100
 NO_REPLACE: Final = 1
-"""Constants of Linux's `renameat2`: paths as everywhere, and a target that exists is an error."""
+"""Constants of Linux's `renameat2`: relative paths as usual, and an error if the target exists."""
 
 WITHOUT_SUPPORT: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP})
-"""What file systems answer that cannot rename without replacing, or cannot link."""
+"""Errors of file systems that cannot rename without replacing, or cannot link."""
 
 
 def rename_to_new(path: Path, target: Path) -> None:
@@ -29,8 +29,8 @@ def rename_to_new(path: Path, target: Path) -> None:
         target: in a directory of the same file system.
 
     Raises:
-        FileExistsError: something has that name, be it a symbolic link that leads nowhere; nothing has changed.
-        OSError: it did not work.
+        FileExistsError: the name is used, perhaps by a broken symbolic link; nothing has changed.
+        OSError: renaming failed.
     """
     if sys.platform == "win32":
         path.rename(target)  # there it never replaces anything
@@ -40,7 +40,7 @@ def rename_to_new(path: Path, target: Path) -> None:
 
 @cache
 def _renameat2() -> Callable[[bytes, bytes], int] | None:
-    """Linux's rename that replaces nothing; None where the C library has none."""
+    """Return Linux's rename without replacing; None if the C library lacks it."""
     try:
         library = ctypes.CDLL(None, use_errno=True)
         function = library.renameat2
@@ -51,7 +51,7 @@ def _renameat2() -> Callable[[bytes, bytes], int] | None:
 
 
 def _rename_at_once(path: Path, target: Path) -> bool:
-    """Rename a file unless the target exists; False where the file system cannot do both in one step."""
+    """Rename a file unless the target exists; return False if the file system cannot do both atomically."""
     rename = _renameat2()
     if rename is None:
         return False
@@ -64,7 +64,7 @@ def _rename_at_once(path: Path, target: Path) -> bool:
 
 
 def _link_to_new(path: Path, target: Path) -> None:
-    """The same by a second name. A file system without links gets a check first: writers hold a lock."""
+    """Rename by adding a second name; on a file system without links by a check first, since writers hold a lock."""
     try:
         os.link(path, target, follow_symlinks=False)
     except (OSError, NotImplementedError) as error:

@@ -1,4 +1,4 @@
-"""Writing one file that a user asked for by its path: whole, or not at all."""
+"""Writer of a file that a user named: whole, or not at all."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from seglog_format.storage.byte_source import Buffer
 
 LONGEST: Final = 50
-"""Characters of a file's name that its temporary file keeps: names must not become too long."""
+"""Maximum characters of a file's name in that of its temporary file, so that names do not become too long."""
 
 
 def write_report(path: Path, data: str | Buffer) -> None:
-    """Write a file, and the directories above it that are not there. A file that was there is replaced at once.
+    """Write a file, and missing directories above it; replace an existing file atomically.
 
     Args:
-        path: where to. A device or pipe is written to as it is; a link keeps leading where it leads.
+        path: of the file. A device or pipe is written to directly; a link keeps its target.
         data: the content; text becomes UTF-8.
 
     Raises:
-        WriteError: it did not work; a file that was there is as it was.
+        WriteError: writing failed; an existing file is unchanged.
     """
     content = data.encode() if isinstance(data, str) else data
     with write_errors("writing"):

@@ -1,4 +1,4 @@
-"""Files that are written without waiting for the disk, by a process that can be stopped."""
+"""A file layer without syncs, for a process that can be stopped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class UnsyncedHandle(LocalHandle):
-    """A file that is never synced, and takes nothing any more once its process is stopped."""
+    """A file that is never synced, and refuses writes once its process is stopped."""
 
     def __init__(self, handle: LocalHandle, files: UnsyncedFiles) -> None:
         super().__init__(handle.detach(), handle.path)
@@ -26,31 +26,31 @@ class UnsyncedHandle(LocalHandle):
         super().write_at(position, data)
 
     def truncate(self, size: int) -> None:
-        """Cut the file, or lengthen it by zeros."""
+        """Truncate the file, or extend it by zeros."""
         self._files.check()
         super().truncate(size)
 
     def fsync(self) -> None:
-        """Do not wait."""
+        """Do nothing."""
         self._files.check()
 
 
 class UnsyncedFiles(LocalFiles):
-    """The file system as it is, for what may be made again if the power fails.
+    """The local file system without syncs, for files that can be made again after a power cut.
 
     Attributes:
-        is_stopped: nothing is written any more, as if the process had ended; files that are open can be closed.
+        is_stopped: nothing is written any more, as if the process had ended; open files can be closed.
     """
 
     def __init__(self) -> None:
         self.is_stopped = False
 
     def stop(self) -> None:
-        """From now on every operation that changes a file fails."""
+        """Make every later operation that changes a file fail."""
         self.is_stopped = True
 
     def check(self) -> None:
-        """Fail if stopped.
+        """Raise if stopped.
 
         Raises:
             OSError: always the same.
@@ -59,27 +59,27 @@ class UnsyncedFiles(LocalFiles):
             raise OSError(errno.EIO, "the process was stopped")
 
     def create(self, path: Path, size: int = 0) -> UnsyncedHandle:
-        """A new file of so many zeros, open for writing; it replaces one of the same name."""
+        """Create a file of so many zeros, open for writing; replace one of the same name."""
         self.check()
         return UnsyncedHandle(super().create(path, size), self)
 
     def create_new(self, path: Path, size: int = 0) -> UnsyncedHandle:
-        """A new file of so many zeros, open for writing; nothing has its name."""
+        """Create a file of so many zeros, open for writing, under an unused name."""
         self.check()
         return UnsyncedHandle(super().create_new(path, size), self)
 
     def open_append(self, path: Path) -> UnsyncedHandle:
-        """An existing file, open for writing."""
+        """Open an existing file for writing."""
         self.check()
         return UnsyncedHandle(super().open_append(path), self)
 
     def rename(self, path: Path, target: Path) -> None:
-        """Give a file or directory another name at once."""
+        """Rename a file or directory atomically."""
         self.check()
         super().rename(path, target)
 
     def publish(self, path: Path, target: Path) -> None:
-        """Give a file a name that nothing has yet."""
+        """Rename a file to an unused name."""
         self.check()
         super().publish(path, target)
 
@@ -89,6 +89,6 @@ class UnsyncedFiles(LocalFiles):
         super().remove(path)
 
     def fsync_directory(self, path: Path) -> None:
-        """Do not wait."""
+        """Do nothing."""
         del path
         self.check()

@@ -38,12 +38,12 @@ def partition(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("size", "is_loaded", "wanted"),
     [
-        (0, False, Engine.REFERENCE),
-        (START_SIZE, False, Engine.REFERENCE),
+        (0, False, Engine.PLAIN),
+        (START_SIZE, False, Engine.PLAIN),
         (START_SIZE + 1, False, Engine.COLUMNAR),
-        (LOADED_SIZE, True, Engine.REFERENCE),
+        (LOADED_SIZE, True, Engine.PLAIN),
         (LOADED_SIZE + 1, True, Engine.COLUMNAR),
-        (LOADED_SIZE + 1, False, Engine.REFERENCE),
+        (LOADED_SIZE + 1, False, Engine.PLAIN),
     ],
 )
 def test_size_decides(size: int, wanted: Engine, *, is_loaded: bool) -> None:
@@ -55,9 +55,9 @@ def test_size_decides(size: int, wanted: Engine, *, is_loaded: bool) -> None:
 
 @given(size=st.integers(0, 2**70), is_loaded=st.booleans())
 def test_the_caller_decides(size: int, is_loaded: bool) -> None:  # noqa: FBT001 - drawn
-    for wanted in (Engine.REFERENCE, Engine.COLUMNAR):
+    for wanted in (Engine.REFERENCE, Engine.PLAIN, Engine.COLUMNAR):
         assert choose(wanted, size, is_installed=True, is_loaded=is_loaded).engine is wanted
-    assert choose(Engine.AUTO, size, is_installed=False, is_loaded=is_loaded).engine is Engine.REFERENCE
+    assert choose(Engine.AUTO, size, is_installed=False, is_loaded=is_loaded).engine is Engine.PLAIN
     with pytest.raises(UsageError, match="fast"):
         choose(Engine.COLUMNAR, size, is_installed=False, is_loaded=is_loaded)
 
@@ -82,7 +82,7 @@ def test_what_is_not_installed_is_refused_by_every_road(partition: Path, monkeyp
 
 def test_every_road_takes_the_engine_that_is_asked_for(partition: Path) -> None:
     pytest.importorskip("numba")
-    for engine in (Engine.REFERENCE, Engine.COLUMNAR):
+    for engine in (Engine.REFERENCE, Engine.PLAIN, Engine.COLUMNAR):
         with open_partition(partition) as log:
             assert log.engine_for(engine=engine).engine is engine
             assert [record.offset for record in log.records(engine=engine)] == list(range(300))
@@ -95,14 +95,14 @@ def test_every_road_takes_the_engine_that_is_asked_for(partition: Path) -> None:
 def test_auto_is_the_same_rule_everywhere(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     size = size_of_logs(partition)
     monkeypatch.setattr(choice, "is_installed", lambda: True)
-    for threshold, wanted in ((size, Engine.REFERENCE), (size - 1, Engine.COLUMNAR)):
+    for threshold, wanted in ((size, Engine.PLAIN), (size - 1, Engine.COLUMNAR)):
         monkeypatch.setattr(choice, "START_SIZE", threshold)
         monkeypatch.setattr(choice, "LOADED_SIZE", threshold)
         with open_partition(partition) as log:
             assert log.engine_for().engine is wanted
         assert settled("auto", [partition]) is wanted
         assert settled("auto", [partition.parent / partition.name]) is wanted
-        if wanted is Engine.REFERENCE:
+        if wanted is Engine.PLAIN:
             list(verify(partition, extent=(extent := Extent())))
             assert extent.engine is wanted
 
@@ -113,7 +113,7 @@ def test_only_what_is_to_be_read_counts(partition: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(choice, "LOADED_SIZE", size_of_logs(partition) // 2)
     with open_partition(partition) as log:
         assert log.engine_for().engine is Engine.COLUMNAR
-        assert log.engine_for(290).engine is Engine.REFERENCE
+        assert log.engine_for(290).engine is Engine.PLAIN
 
 
 def test_sizes_of_whatever_a_path_names(partition: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import construct
 import pytest
-from helpers.batches import batch, zigzag_varint
-from helpers.decoders import answer, assert_same_entries
+from helpers.batches import batch, record, zigzag_varint
+from helpers.decoders import answer, assert_same_entries, told
 from helpers.messages import message, sealed, wrapper
 from helpers.support import authentic, authentic_names, vectors
 from hypothesis import given, settings
@@ -16,16 +17,20 @@ from hypothesis import strategies as st
 from proofs.fuzz.random_logs import random_log
 from seglog_format.codec import index_entries, producer_snapshot
 from seglog_format.codec.decode import decode_batch
+from seglog_format.codec.record_stream import KEPT_RECORDS
 from seglog_format.codec.reference import index_entries as by_declaration_indexes
 from seglog_format.codec.reference import producer_snapshot as by_declaration_snapshot
 from seglog_format.codec.reference.decode import decode_batch as decode_by_declaration
+from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError, Location
 from seglog_format.log.offset_index import OffsetIndex
+from seglog_format.log.partition import Partition, open_partition
 from seglog_format.log.time_index import TimeIndex
 from seglog_format.small_model import ProducerStateEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 AT = Location("file", 7)
 SEEDS = st.integers(0, 200)
@@ -132,6 +137,52 @@ def test_producer_snapshots(rows: list[Any], flip: tuple[int, int] | None, cut: 
 def blocked(*_arguments: object) -> None:
     msg = "construct is blocked"
     raise RuntimeError(msg)
+
+
+@pytest.mark.parametrize("name", authentic_names())
+def test_records_of_partitions_of_brokers(name: str) -> None:
+    for path in sorted({path.parent for path in authentic(name).rglob("*.log") if path.stat().st_size < 2**17}):
+        with open_partition(path) as partition:
+            start, end = partition.log_start_offset, partition.log_end_offset
+            for bounds in ((None, None), ((start + end) // 2, None), (start, (start + end) // 2)):
+                plain, reference = (delivered(partition, bounds, engine) for engine in (Engine.PLAIN, Engine.REFERENCE))
+                assert plain == reference
+
+
+def delivered(partition: Partition, bounds: tuple[int | None, int | None], engine: Engine) -> list[object]:
+    """What is delivered, up to the end or the error."""
+    found: list[object] = []
+    try:
+        found.extend(islice(partition.records(*bounds, engine=engine, on_gap=found.append), 500))
+    except FormatError as error:
+        found.append(told(error))
+    return found
+
+
+@pytest.mark.parametrize("name", ["4.3.0/segs", "4.3.0/createtime", "0.10.2.2/createtime"])
+def test_without_construct_the_plain_engine_reads_what_is_not_compressed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = sorted({path.parent for path in authentic(name).rglob("*.log") if path.stat().st_size})
+    with open_partition(paths[0]) as partition:
+        wanted = delivered(partition, (None, None), Engine.PLAIN)
+        assert wanted
+        for method in ("parse", "parse_stream", "_parsereport"):
+            monkeypatch.setattr(construct.Construct, method, blocked)
+        assert delivered(partition, (None, None), Engine.PLAIN) == wanted
+        with pytest.raises(RuntimeError, match="construct is blocked"):
+            delivered(partition, (None, None), Engine.REFERENCE)
+
+
+def test_a_batch_of_very_many_records(tmp_path: Path) -> None:
+    """It is delivered as it is decoded, by either engine, up to where it is wrong."""
+    section = record() * (KEPT_RECORDS + 5) + b"\0"
+    path = tmp_path / "many-0"
+    path.mkdir()
+    (path / f"{0:020}.log").write_bytes(batch(section, KEPT_RECORDS + 6, last_offset_delta=0))
+    with open_partition(path) as partition:
+        ends = [delivered(partition, (0, None), engine) for engine in (Engine.PLAIN, Engine.REFERENCE)]
+    assert ends[0] == ends[1]
 
 
 READINGS: dict[str, Callable[[], object]] = {

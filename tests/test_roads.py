@@ -35,7 +35,7 @@ def partition(tmp_path: Path) -> Path:
 
 def records(path: Path) -> None:
     with open_partition(path) as log:
-        deque(log.records(100, engine=Engine.REFERENCE), maxlen=0)
+        deque(log.records(100, engine=Engine.PLAIN), maxlen=0)
 
 
 def scan(path: Path) -> None:
@@ -45,14 +45,14 @@ def scan(path: Path) -> None:
 
 
 def verified(path: Path) -> None:
-    assert not list(verify(path, engine=Engine.REFERENCE))
+    assert not list(verify(path, engine=Engine.PLAIN))
 
 
 def recovered(path: Path) -> None:
     last = max(path.glob("*.log"))
     with last.open("r+b") as file:
         file.truncate(last.stat().st_size - 1)
-    assert recover(path, options=RecoveryOptions(engine=Engine.REFERENCE)).apply().plan.cut is not None
+    assert recover(path, options=RecoveryOptions(engine=Engine.PLAIN)).apply().plan.cut is not None
 
 
 ROADS: Final[dict[str, Callable[[Path], None]]] = {

@@ -70,13 +70,13 @@ index_interval_option: Final = click.option(
     help="What index.interval.bytes is; else what the indexes that are there suggest.",
 )
 
-ENGINES: Final = ("auto", "reference", "columnar")
+ENGINES: Final = ("auto", "reference", "plain", "columnar")
 
 engine_option: Final = click.option(
     "--engine",
     type=click.Choice(ENGINES),
     default="auto",
     show_default=True,
-    help="What reads the logs: the reference, or compiled code that asks it about each entry it does not cover. Results"
+    help="What reads the logs: plain decoders, or compiled code that leaves to them what it does not cover. Results"
     " are the same. auto takes compiled code above 32 MB, where it is installed.",
 )

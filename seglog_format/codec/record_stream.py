@@ -6,7 +6,7 @@ would take gigabytes, and building them would keep a reader waiting that wants t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Final, cast, overload
@@ -52,8 +52,17 @@ class StreamedBatch:
         return self.header.next_offset
 
 
+RecordsOf = Callable[["Frame", "RecordBatchHeader", "Location", int], "Iterator[Record]"]
+"""Reads the records of a batch one after the other: an entry, its header, its location, and the limit."""
+
+
 def stream_frame(
-    frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMIT, to_offset: int | None = None
+    frame: Frame,
+    *,
+    at: Location,
+    limit: int = DEFAULT_OUTPUT_LIMIT,
+    to_offset: int | None = None,
+    records_of: RecordsOf | None = None,
 ) -> StreamedBatch:
     """Check an entry as `decode_frame` does, and give its records one at a time.
 
@@ -62,6 +71,7 @@ def stream_frame(
         at: where it stands.
         limit: bytes that decompression may produce at most.
         to_offset: behind the first `KEPT_RECORDS` of a batch, end at a record that has reached this offset.
+        records_of: reads the records of a batch; by default the plain loop.
 
     Raises:
         FormatError: the entry is damaged or refused. Iterating over the records raises it too, for what is wrong behind
@@ -71,7 +81,7 @@ def stream_frame(
     if not isinstance(header, RecordBatchHeader):
         batch = decode_frame(frame, at=at, limit=limit)
         return StreamedBatch(frame.position, header, batch.base_offset, batch.records)
-    records = _opened(frame, header, at, limit)
+    records = (records_of or _opened)(frame, header, at, limit)
     kept: Iterable[Record] = list(islice(records, KEPT_RECORDS))
     if header.records_count > KEPT_RECORDS:
         kept = chain(kept, takewhile(lambda record: to_offset is None or record.offset < to_offset, records))

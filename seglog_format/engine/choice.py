@@ -23,9 +23,11 @@ class Engine(StrEnum):
     """What reads a log. Results do not depend on it.
 
     Attributes:
-        AUTO: the columnar engine for large inputs, where it is installed; else the reference.
-        REFERENCE: readable Python, made from the declared layouts.
-        COLUMNAR: compiled code, which asks the reference about every entry that it does not cover; needs the extra
+        AUTO: the columnar engine for large inputs, where it is installed; else the plain decoders.
+        REFERENCE: decoders that parse with the declarations themselves, slowly, where records are delivered; elsewhere
+            the plain decoders.
+        PLAIN: small loops over bytes.
+        COLUMNAR: compiled code, which leaves every entry that it does not cover to the plain decoders; needs the extra
             ``fast``.
 
     Examples:
@@ -33,11 +35,12 @@ class Engine(StrEnum):
         >>> with open_partition("demo/kafka-4.3.0/segs-0") as log:
         ...     record = next(log.records(100, engine=Engine.REFERENCE))
         ...     log.engine_for().engine
-        <Engine.REFERENCE: 'reference'>
+        <Engine.PLAIN: 'plain'>
     """
 
     AUTO = "auto"
     REFERENCE = "reference"
+    PLAIN = "plain"
     COLUMNAR = "columnar"
 
 
@@ -45,7 +48,7 @@ class Choice(NamedTuple):
     """Which engine reads, and why.
 
     Attributes:
-        engine: `Engine.REFERENCE` or `Engine.COLUMNAR`.
+        engine: any but `Engine.AUTO`.
         reason: in words.
     """
 
@@ -75,11 +78,11 @@ def choose(wanted: Engine, size: int, *, is_installed: bool, is_loaded: bool) ->
             raise UsageError(NOT_INSTALLED)
         return Choice(wanted, "the caller asks for it")
     if not is_installed:
-        return Choice(Engine.REFERENCE, NOT_INSTALLED)
+        return Choice(Engine.PLAIN, NOT_INSTALLED)
     threshold = LOADED_SIZE if is_loaded else START_SIZE
     if size > threshold:
         return Choice(Engine.COLUMNAR, f"more than {threshold} bytes to read")
-    return Choice(Engine.REFERENCE, f"at most {threshold} bytes to read")
+    return Choice(Engine.PLAIN, f"at most {threshold} bytes to read")
 
 
 def engine_for(wanted: Engine, size: int) -> Choice:

@@ -21,6 +21,7 @@ from seglog_format.schema.fixed_fields import BATCH_FIELDS, ENTRY_PREFIX, RECORD
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from seglog_format.codec.framing import FrameWalk
     from seglog_format.model import Frame
     from seglog_format.record_model import RecordBatch
     from seglog_format.storage.byte_source import ByteSource
@@ -200,8 +201,11 @@ class EntryTable:
             self._add(self.position, last_offset, fields[MAX_TIMESTAMP], following)
             next_offset = last_offset + 1
 
+    def _walk_from(self, source: ByteSource, position: int, path: str) -> FrameWalk:
+        return walk(source, position, path=path)
+
     def _walk(self, source: ByteSource, path: str, target: int) -> None:
-        frames = walk(source, self.position, path=path)
+        frames = self._walk_from(source, self.position, path=path)
         try:
             for frame in in_order(frames, path, self.allowed, self.next_offset - 1):
                 self._add(frame.position, frame.header.last_offset, frame.header.max_timestamp_ms, frame.end)

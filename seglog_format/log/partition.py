@@ -87,6 +87,13 @@ class Partition(DeliversRecords, Scannable, Watched, Closing):
         self._reader = LogReader(self.segments, trust_indexes=trust_indexes)
         self._is_known = False
 
+    @cached_property
+    def _reference_reader(self) -> LogReader:
+        """What reads the same segments by the declarations themselves."""
+        from seglog_format.log.reference_segment import ReferenceSegment  # noqa: PLC0415 - loads the declarations
+
+        return LogReader(tuple(ReferenceSegment.like(segment, self._opened) for segment in self.segments))
+
     @property
     def path(self) -> Path:
         """The directory."""

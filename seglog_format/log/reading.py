@@ -285,8 +285,8 @@ class LogReader:
 
         if not has_very_many_records(frame.header):
             return segment.decode(frame) if first is None else self.first_batch(segment, frame, first)
-        at = Location(segment.path, frame.position)
-        batch = stream_frame(frame, at=at, limit=segment.limit, to_offset=end)
+        at, records_of = Location(segment.path, frame.position), segment.records_of
+        batch = stream_frame(frame, at=at, limit=segment.limit, to_offset=end, records_of=records_of)
         if first is not None and batch.base_offset > first:
             self.verify_gap(first)
         return batch

@@ -29,6 +29,9 @@ class DeliveredLog(ScannedLog, Protocol):
     trust_indexes: bool
     _is_known: bool
 
+    @property
+    def _reference_reader(self) -> LogReader: ...
+
     def engine_for(self, from_offset: int | None = None, *, engine: Engine = Engine.AUTO) -> Choice:
         """Tell which engine `records` takes, and why."""
 
@@ -115,9 +118,12 @@ class DeliversRecords:
     ) -> Iterator[Iterable[Record | Message]]:
         start, end = offsets
         decided = end if transactions is None else min(end, transactions.last_stable_offset)
-        yield from record_lists(
-            self._reader, (start, decided), transactions, self._limit, place, choice=choice, at_border=at_border
-        )
+        if choice.engine is Engine.REFERENCE:
+            yield self._reference_reader.records(start, decided, transactions, at_border)
+        else:
+            yield from record_lists(
+                self._reader, (start, decided), transactions, self._limit, place, choice=choice, at_border=at_border
+            )
         if transactions is not None:
             self._raise_undecided(end - 1, transactions)
 

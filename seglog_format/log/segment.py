@@ -25,6 +25,7 @@ from seglog_format.storage.log_storage import LOCAL
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seglog_format.codec.record_stream import RecordsOf
     from seglog_format.log.listing import SegmentFiles
     from seglog_format.log.open_segments import OpenSegments
     from seglog_format.record_model import RecordBatch
@@ -46,6 +47,9 @@ class LogSegment(Closing):
         copy: read files through windows instead of mapping them.
         storage: that the files are read from.
     """
+
+    records_of: RecordsOf | None = None
+    """What reads a batch of very many records, where it is not the plain loop."""
 
     def __init__(
         self,

@@ -21,6 +21,7 @@ from seglog_conformance.reference.scratch import (
 )
 from seglog_conformance.reference.wire import rejection
 from seglog_format.checks import verify as verify_files
+from seglog_format.engine.choice import Engine
 from seglog_format.errors import FormatError, OffsetOutOfRangeError, SeglogError
 from seglog_format.log.partition import DEFAULT_MAX_BYTES, open_partition
 from seglog_format.log.producer_snapshot import newest_readable_snapshot
@@ -146,7 +147,7 @@ def _read_all(partition: Partition, isolation: Isolation) -> Json:
     wanted: set[str] = set()
     refused: Json | None = None
     try:
-        for record in partition.records(isolation=isolation, on_gap=lambda _: None):
+        for record in partition.records(isolation=isolation, on_gap=lambda _: None, engine=Engine.REFERENCE):
             wanted.add(str(record.offset))
     except SeglogError as error:
         refused = rejection(error)

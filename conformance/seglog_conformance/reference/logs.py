@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from seglog_conformance.protocol import MAX_BYTES_ON_WIRE
 from seglog_conformance.reference.wire import LONG, rejection, requirement_in, wire
 from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
-from seglog_format.codec.decode import computed_crc, decode_frame
 from seglog_format.codec.encode import encode_batch
-from seglog_format.codec.framing import walk
+from seglog_format.codec.reference.decode import computed_crc, decode_frame
+from seglog_format.codec.reference.framing import walk
 from seglog_format.errors import FormatError, Location, UsageError
 from seglog_format.lines.logs import batch_line
 from seglog_format.lines.options import LineOptions
@@ -22,13 +22,13 @@ from seglog_format.lines.rebuild_batch import rebuilt_batch
 from seglog_format.lines.records import RecordLines
 from seglog_format.lines.sources import Source, SourceKind
 from seglog_format.log.transactions import Transactions
-from seglog_format.model import TailKind
+from seglog_format.model import Frame, TailKind
 from seglog_format.recovery.index_settings import IndexSettings
 from seglog_format.recovery.segment_files import side_files_of
 
 if TYPE_CHECKING:
     from seglog_conformance.protocol import Json
-    from seglog_format.model import Frame, Tail
+    from seglog_format.model import Tail
     from seglog_format.record_model import RecordBatch
 
 OPTIONS: Final = LineOptions(bytes_as="hex", digest_over=MAX_BYTES_ON_WIRE, raw=True, decode=True)
@@ -70,7 +70,7 @@ def _decoded(frame: Frame, limit: int, *, checks_crc: bool) -> RecordBatch:
     at = Location("", frame.position)
     if checks_crc:
         return decode_frame(frame, at=at, limit=limit)
-    trusted = replace(frame, header=replace(frame.header, crc=computed_crc(frame)))
+    trusted = Frame(frame.position, replace(frame.header, crc=computed_crc(frame)), frame.data)
     return replace(decode_frame(trusted, at=at, limit=limit), header=frame.header)
 
 

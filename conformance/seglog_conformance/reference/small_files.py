@@ -14,6 +14,8 @@ from seglog_format.codec.checkpoints import (
     decode_partition_metadata,
 )
 from seglog_format.codec.properties import decode_clean_shutdown, decode_meta_properties, decode_quorum_state
+from seglog_format.codec.reference.index_entries import decode_transaction_index
+from seglog_format.codec.reference.producer_snapshot import decode_producer_snapshot
 from seglog_format.errors import FormatError, Location, SeglogError
 from seglog_format.lines.side_files import (
     offset_index_lines,
@@ -22,8 +24,6 @@ from seglog_format.lines.side_files import (
     transaction_index_lines,
 )
 from seglog_format.lines.sources import Source, SourceKind
-from seglog_format.log.producer_snapshot import ProducerSnapshot
-from seglog_format.log.transaction_index import TransactionIndex
 from seglog_format.names import FileKind, parse_file_name, parse_partition_directory
 from seglog_format.state.broker_settings import topic_settings
 from seglog_format.state.config import LogConfig, kafka_name
@@ -71,12 +71,12 @@ def _time_index(name: str, data: bytes, base_offset: int) -> Json:
 
 
 def _transaction_index(name: str, data: bytes, base_offset: int) -> Json:
-    TransactionIndex.from_bytes(data, base_offset, name)  # the line would hide the error
+    decode_transaction_index(data, Location(name))  # the line would hide the error
     return next(transaction_index_lines(_source(name, base_offset), memoryview(data)))
 
 
 def _snapshot(name: str, data: bytes, base_offset: int) -> Json:
-    ProducerSnapshot.from_bytes(data, path=name)  # the same
+    decode_producer_snapshot(data, Location(name))  # the same
     return next(producer_snapshot_lines(_source(name, base_offset), memoryview(data)))
 
 

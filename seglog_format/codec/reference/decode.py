@@ -10,7 +10,7 @@ from seglog_format.codec.message_set import read_message_entry
 from seglog_format.codec.reference.checksum import crc32, crc32c
 from seglog_format.codec.reference.framing import frame_at
 from seglog_format.codec.reference.message_set import BY_DECLARATION
-from seglog_format.codec.reference.records import decode_records
+from seglog_format.codec.reference.records import decode_records, read_records
 from seglog_format.errors import Location
 from seglog_format.model import Frame, RecordBatchHeader
 from seglog_format.record_model import RecordBatch
@@ -19,6 +19,8 @@ from seglog_format.schema.message_set import MessageV0Header
 from seglog_format.schema.record_batch import RecordBatchHeader as RecordBatchHeaderSchema
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from seglog_format.record_model import Message, Record
     from seglog_format.storage.byte_source import Buffer
 
@@ -54,8 +56,27 @@ def decode_frame(frame: Frame, *, at: Location, limit: int = DEFAULT_OUTPUT_LIMI
     Raises:
         FormatError: the entry is damaged or refused.
     """
-    require_crc(frame, computed_crc(frame), at)
+    verify_checksum(frame, at)
     return RecordBatch(frame.position, frame.header, _decoded(frame, at, limit))
+
+
+def stream_records(frame: Frame, header: RecordBatchHeader, at: Location, limit: int) -> Iterator[Record]:
+    """Read the records of a batch one after the other, its checksum verified, as `decode_frame` gives them.
+
+    Raises:
+        FormatError: the entry is damaged or refused; for its records, while iterating.
+    """
+    verify_checksum(frame, at)
+    return read_records(*records_section(frame, header, at, limit))
+
+
+def verify_checksum(frame: Frame, at: Location) -> None:
+    """Refuse an entry whose stored and computed checksum do not agree.
+
+    Raises:
+        CorruptRecordError: SEG-BAT-003 or SEG-MSG-004.
+    """
+    require_crc(frame, computed_crc(frame), at)
 
 
 def _decoded(frame: Frame, at: Location, limit: int) -> tuple[Record | Message, ...]:

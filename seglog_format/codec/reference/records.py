@@ -35,7 +35,7 @@ def decode_records(section: bytes, header: RecordBatchHeader, at: Location) -> t
     Raises:
         CorruptRecordError: a record is damaged, or count and section do not agree (SEG-BAT-008).
     """
-    return tuple(_records(section, header, at))
+    return tuple(read_records(section, header, at))
 
 
 def decode_first_record(section: bytes, header: RecordBatchHeader, at: Location) -> Record:
@@ -52,7 +52,8 @@ def decode_first_record(section: bytes, header: RecordBatchHeader, at: Location)
     return decode_record(io.BytesIO(section), section, header, at.at("records[0]", 0))
 
 
-def _records(section: bytes, header: RecordBatchHeader, at: Location) -> Iterator[Record]:
+def read_records(section: bytes, header: RecordBatchHeader, at: Location) -> Iterator[Record]:
+    """Read the records of a batch one after the other; arguments and errors as `decode_records`."""
     stream = io.BytesIO(section)
     for index in range(header.records_count):
         start = stream.tell()

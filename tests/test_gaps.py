@@ -11,6 +11,7 @@ from helpers.made_partitions import checkpoint, entry, make, numbered
 from helpers.messages import message, wrapper
 from helpers.support import authentic, authentic_names, bundled
 
+from seglog_format import verify
 from seglog_format.cli.main import run
 
 if TYPE_CHECKING:
@@ -360,3 +361,41 @@ def test_recover_plans_a_partition_without_any_log(tmp_path: Path, capsys: pytes
     directory.mkdir()
     (directory / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA\n", encoding="utf-8")
     assert recovered(directory, capsys, status=FINE)["lost"] == []
+
+
+@pytest.fixture
+def open_transaction(tmp_path: Path) -> Path:
+    """A log of 15 offsets, and a snapshot that knows the producer of its last batch, as a broker left them."""
+    return shutil.copytree(bundled("4.3.0/txn-open") / "txn-open-0", tmp_path / "txn-open-0")
+
+
+def put_another_log(directory: Path) -> None:
+    """Put the log of another partition in the place of this one's, with its indexes."""
+    other = bundled("4.3.0/codec-lz4") / "codec-lz4-0"
+    for kind in ("log", "index", "timeindex"):
+        shutil.copy(other / f"{0:020d}.{kind}", directory)
+
+
+@pytest.mark.req("SEG-PSN-009")
+def test_another_log_in_the_place_of_a_segment(open_transaction: Path) -> None:
+    assert list(verify(open_transaction)) == []
+    put_another_log(open_transaction)
+    (found,) = verify(open_transaction)
+    assert (found.requirement, found.is_failure) == ("SEG-PSN-009", True)
+    assert (found.location.path, found.location.field) == (f"{15:020d}.snapshot", "last_offset")
+    assert found.expected == "a batch of producer 0 that ends at offset 14"
+
+
+@pytest.mark.req("SEG-PSN-009")
+def test_a_compacted_log_may_lack_the_batch_of_a_producer(open_transaction: Path) -> None:
+    put_another_log(open_transaction)
+    assert list(verify(open_transaction, compacted=True)) == []
+
+
+@pytest.mark.req("SEG-PSN-009")
+def test_damage_hides_the_batch_of_a_producer(open_transaction: Path) -> None:
+    log = open_transaction / f"{0:020d}.log"
+    log.write_bytes(log.read_bytes()[:-1])
+    assert not [one for one in verify(open_transaction) if one.requirement == "SEG-PSN-009"]
+    (open_transaction / f"{15:020d}.snapshot").write_bytes(b"")
+    assert not [one for one in verify(open_transaction) if one.requirement == "SEG-PSN-009"]

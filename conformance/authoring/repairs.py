@@ -55,9 +55,9 @@ def offsets(*rows: tuple[str, int, int]) -> bytes:
     return f"0\n{len(rows)}\n{lines}".encode()
 
 
-def snapshot(*producers: tuple[int, int]) -> bytes:
-    """A producer snapshot: ids, and first offsets of what is open, or -1."""
-    rows = (struct.pack(">qhiqiqiq", one, 2, 0, 0, 0, 1000, 7, first) for one, first in producers)
+def snapshot(*producers: tuple[int, int], last_offset: int = 0) -> bytes:
+    """A producer snapshot: ids, and first offsets of what is open, or -1; and the newest offset of each, or -1."""
+    rows = (struct.pack(">qhiqiqiq", one, 2, 0, last_offset, 0, 1000, 7, first) for one, first in producers)
     body = struct.pack(">i", len(producers)) + b"".join(rows)
     return struct.pack(">hI", 1, crc32c(body)) + body
 

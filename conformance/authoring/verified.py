@@ -192,8 +192,9 @@ def _notes(to: Verifying) -> None:
     two = {**good, **whole(SECOND, 15)}
     to.finds("time-not-the-largest", "A closed segment without its largest timestamp.", "SEG-TIX-006", {**two, times: time_entry(1012, 5)}, times, "warning")  # fmt: skip
     shot = name_of(15, ".snapshot")
-    to.finds("snapshot-twice", "A producer that occurs twice.", "SEG-PSN-004", {**two, shot: snapshot((9, -1), (9, -1))}, shot, "warning")  # fmt: skip
-    to.finds("snapshot-ahead", "A snapshot that knows what comes after it.", "SEG-PSN-006", {**two, shot: snapshot((9, 99))}, shot, "warning")  # fmt: skip
+    to.finds("snapshot-twice", "A producer that occurs twice.", "SEG-PSN-004", {**two, shot: snapshot((9, -1), (9, -1), last_offset=-1)}, shot, "warning")  # fmt: skip
+    to.finds("snapshot-ahead", "A snapshot that knows what comes after it.", "SEG-PSN-006", {**two, shot: snapshot((9, 99), last_offset=-1)}, shot, "warning")  # fmt: skip
+    to.finds("snapshot-of-another-log", "Its producer has not appended what the log holds.", "SEG-PSN-009", {**two, shot: snapshot((9, -1))}, shot, "error")  # fmt: skip
     placed = {f"topic-0/{name}": content for name, content in good.items()}
     ahead = {**placed, f"/{POINTS}": offsets(("topic", 0, 99))}
     to.finds("checkpoint-ahead", "A recovery point above the end of the log.", "SEG-CKP-012", ahead, POINTS, "warning")

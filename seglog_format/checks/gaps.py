@@ -155,14 +155,14 @@ class CheckedGaps:
     def findings(self) -> Iterator[Finding]:
         """Yield findings about gaps that no index file without a log shows."""
         gaps = [gap for gap in self._gaps if gap.path not in self._of_orphans]
-        is_compacted = any(gap.kind is GapKind.BETWEEN_SEGMENTS for gap in gaps) and self._is_compacted()
+        is_compacted = any(gap.kind is GapKind.BETWEEN_SEGMENTS for gap in gaps) and self.is_compacted()
         for gap in gaps:
             found = gap if is_compacted else with_snapshot(self._listing, gap)
             yield from findings_of(FoundGap(found, is_compacted))
         if self.log_end_offset is not None:
             yield from self._end_findings(self.log_end_offset)
 
-    def _is_compacted(self) -> bool:
+    def is_compacted(self) -> bool:
         """Return whether the log is compacted, as far as that is known (SEG-PDR-023)."""
         cleaned_to = self._checkpointed.get(FileKind.CLEANER_OFFSET_CHECKPOINT)
         is_known = self._is_known_compacted or is_known_compacted(self._listing.name, cleaned_to)

@@ -19,6 +19,7 @@ from seglog_format.checks.side_files import (
     TimeIndexSubject,
     TransactionIndexSubject,
 )
+from seglog_format.checks.snapshot_producers import snapshot_producer_findings
 from seglog_format.checks.text_files import text_file_findings
 from seglog_format.errors import FormatError, RefusedError, UnreadableError
 from seglog_format.log.listing import list_partition
@@ -102,6 +103,7 @@ def listed_findings(
         gaps = CheckedGaps(listing, states, checkpointed, is_compacted=options.is_compacted)
         yield from findings_of(PartitionState(str(listing.path), tuple(states), gaps.orphans))
         yield from gaps.findings()
+        yield from snapshot_producer_findings(listing, states, gaps.is_compacted)
     except UnreadableError as error:
         yield Finding.of_error(error)
         return None

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from seglog_format.columnar.arrays import readable
 from seglog_format.columnar.cpu import checksum_path
-from seglog_format.columnar.entries import COLUMN, COLUMNS, fill_table, sound_end
+from seglog_format.columnar.entries import COLUMN, COLUMNS, fill_table
 from seglog_format.columnar.windows import POSITION, Windows
 from seglog_format.model import GREATEST_OFFSET
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seglog_format.columnar.arrays import Numbers, Table
-    from seglog_format.storage.byte_source import Buffer, Readable
+    from seglog_format.storage.byte_source import Readable
 
 ROWS: Final = 4096
 """Maximum rows of one part of a table, whatever the size of the log."""
@@ -76,26 +75,3 @@ def table_parts(
             window.place(rows[:count], COLUMN["position"])
             yield BatchTable(rows[:count], window.origin + int(state[POSITION]))
         goes_on = count == ROWS or window.has_more(state)
-
-
-def batch_table(
-    data: Readable, *, first_offset: int = 0, last_offset: int = GREATEST_OFFSET, checksums: bool = True
-) -> BatchTable:
-    """Return the entries of a whole log; as `table_parts`, in one piece."""
-    parts = table_parts(data, first_offset=first_offset, last_offset=last_offset, checksums=checksums)
-    kept, end = [np.empty((0, len(COLUMNS)), np.int64)], 0
-    for part in parts:
-        kept.append(part.rows.copy())
-        end = part.end
-    return BatchTable(np.concatenate(kept), end)
-
-
-def sound_size(data: Buffer, *, first_offset: int = 0, last_offset: int = GREATEST_OFFSET) -> int:
-    """Return the size up to the first entry that is not covered or has a wrong checksum; nothing else is checked.
-
-    Args:
-        data: of a `.log` file, from the start of an entry on.
-        first_offset: lowest offset that the log can hold.
-        last_offset: highest offset that it can hold.
-    """
-    return int(sound_end(readable(data), checksum_path(), first_offset - 1, first_offset, last_offset))

@@ -148,26 +148,6 @@ def entry_in_order(
 
 
 @kernel
-def sound_end(log: Bytes, path: int, previous: int, first_allowed: int, last_allowed: int) -> int:
-    """Return the position after the last entry, from the start without a gap, that is covered and has a right checksum.
-
-    Args:
-        log: bytes of it.
-        path: of computing checksums.
-        previous: no entry ends at this offset or below it.
-        first_allowed: lowest offset that the log can hold.
-        last_allowed: highest offset that it can hold.
-    """
-    data, end, position = region(log), len(log), 0
-    while position < end:
-        size, _, last = entry_in_order(data, position, end, previous, first_allowed, last_allowed)
-        if size < 0 or not entry_is_valid(path, data, position, size):
-            break
-        position, previous = position + size, last
-    return position
-
-
-@kernel
 def fill_table(log: Bytes, state: Numbers, path: int, table: Table) -> int:
     """Fill a batch table with entries until it is full, or an entry is not covered.
 

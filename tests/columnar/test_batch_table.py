@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,10 +10,10 @@ pytest.importorskip("numba")
 
 from helpers.support import authentic, authentic_names, vector
 
+from proofs.fuzz.whole_table import batch_table
 from seglog_format.codec.decode import checksum_is_valid
 from seglog_format.codec.framing import walk
 from seglog_format.columnar import layout
-from seglog_format.columnar.batch_table import batch_table, sound_size
 from seglog_format.errors import FormatError
 from seglog_format.model import RecordBatchHeader
 from seglog_format.schema import fixed_fields, message_set, record_batch
@@ -45,29 +44,34 @@ def assert_table_equals_walk(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", authentic_names())
-def test_a_log_is_sound_up_to_the_first_entry_whose_checksum_is_wrong(name: str) -> None:
+def test_each_checksum_is_verified(name: str) -> None:
     for path in sorted(authentic(name).rglob("*.log")):
         data = path.read_bytes()
-        sound = list(takewhile(checksum_is_valid, frames(data)))
-        assert sound_size(data, first_offset=-(2**63) + 1) == (sound[-1].end if sound else 0)
-        for frame in sound[:: max(1, len(sound) // 20)]:
+        sound = [checksum_is_valid(frame) for frame in frames(data)]
+        assert column(data, "crc_is_valid") == sound
+        for number in range(0, len(sound), max(1, len(sound) // 20)):
             damaged = bytearray(data)
-            damaged[frame.end - 1] ^= 1
-            assert sound_size(damaged, first_offset=-(2**63) + 1) == frame.position
+            damaged[frames(data)[number].end - 1] ^= 1
+            wanted = [is_valid and each != number for each, is_valid in enumerate(sound)]
+            assert column(bytes(damaged), "crc_is_valid") == wanted
+
+
+def column(data: bytes, name: str) -> list[int]:
+    return batch_table(data, first_offset=-(2**63) + 1).column(name).tolist()
 
 
 @pytest.mark.parametrize("data", [bytes(100), b"", b"\xff" * 100])
-def test_nothing_is_sound_before_the_first_regular_entry(data: bytes) -> None:
-    assert sound_size(data) == 0
+def test_there_is_nothing_before_the_first_regular_entry(data: bytes) -> None:
+    assert (len(batch_table(data)), batch_table(data).end) == (0, 0)
 
 
-def test_offsets_that_the_log_cannot_hold_are_not_sound() -> None:
+def test_the_table_ends_at_offsets_that_the_log_cannot_hold() -> None:
     data = vector("V-01")
     found = frames(data)
     last = found[-1].header.last_offset
-    assert sound_size(data, last_offset=last) == sound_size(data + data) == len(data)
-    assert sound_size(data, last_offset=last - 1) == found[-1].position
-    assert sound_size(data, first_offset=last + 1) == 0
+    assert batch_table(data, last_offset=last).end == batch_table(data + data).end == len(data)
+    assert batch_table(data, last_offset=last - 1).end == found[-1].position
+    assert batch_table(data, first_offset=last + 1).end == 0
 
 
 def frames(data: bytes) -> list[Frame]:

@@ -14,8 +14,8 @@ from helpers.support import authentic, authentic_names
 
 from proofs.fuzz.delivered_rows import COLUMNS, row_of, rows_of
 from proofs.fuzz.random_logs import random_log
+from proofs.fuzz.whole_table import batch_table
 from seglog_format.columnar import windows
-from seglog_format.columnar.batch_table import batch_table
 from seglog_format.columnar.ranges import position_of
 from seglog_format.columnar.record_run import RecordRun
 from seglog_format.engine import choice

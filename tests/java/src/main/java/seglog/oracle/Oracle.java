@@ -30,7 +30,8 @@ public final class Oracle {
         Map.entry("dump", Dumps::dump),
         Map.entry("create", Clients::create),
         Map.entry("consume", Clients::consume),
-        Map.entry("decode", Memory::decode));
+        Map.entry("decode", Memory::decode),
+        Map.entry("tier", Tier::replay));
 
     private Oracle() {
     }

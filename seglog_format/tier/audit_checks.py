@@ -1,0 +1,170 @@
+"""Checks of a remote store against the metadata topic and the local log (chapter 46)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.checks.finding import Problem, checks
+from seglog_format.errors import Location
+from seglog_format.model import MissingOffsets
+from seglog_format.object_names import ObjectKind
+from seglog_format.tier.expiry import expired
+from seglog_format.tier.states import SegmentState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from seglog_format.tier.audit_subjects import (
+        ComparedSegment,
+        DroppedRecord,
+        StoredObjects,
+        StrayObjects,
+        TieredLog,
+    )
+    from seglog_format.tier.records import RemoteSegment
+
+FINISHED: Final = SegmentState.COPY_SEGMENT_FINISHED
+UNREADABLE_WITHOUT: Final = frozenset({ObjectKind.LOG, ObjectKind.MANIFEST})
+"""Objects without which no record of a segment can be read."""
+
+
+@checks("SEG-RLM-004")
+def record_follows_state(subject: DroppedRecord) -> Iterator[Problem]:
+    """Report a record that the present state of its segment does not allow, such as a second deletion."""
+    dropped = subject.dropped
+    state = "no such segment" if dropped.state is None else f"the state {dropped.state.name}"
+    at = Location(subject.name, field="remoteLogSegmentState")
+    yield Problem(at, "a record that its segment's state allows", f"{dropped.event.state.name} after {state}")
+
+
+@checks("SEG-RLM-014")
+def copying_has_ended(subject: StoredObjects) -> Iterator[Problem]:
+    """Report a segment whose copying never finished."""
+    if subject.segment.state is SegmentState.COPY_SEGMENT_STARTED:
+        found = f"COPY_SEGMENT_STARTED, {_shown(subject.present)}"
+        yield Problem(Location(subject.name), "a segment that was finished or deleted", found)
+
+
+@checks("SEG-RLM-015")
+def objects_are_there(subject: StoredObjects) -> Iterator[Problem]:
+    """Report objects that are missing of a finished segment."""
+    missing = subject.required - subject.present
+    if subject.segment.state is FINISHED and missing:
+        at, lost = Location(subject.name), missing & UNREADABLE_WITHOUT
+        offsets = _offsets_of(subject.segment) if lost else None
+        yield Problem(at, _shown(subject.required), f"no object {_suffixes(missing)}", offsets)
+
+
+@checks("SEG-RLM-016")
+def deletion_has_ended(subject: StoredObjects) -> Iterator[Problem]:
+    """Report a segment whose deletion has not ended, or has left objects."""
+    state = subject.segment.state
+    if state is SegmentState.DELETE_SEGMENT_STARTED or (state > FINISHED and subject.present):
+        yield Problem(
+            Location(subject.name), "no object of a deleted segment", f"{state.name}, {_shown(subject.present)}"
+        )
+
+
+@checks("SEG-RLM-017")
+def objects_are_named(subject: StrayObjects) -> Iterator[Problem]:
+    """Report objects that no record of the metadata topic is about."""
+    whose = "segment" if subject.is_topic_known else "topic id"
+    yield Problem(Location(subject.name), f"a {whose} that the metadata topic names", _shown(subject.present))
+
+
+@checks("SEG-RLM-018")
+def every_offset_is_answered_for(subject: TieredLog) -> Iterator[Problem]:
+    """Report offsets below the local log that no remote segment answers for."""
+    log = subject.log
+    behind = log.log_start_offset
+    for part in subject.log.lineage.served(subject.remote, log.log_start_offset):
+        if behind < min(part.first_offset, log.local_start_offset):
+            yield _gap(subject, behind, min(part.first_offset, log.local_start_offset))
+        behind = max(behind, part.last_offset + 1)
+    if behind < log.local_start_offset:
+        yield _gap(subject, behind, log.local_start_offset)
+
+
+def _gap(subject: TieredLog, start: int, end: int) -> Problem:
+    expected = f"segments for the offsets up to {subject.log.local_start_offset}, where the local log begins"
+    return Problem(Location(subject.name), expected, f"none from {start} to {end - 1}", MissingOffsets(start, end))
+
+
+@checks("SEG-RLM-019")
+def segments_are_of_the_lineage(subject: TieredLog) -> Iterator[Problem]:
+    """Report finished segments that are not of the lineage; a note where an election has made them void."""
+    lineage = subject.log.lineage
+    due = {segment.id for segment in expired(subject.remote, lineage, subject.rules)}
+    known = {epoch for epoch, _ in lineage.epochs}
+    for segment in _finished(subject):
+        if segment.id not in due and not lineage.holds(segment):
+            last = segment.epochs[-1].epoch
+            is_void = last in known and lineage.end_of(last) < lineage.log_end_offset
+            expected = f"leader epochs of the log, {_epochs(lineage.epochs)}"
+            found = f"offsets {segment.start_offset} to {segment.end_offset} of {_epochs(segment.epochs)}"
+            yield Problem(_at(subject, segment), expected, found, is_explained=is_void)
+
+
+@checks("SEG-RLM-020")
+def segments_do_not_overlap(subject: TieredLog) -> Iterator[Problem]:
+    """Report finished segments of the lineage that hold the same offsets."""
+    held = [segment for segment in _finished(subject) if subject.log.lineage.holds(segment)]
+    before: RemoteSegment | None = None
+    for segment in sorted(held, key=lambda each: (each.start_offset, each.end_offset)):
+        if before is not None and segment.start_offset <= before.end_offset:
+            expected = f"a start offset above {before.end_offset}, the end of segment {before.id.segment_id}"
+            yield Problem(_at(subject, segment), expected, segment.start_offset)
+        if before is None or segment.end_offset > before.end_offset:
+            before = segment
+
+
+@checks("SEG-RLM-021")
+def nothing_is_due(subject: TieredLog) -> Iterator[Problem]:
+    """Report segments that the leader should have deleted."""
+    for segment in expired(subject.remote, subject.log.lineage, subject.rules):
+        if segment.state is not SegmentState.DELETE_SEGMENT_STARTED:
+            expected = f"no segment below the log start offset {subject.rules.log_start_offset}, or past retention"
+            found = f"offsets {segment.start_offset} to {segment.end_offset}, {segment.state.name}"
+            yield Problem(_at(subject, segment), expected, found)
+
+
+@checks("SEG-RLM-022")
+def objects_agree_with_record(subject: ComparedSegment) -> Iterator[Problem]:
+    """Report what the objects of a segment say otherwise than its record."""
+    segment, facts = subject.segment, subject.facts
+    pairs = (
+        ("startOffset", segment.start_offset, facts.start_offset),
+        ("endOffset", segment.end_offset, facts.end_offset),
+        ("segmentLeaderEpochs", _epochs(segment.epochs), _epochs(facts.epochs) if facts.epochs else None),
+        ("segmentSizeInBytes", segment.size, facts.size),
+    )
+    for field, expected, found in pairs:
+        if found is not None and found != expected:
+            at = Location(subject.name, field=field)
+            yield Problem(at, f"{expected}, as the metadata topic says", found)
+
+
+def _offsets_of(segment: RemoteSegment) -> MissingOffsets:
+    """Return the offsets of a segment as missing ones."""
+    return MissingOffsets(segment.start_offset, segment.end_offset + 1)
+
+
+def _finished(subject: TieredLog) -> list[RemoteSegment]:
+    return [segment for segment in subject.remote.segments.values() if segment.state is FINISHED]
+
+
+def _at(subject: TieredLog, segment: RemoteSegment) -> Location:
+    return Location(f"{subject.name}/{segment.start_offset:020}-{segment.id.segment_id}")
+
+
+def _epochs(epochs: Iterable[tuple[int, int]]) -> str:
+    return ", ".join(f"{epoch} from {offset}" for epoch, offset in epochs) or "none"
+
+
+def _shown(kinds: Iterable[ObjectKind]) -> str:
+    shown = _suffixes(kinds)
+    return f"objects {shown}" if shown else "no objects"
+
+
+def _suffixes(kinds: Iterable[ObjectKind]) -> str:
+    return " ".join(sorted(kind.value for kind in kinds))

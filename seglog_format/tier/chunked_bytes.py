@@ -1,0 +1,153 @@
+"""A log in a store, read chunk by chunk: what is needed, and what follows it where a reader goes on."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.closing import Closing
+from seglog_format.storage.byte_source import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
+    from seglog_format.tier.chunk_cache import ChunkCache
+    from seglog_format.tier.chunk_index import Chunk, ChunkIndex
+
+MAX_THREADS: Final = 4
+"""Maximum requests to a store at a time, for one log."""
+MAX_AHEAD_SIZE: Final = 16 * 2**20
+"""Maximum bytes of a log that are fetched before they are asked for, unless a single chunk is larger."""
+MOST_LOOKED_AT: Final = 2
+"""Chunks in a row that a lookup may touch: an entry can begin in one and end in the next."""
+MOST_DOUBLED: Final = 10
+NOTHING: Final = memoryview(b"")
+
+
+class ChunkedBytes(Closing):
+    """A log in a store that is open for reading; a `SourceFile`. Not thread-safe.
+
+    A lookup fetches the chunks that it touches. Who reads on from one chunk to the next gets those that follow
+    fetched and unwrapped at the same time by a few threads.
+
+    Attributes:
+        path: name of the object.
+        size: bytes of the log.
+    """
+
+    def __init__(self, path: str, chunks: ChunkIndex, fetch: Callable[[Chunk], bytes], cache: ChunkCache) -> None:
+        """Open a log; nothing is fetched yet.
+
+        Args:
+            path: name of the object, unique among those that share the cache.
+            chunks: where its chunks are.
+            fetch: returns the bytes of the log in a chunk; called from other threads, too.
+            cache: of chunks.
+        """
+        self.path = path
+        self.size = chunks.size
+        self._chunks = chunks
+        self._fetch = fetch
+        self._cache = cache
+        self._window = Window(0, NOTHING)
+        self._last = -1
+        self._in_a_row = 0
+        self._pool: ThreadPoolExecutor | None = None
+        self._coming: OrderedDict[int, Future[bytes]] = OrderedDict()
+
+    def expect(self, start: int, end: int | None) -> None:
+        """Note that a range will be read from first to last; chunks behind its end may be fetched, too."""
+        del end
+        self._last = start // self._chunks.chunk_size - 1
+        self._in_a_row = MOST_LOOKED_AT
+
+    def view(self, start: int, end: int) -> memoryview:
+        """Return the bytes from one position to another in one piece, as far as the log goes.
+
+        Raises:
+            FormatError: the object does not follow its layout.
+            UsageError: the store does not answer.
+        """
+        end = min(end, self.size)
+        first, data = self._window
+        if first <= start and end <= first + len(data):
+            return data[start - first : end - first]
+        if start >= end:
+            return NOTHING
+        pieces = []
+        for number in self._chunks.chunks_of(start, end):
+            at, piece = number * self._chunks.chunk_size, self._chunk(number)
+            pieces.append(piece[max(start - at, 0) : end - at])
+        return pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces))
+
+    def window(self, position: int, at_least: int = 0) -> Window:
+        """Return a part of the log that holds the byte at a position: its chunk, or just what is needed of several.
+
+        Raises:
+            FormatError: the object does not follow its layout.
+            UsageError: the store does not answer.
+        """
+        end = min(position + max(at_least, 1), self.size)
+        first, data = self._window
+        if first <= position and end <= first + len(data):
+            return self._window
+        if position >= end:
+            return Window(position, NOTHING)
+        numbers = self._chunks.chunks_of(position, end)
+        if len(numbers) == 1:
+            self._window = Window(numbers[0] * self._chunks.chunk_size, self._chunk(numbers[0]))
+            return self._window
+        return Window(position, self.view(position, end))
+
+    def _chunk(self, number: int) -> memoryview:
+        """Return a chunk; start fetching those behind it where it follows the one before."""
+        found = self._cache.find(self.path, number)
+        if found is None:
+            coming = self._coming.pop(number, None)
+            if coming is None:
+                self._drop_coming()
+            data = self._fetch(self._chunks.chunk(number)) if coming is None else coming.result()
+            found = memoryview(data)
+            self._cache.add(self.path, number, found)
+        self._note(number)
+        return found
+
+    def _note(self, number: int) -> None:
+        """Start fetching what follows a chunk, if more were read in a row than a lookup touches."""
+        if number == self._last:
+            return
+        self._in_a_row = self._in_a_row + 1 if number == self._last + 1 else 1
+        self._last = number
+        if self._in_a_row <= MOST_LOOKED_AT:
+            return
+        most = max(1, MAX_AHEAD_SIZE // self._chunks.chunk_size)
+        ahead = min(2 ** min(self._in_a_row - MOST_LOOKED_AT, MOST_DOUBLED), most)
+        for following in range(number + 1, min(number + 1 + ahead, self._chunks.count)):
+            self._fetch_ahead(following)
+
+    def _fetch_ahead(self, number: int) -> None:
+        if number in self._coming or self._cache.find(self.path, number) is not None:
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(MAX_THREADS, "seglog-tier")
+        self._coming[number] = self._pool.submit(self._fetch, self._chunks.chunk(number))
+
+    def _drop_coming(self) -> None:
+        while self._coming:
+            self._coming.popitem()[1].cancel()
+
+    def forget(self) -> None:
+        """Do nothing: the cache of chunks is bounded."""
+
+    def forget_behind(self, position: int) -> None:
+        """Do nothing, as `forget`."""
+
+    def close(self) -> None:
+        """Stop fetching; views of the log stay valid."""
+        self._drop_coming()
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
+        self._window = Window(0, NOTHING)

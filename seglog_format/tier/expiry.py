@@ -1,0 +1,133 @@
+"""Which remote segments the next deletion of a broker takes (chapter 46).
+
+The decisions are those of Kafka's `RemoteLogManager`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.tier.lineage import Lineage, with_records
+from seglog_format.tier.states import SegmentState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_format.tier.ids import RemoteSegmentId
+    from seglog_format.tier.records import RemoteSegment
+    from seglog_format.tier.segments import RemoteSegments
+
+UNLIMITED: Final = -1
+"""Of a retention setting: nothing is too old, or too much."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRules:
+    """What decides how long remote segments stay.
+
+    Attributes:
+        log_start_offset: first offset that consumers may read.
+        retention_ms: of the topic, -1 for no limit.
+        retention_size: of the topic, in bytes, local and remote; -1 for no limit.
+        now_ms: the time to count from.
+        local_size: size of the segments that are only local.
+    """
+
+    log_start_offset: int = 0
+    retention_ms: int = UNLIMITED
+    retention_size: int = UNLIMITED
+    now_ms: int = 0
+    local_size: int = 0
+
+    def is_too_old(self, segment: RemoteSegment) -> bool:
+        """Return whether the newest record of a segment is past the retention time."""
+        until = self.now_ms - self.retention_ms
+        return self.retention_ms > UNLIMITED and until >= 0 and segment.max_timestamp_ms <= until
+
+
+@dataclass(slots=True)
+class _Expiry:
+    remote: RemoteSegments
+    lineage: Lineage
+    rules: RetentionRules
+    excess: int = 0
+    taken: dict[RemoteSegmentId, RemoteSegment] = field(default_factory=dict)
+
+    def run(self) -> None:
+        self.excess = self._excess()
+        for segment in self._in_order():
+            if segment.state is SegmentState.DELETE_SEGMENT_STARTED:
+                self.taken[segment.id] = segment
+            elif segment.id not in self.taken and not self._goes_on_after(segment):
+                break
+        self._take_below_first_epoch()
+
+    def _in_order(self) -> Iterator[RemoteSegment]:
+        return (segment for epoch, _ in self.lineage.epochs for segment in self.remote.of_epoch(epoch))
+
+    def _excess(self) -> int:
+        """Return how many bytes the log has above its retention size."""
+        if self.rules.retention_size <= UNLIMITED:
+            return 0
+        counted = {
+            segment.id: segment.size
+            for segment in self._in_order()
+            if segment.state is SegmentState.COPY_SEGMENT_FINISHED and self.lineage.holds(segment)
+        }
+        return max(sum(counted.values()) + self.rules.local_size - self.rules.retention_size, 0)
+
+    def _goes_on_after(self, segment: RemoteSegment) -> bool:
+        """Take a segment if it has to go; return whether the ones behind it are looked at as well."""
+        is_held = False
+        is_due = self._is_below_log_start(segment)
+        if not is_due:
+            is_held = self.lineage.holds(segment)
+            is_due = is_held and (self._is_too_old(segment) or self._is_too_much(segment))
+        if is_due:
+            self.taken[segment.id] = segment
+        return is_due or not is_held
+
+    def _is_below_log_start(self, segment: RemoteSegment) -> bool:
+        first = self.lineage.epochs[0].epoch
+        is_older = all(epoch <= first for epoch, _ in segment.epochs)
+        return is_older and segment.end_offset < self.rules.log_start_offset
+
+    def _is_too_old(self, segment: RemoteSegment) -> bool:
+        is_too_old = self.rules.is_too_old(segment)
+        if is_too_old:
+            self.excess = max(self.excess - segment.size, 0)
+        return is_too_old
+
+    def _is_too_much(self, segment: RemoteSegment) -> bool:
+        is_too_much = self.excess > 0 and segment.size <= self.excess
+        if is_too_much:
+            self.excess -= segment.size
+        return is_too_much
+
+    def _take_below_first_epoch(self) -> None:
+        """Take segments all of whose leader epochs are older than the log, if they are listed under one of these."""
+        first = self.lineage.epochs[0].epoch
+        epochs = {epoch for segment in self.remote.segments.values() for epoch, _ in segment.epochs}
+        listed = (segment for epoch in sorted(epochs) if epoch < first for segment in self.remote.of_epoch(epoch))
+        for segment in listed:
+            if segment.epochs[-1].epoch < first:
+                self.taken[segment.id] = segment
+
+
+def expired(remote: RemoteSegments, lineage: Lineage, rules: RetentionRules) -> list[RemoteSegment]:
+    """Return the remote segments that the leader deletes in its next pass (SEG-RLM-013).
+
+    Args:
+        remote: the remote segments of the partition.
+        lineage: leader epochs and end of the log; without epochs nothing is deleted.
+        rules: log start offset and retention settings.
+
+    Returns:
+        The segments, each once, in the order in which they are found.
+    """
+    if not lineage.epochs:
+        return []
+    expiry = _Expiry(remote, Lineage(with_records(lineage.epochs), lineage.log_end_offset), rules)
+    expiry.run()
+    return list(expiry.taken.values())

@@ -1,0 +1,163 @@
+"""A partition directory with the files of its remote segments, as one storage that logs are read from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from seglog_format.errors import UsageError
+from seglog_format.names import FileKind, segment_file_name
+from seglog_format.storage.directory_entries import DirectoryEntries
+from seglog_format.storage.log_storage import FileStatus
+from seglog_format.tier.sliced_bytes import SlicedBytes, slice_of
+from seglog_format.tier.stored_segment import MemoryFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from seglog_format.storage.byte_source import SourceFile
+    from seglog_format.storage.log_storage import LogStorage, SizeCheck
+    from seglog_format.tier.layout import OpenedSegment
+    from seglog_format.tier.segments import SegmentPart
+    from seglog_format.tier.tier import Tier
+
+PLAIN_KINDS = (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX)
+
+
+class RemoteFile(NamedTuple):
+    """A file of a remote segment, as a partition directory would have it.
+
+    Attributes:
+        part: of the segment.
+        kind: of the file.
+        is_cut: whether only a part of its log counts.
+    """
+
+    part: SegmentPart
+    kind: FileKind
+    is_cut: bool
+
+
+class JoinedStorage:
+    """A `LogStorage` that adds the files of remote segments to one directory of another storage.
+
+    What is there in both places is read from the other storage. Nothing of a segment is fetched, not even its
+    manifest, before a file of it is opened.
+
+    Attributes:
+        directory: the partition directory.
+    """
+
+    def __init__(self, storage: LogStorage, directory: Path, tier: Tier, parts: Iterable[SegmentPart]) -> None:
+        """Name the files.
+
+        Args:
+            storage: that holds the directory.
+            directory: of the partition.
+            tier: the remote store.
+            parts: the remote segments, and the offsets that each answers for; in order.
+        """
+        self._storage, self._tier = storage, tier
+        self.directory = directory
+        local_names = set(storage.entries(directory).files)
+        self._files = {name: file for name, file in _named(parts) if name not in local_names}
+        self._cuts: dict[str, tuple[int, int]] = {}
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the directory is one of the local file system."""
+        return self._storage.is_local
+
+    def name_of(self, path: Path) -> str:
+        """Return the name of a file or directory in errors and rows: of a remote file, that of its object."""
+        file = self._file(path)
+        if file is None:
+            return self._storage.name_of(path)
+        return self._tier.name_of(file.part.segment.id, file.kind)
+
+    def entries(self, directory: Path) -> DirectoryEntries:
+        """List a directory, without a request to the remote store."""
+        files, directories, skipped = self._storage.entries(directory)
+        if directory == self.directory:
+            files = sorted({*files, *self._files})
+        return DirectoryEntries(files, directories, skipped)
+
+    def is_link(self, path: Path) -> bool:
+        """Return whether a path is a symbolic link."""
+        return self._file(path) is None and self._storage.is_link(path)
+
+    def status(self, path: Path) -> FileStatus:
+        """Return size and time of a file; of a remote log as it was before it was stored."""
+        file = self._file(path)
+        if file is None:
+            return self._storage.status(path)
+        if file.kind is not FileKind.LOG:
+            opened = self._opened(file)
+            return FileStatus(opened.size(file.kind) if file.kind in opened.kinds else 0, None)
+        if file.is_cut:
+            start, end = self._cut(path.name, file)
+            return FileStatus(end - start, None)
+        return FileStatus(file.part.segment.size or self._opened(file).size(FileKind.LOG), None)
+
+    def open(self, path: Path, *, copy: bool = False, check: SizeCheck | None = None) -> SourceFile:
+        """Open a file for reading.
+
+        Raises:
+            UsageError: there is no such file or object, a key is not at hand, or the remote store does not answer.
+            FormatError: an object does not follow its layout.
+        """
+        file = self._file(path)
+        if file is None:
+            return self._storage.open(path, copy=copy, check=check)
+        opened = self._opened(file)
+        if file.kind is FileKind.TRANSACTION_INDEX and file.kind not in opened.kinds:
+            return MemoryFile(b"", self.name_of(path))  # not all brokers note that there is none
+        if file.kind not in opened.kinds:
+            msg = f"{self.name_of(path)}: there is no such file in the remote store"
+            raise UsageError(msg)
+        if check is not None:
+            check(opened.size(file.kind), self.name_of(path))
+        source = opened.open(file.kind)
+        if file.kind is FileKind.LOG and file.is_cut:
+            return SlicedBytes(source, *self._cut(path.name, file))
+        return source
+
+    def is_remote(self, path: Path) -> bool:
+        """Return whether a file is in the remote store only."""
+        return self._file(path) is not None
+
+    def part_of(self, path: Path) -> SegmentPart | None:
+        """Return the remote segment of a file; None if the file is here."""
+        file = self._file(path)
+        return None if file is None else file.part
+
+    def _file(self, path: Path) -> RemoteFile | None:
+        return self._files.get(path.name) if path.parent == self.directory else None
+
+    def _opened(self, file: RemoteFile) -> OpenedSegment:
+        return self._tier.open(file.part.segment.id)
+
+    def _cut(self, name: str, file: RemoteFile) -> tuple[int, int]:
+        """Return first position and end of the part of a log that counts."""
+        if name not in self._cuts:
+            with self._opened(file).open(FileKind.LOG) as source:
+                self._cuts[name] = slice_of(source, file.part.first_offset, file.part.last_offset)
+        return self._cuts[name]
+
+
+def _named(parts: Iterable[SegmentPart]) -> Iterable[tuple[str, RemoteFile]]:
+    """Yield the names that the files of remote segments have in a partition directory."""
+    for number, part in enumerate(parts):
+        segment = part.segment
+        # The log start offset alone hides what stands before it.
+        starts_late = number > 0 and part.first_offset > segment.start_offset
+        is_cut = starts_late or part.last_offset < segment.end_offset
+        base = part.first_offset if starts_late else segment.start_offset
+        kinds = [FileKind.LOG] if starts_late else [*PLAIN_KINDS]  # its indexes are relative to another base offset
+        if not segment.is_transaction_index_empty:
+            kinds.append(FileKind.TRANSACTION_INDEX)
+        for kind in kinds:
+            yield segment_file_name(base, kind), RemoteFile(part, kind, is_cut)
+        if not is_cut:
+            after = segment_file_name(segment.end_offset + 1, FileKind.PRODUCER_SNAPSHOT)
+            yield after, RemoteFile(part, FileKind.PRODUCER_SNAPSHOT, is_cut=False)

@@ -1,0 +1,121 @@
+"""The remote segments that belong to a partition directory, found by the metadata topic or by the objects alone."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from seglog_format.codec.checkpoints import decode_leader_epoch_checkpoint, decode_partition_metadata
+from seglog_format.errors import FormatError, Location, SeglogError, UsageError
+from seglog_format.log.gaps import leader_epochs
+from seglog_format.log.listing import list_partition
+from seglog_format.model import GREATEST_OFFSET
+from seglog_format.names import FileKind
+from seglog_format.small_model import EpochStart
+from seglog_format.storage.log_storage import read_file
+from seglog_format.tier.joined_storage import JoinedStorage
+from seglog_format.tier.lineage import Lineage
+from seglog_format.tier.object_facts import remote_segments_of
+from seglog_format.tier.stored_segment import whole_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from seglog_format.log.listing import PartitionListing
+    from seglog_format.tier.ids import RemotePartitionId
+    from seglog_format.tier.segments import RemoteSegments, SegmentPart
+    from seglog_format.tier.tier import Tier
+
+
+class Joined(NamedTuple):
+    """A partition with what a remote store holds of it.
+
+    Attributes:
+        listing: of all its files, wherever they are.
+        log_start_offset: first offset that may be read.
+        is_guess: whether no record of `__remote_log_metadata` told which remote segments count.
+    """
+
+    listing: PartitionListing
+    log_start_offset: int
+    is_guess: bool
+
+
+def join(
+    listing: PartitionListing,
+    log_start_offset: int | None,
+    tier: Tier,
+    known: Mapping[RemotePartitionId, RemoteSegments] | None,
+) -> Joined:
+    """Add the remote segments of a partition to its listing.
+
+    Args:
+        listing: of the directory.
+        log_start_offset: as checkpointed; None without a checkpoint.
+        tier: the remote store.
+        known: what the metadata topic says; None to go by the objects alone.
+
+    Raises:
+        UsageError: the directory has no name of a partition, or the store does not answer.
+        FormatError: a manifest or an epoch checkpoint of the store does not follow its layout.
+    """
+    remote = _remote(listing, tier, known)
+    local_start = listing.base_offsets[0] if listing.base_offsets else GREATEST_OFFSET
+    if remote is None:
+        return Joined(listing, log_start_offset or 0, is_guess=known is None)
+    epochs = [EpochStart(*entry) for entry in leader_epochs(listing)] or list(newest_epochs(remote, tier))
+    start = max(log_start_offset or 0, epochs[0].start_offset if epochs else 0)
+    served = Lineage(epochs, GREATEST_OFFSET).served(remote, start)
+    parts = _merged(part for part in served if part.first_offset < local_start)
+    parts = [part._replace(last_offset=min(part.last_offset, local_start - 1)) for part in parts]
+    storage = JoinedStorage(listing.storage, listing.path, tier, parts)
+    return Joined(list_partition(listing.path, storage), start, is_guess=known is None)
+
+
+def _remote(
+    listing: PartitionListing, tier: Tier, known: Mapping[RemotePartitionId, RemoteSegments] | None
+) -> RemoteSegments | None:
+    """Return the remote segments of a partition; None if there are none."""
+    if listing.name is None:
+        msg = f"{listing.path}: its name is not that of a partition, so its remote segments cannot be told"
+        raise UsageError(msg)
+    topic, number = listing.name.topic_partition
+    topic_id = _topic_id(listing)
+    if known is not None:
+        named = [id_ for id_ in known if (id_.topic, id_.partition) == (topic, number)]
+        found = next((id_ for id_ in named if topic_id in {None, id_.topic_id}), None)
+        if found is not None:
+            return known[found]
+    return remote_segments_of(tier, topic, topic_id, number)
+
+
+def _topic_id(listing: PartitionListing) -> str | None:
+    """Return the topic id in `partition.metadata`; None if there is none that can be read."""
+    path = listing.text_files.get(FileKind.PARTITION_METADATA)
+    if path is not None:
+        with suppress(SeglogError):
+            return decode_partition_metadata(read_file(listing.storage, path), Location(str(path))).topic_id
+    return None
+
+
+def newest_epochs(remote: RemoteSegments, tier: Tier) -> Sequence[EpochStart]:
+    """Return the epochs of a log from its newest segment: each holds the whole history up to its own end."""
+    finished = sorted(remote.segments.values(), key=lambda each: (each.epochs[-1].epoch, each.end_offset))
+    for segment in reversed(finished):
+        with suppress(FormatError):
+            opened = tier.open(segment.id)
+            if FileKind.LEADER_EPOCH_CHECKPOINT in opened.kinds:
+                source = opened.open(FileKind.LEADER_EPOCH_CHECKPOINT)
+                return decode_leader_epoch_checkpoint(whole_file(source), Location(source.path)).entries
+    return ()
+
+
+def _merged(parts: Iterator[SegmentPart]) -> list[SegmentPart]:
+    """Put parts of one segment together that follow each other, one for each leader epoch."""
+    found: list[SegmentPart] = []
+    for part in parts:
+        if found and found[-1].segment.id == part.segment.id and found[-1].last_offset + 1 >= part.first_offset:
+            found[-1] = found[-1]._replace(last_offset=part.last_offset)
+        else:
+            found.append(part)
+    return found

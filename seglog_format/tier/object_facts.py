@@ -1,0 +1,92 @@
+"""Remote segments by their objects alone, where no metadata topic is at hand: which of them count is then a guess."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.codec.framing import walk
+from seglog_format.errors import FormatError
+from seglog_format.names import FileKind
+from seglog_format.small_model import EpochStart
+from seglog_format.tier.ids import RemotePartitionId
+from seglog_format.tier.records import RemoteSegment, SegmentUpdate
+from seglog_format.tier.segments import RemoteSegments
+from seglog_format.tier.states import SegmentState
+
+if TYPE_CHECKING:
+    from seglog_format.tier.ids import RemoteSegmentId
+    from seglog_format.tier.layout import OpenedSegment
+    from seglog_format.tier.tier import Tier
+
+MAX_THREADS: Final = 8
+"""Maximum manifests that are fetched at a time."""
+
+
+def remote_segments_of(tier: Tier, topic: str, topic_id: str | None, partition: int) -> RemoteSegments | None:
+    """Return the remote segments of a partition as its finished objects tell them; None if there are none.
+
+    Args:
+        tier: the remote store.
+        topic: name of the topic.
+        topic_id: its id; None to go by the name.
+        partition: its number.
+
+    Raises:
+        FormatError: an object does not follow the layout.
+        UsageError: the store does not answer.
+    """
+    ids = [id_ for key, of_partition in tier.segments.items() for id_ in of_partition if key.partition == partition]
+    wanted = [
+        id_
+        for id_ in ids
+        if tier.is_finished(id_)
+        and (id_.partition.topic_id == topic_id if topic_id else id_.partition.topic.endswith(topic))
+    ]
+    if not wanted:
+        return None
+    with ThreadPoolExecutor(MAX_THREADS) as pool:
+        opened = list(pool.map(tier.open, wanted))
+    found = RemoteSegments(RemotePartitionId(topic, topic_id or wanted[0].partition.topic_id, partition))
+    for segment in sorted(filter(None, map(segment_of, wanted, opened)), key=_noted):
+        finished = SegmentUpdate(segment.id, SegmentState.COPY_SEGMENT_FINISHED)
+        found.apply(segment)
+        found.apply(finished)
+    return found
+
+
+def segment_of(id_: RemoteSegmentId, opened: OpenedSegment) -> RemoteSegment | None:
+    """Return what the objects of a segment tell of it, as if its upload had begun; None if its end is not known."""
+    facts = opened.facts
+    end = _last_offset(opened) if facts.end_offset is None else facts.end_offset
+    if end is None or end < facts.start_offset:
+        return None
+    return RemoteSegment(
+        id_,
+        SegmentState.COPY_SEGMENT_STARTED,
+        facts.start_offset,
+        end,
+        facts.epochs or (EpochStart(0, facts.start_offset),),
+        size=facts.size or 0,
+        event_timestamp_ms=-1 if facts.noted_ms is None else facts.noted_ms,
+        is_transaction_index_empty=FileKind.TRANSACTION_INDEX not in opened.kinds,
+    )
+
+
+def _noted(segment: RemoteSegment) -> tuple[int, int, int]:
+    """Return a sort key: the order of uploads as far as objects tell it."""
+    return segment.event_timestamp_ms, segment.epochs[-1].epoch, segment.start_offset
+
+
+def _last_offset(opened: OpenedSegment) -> int | None:
+    """Return the last offset of a log by a walk over its headers; None if there is no entry."""
+    if FileKind.LOG not in opened.kinds:
+        return None
+    last = None
+    try:
+        with opened.open(FileKind.LOG) as source:
+            for frame in walk(source, path=source.path):
+                last = frame.header.last_offset
+    except FormatError:
+        return last
+    return last

@@ -1,0 +1,188 @@
+"""Records of `__remote_log_metadata` as values: what they say of remote segments (chapter 46)."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from seglog_format.errors import CorruptRecordError, Location
+from seglog_format.small_model import EpochStart
+from seglog_format.tier.ids import RemotePartitionId, RemoteSegmentId
+from seglog_format.tier.states import PartitionDeleteState, SegmentState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from enum import IntEnum
+
+VALUE: Final = Location(field="value")
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentUpdate:
+    """A change of a remote segment's state.
+
+    Attributes:
+        id: whose state changes.
+        state: from now on.
+        broker_id: of the broker that changes it.
+        event_timestamp_ms: when.
+        custom_metadata: what the storage plug-in keeps with the segment; None for nothing.
+    """
+
+    id: RemoteSegmentId
+    state: SegmentState
+    broker_id: int = -1
+    event_timestamp_ms: int = -1
+    custom_metadata: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteSegment:
+    """What the metadata topic says of a remote segment.
+
+    Attributes:
+        id: whose description this is.
+        state: how far copying or deletion has come.
+        start_offset: first offset of the segment.
+        end_offset: last offset of the segment, inclusive (SEG-RLM-006).
+        epochs: leader epochs with their first offset in the segment, in order; never empty.
+        size: of the log file before any transformation, in bytes.
+        max_timestamp_ms: the greatest one in the segment, control records included.
+        broker_id: of the broker that changed the state last.
+        event_timestamp_ms: when it did.
+        custom_metadata: what the storage plug-in keeps with the segment; None for nothing.
+        is_transaction_index_empty: whether the segment has no aborted transaction; False where nothing is said.
+    """
+
+    id: RemoteSegmentId
+    state: SegmentState
+    start_offset: int
+    end_offset: int
+    epochs: tuple[EpochStart, ...]
+    size: int = 0
+    max_timestamp_ms: int = -1
+    broker_id: int = -1
+    event_timestamp_ms: int = -1
+    custom_metadata: bytes | None = None
+    is_transaction_index_empty: bool = False
+
+    def end_of(self, epoch: int) -> int:
+        """Return the last offset that the segment may have of a leader epoch, or of a lower one (SEG-RLM-008)."""
+        return next((start - 1 for each, start in self.epochs if each > epoch), self.end_offset)
+
+    def updated(self, update: SegmentUpdate) -> RemoteSegment:
+        """Return the segment after a change of its state, which says custom metadata anew (SEG-RLM-007)."""
+        return replace(
+            self,
+            state=update.state,
+            broker_id=update.broker_id,
+            event_timestamp_ms=update.event_timestamp_ms,
+            custom_metadata=update.custom_metadata,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDeletion:
+    """A change of a remote partition's deletion.
+
+    Attributes:
+        id: which partition is deleted.
+        state: how far that has come.
+    """
+
+    id: RemotePartitionId
+    state: PartitionDeleteState
+
+
+RemoteEvent: TypeAlias = RemoteSegment | SegmentUpdate | PartitionDeletion
+"""What one record of the metadata topic says."""
+
+_State = TypeVar("_State", bound="IntEnum")
+
+
+def remote_event(record: Mapping[str, Any]) -> RemoteEvent | None:
+    """Turn a decoded record of `__remote_log_metadata` into a value.
+
+    Args:
+        record: as `decode_application_record` returns it.
+
+    Returns:
+        The value; None for a type or a version that is not known (SEG-RLM-001), and for a snapshot of segments, which
+        no topic holds.
+
+    Raises:
+        CorruptRecordError: the record was not decoded (SEG-RLM-001), or it has a state (SEG-RLM-002), offsets or
+            leader epochs (SEG-RLM-006) that cannot be.
+    """
+    if "error" in record:
+        raise CorruptRecordError(VALUE, "SEG-RLM-001", expected="a record of the metadata topic", found=record["error"])
+    fields = record.get("data")
+    if fields is None:
+        return None
+    match record["type"]:
+        case "REMOTE_LOG_SEGMENT_METADATA_RECORD":
+            return _segment(fields)
+        case "REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD":
+            return _update(fields)
+        case "REMOTE_PARTITION_DELETE_METADATA_RECORD":
+            state = _state(PartitionDeleteState, "remotePartitionDeleteState", fields)
+            return PartitionDeletion(_partition_id(fields["topicIdPartition"]), state)
+    return None
+
+
+def _segment(fields: Mapping[str, Any]) -> RemoteSegment:
+    start, end = fields["startOffset"], fields["endOffset"]
+    if not 0 <= start <= end:
+        at = VALUE.at("value.endOffset")
+        expected = "a start offset of 0 or more, and an end offset not below it"
+        raise CorruptRecordError(at, "SEG-RLM-006", expected=expected, found=f"{start} and {end}")
+    epochs = {each["leaderEpoch"]: each["offset"] for each in fields["segmentLeaderEpochs"]}
+    if not epochs:
+        at = VALUE.at("value.segmentLeaderEpochs")
+        raise CorruptRecordError(at, "SEG-RLM-006", expected="at least one leader epoch", found="none")
+    return RemoteSegment(
+        _segment_id(fields["remoteLogSegmentId"]),
+        _state(SegmentState, "remoteLogSegmentState", fields),
+        start,
+        end,
+        tuple(EpochStart(*each) for each in sorted(epochs.items())),
+        fields["segmentSizeInBytes"],
+        fields["maxTimestampMs"],
+        fields["brokerId"],
+        fields["eventTimestampMs"],
+        _custom_metadata(fields),
+        bool(fields.get("txnIndexEmpty", False)),
+    )
+
+
+def _update(fields: Mapping[str, Any]) -> SegmentUpdate:
+    return SegmentUpdate(
+        _segment_id(fields["remoteLogSegmentId"]),
+        _state(SegmentState, "remoteLogSegmentState", fields),
+        fields["brokerId"],
+        fields["eventTimestampMs"],
+        _custom_metadata(fields),
+    )
+
+
+def _segment_id(fields: Mapping[str, Any]) -> RemoteSegmentId:
+    return RemoteSegmentId(_partition_id(fields["topicIdPartition"]), fields["id"])
+
+
+def _partition_id(fields: Mapping[str, Any]) -> RemotePartitionId:
+    return RemotePartitionId(fields["name"], fields["id"], fields["partition"])
+
+
+def _state(states: type[_State], field: str, fields: Mapping[str, Any]) -> _State:
+    try:
+        return states(fields[field])
+    except ValueError as error:
+        at = VALUE.at(f"value.{field}")
+        expected = f"0 to {len(states) - 1}"
+        raise CorruptRecordError(at, "SEG-RLM-002", expected=expected, found=fields[field]) from error
+
+
+def _custom_metadata(fields: Mapping[str, Any]) -> bytes | None:
+    text = fields["customMetadata"]
+    return None if text is None else base64.b64decode(text)

@@ -1,0 +1,79 @@
+"""A part of a log: the entries of some offsets, where another segment answers for the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seglog_format.closing import Closing
+from seglog_format.codec.framing import walk
+from seglog_format.storage.byte_source import Window
+
+if TYPE_CHECKING:
+    from seglog_format.storage.byte_source import SourceFile
+
+
+class SlicedBytes(Closing):
+    """A part of a file, from one position to another, as a file of its own; a `SourceFile`.
+
+    Attributes:
+        path: of the whole file.
+        size: bytes of the part.
+    """
+
+    def __init__(self, source: SourceFile, start: int, end: int) -> None:
+        self._source, self._start = source, start
+        self.path = source.path
+        self.size = end - start
+
+    def expect(self, start: int, end: int | None) -> None:
+        """Note what will be read from first to last."""
+        self._source.expect(start + self._start, min(self.size, end or self.size) + self._start)
+
+    def view(self, start: int, end: int) -> memoryview:
+        """Return the bytes from one position to another, fewer at the end of the part."""
+        return self._source.view(start + self._start, min(end, self.size) + self._start)
+
+    def window(self, position: int, at_least: int = 0) -> Window:
+        """Return a part that holds the byte at a position."""
+        start, data = self._source.window(position + self._start, min(at_least, self.size - position))
+        cut = max(self._start - start, 0)
+        data = data[cut : self._start + self.size - start]
+        return Window(start + cut - self._start, data)
+
+    def forget(self) -> None:
+        """Give memory back, as the whole file does."""
+        self._source.forget()
+
+    def forget_behind(self, position: int) -> None:
+        """Give memory back, as the whole file does."""
+        self._source.forget_behind(position + self._start)
+
+    def close(self) -> None:
+        """Close the whole file."""
+        self._source.close()
+
+
+def slice_of(source: SourceFile, first_offset: int, last_offset: int) -> tuple[int, int]:
+    """Return where the entries of some offsets begin and end in a log.
+
+    Args:
+        source: the log.
+        first_offset: the first of the offsets.
+        last_offset: the last of them, inclusive.
+
+    Raises:
+        FormatError: nothing can be found from a position on.
+    """
+    start: int | None = None
+    end = 0
+    for frame in walk(source, path=source.path):
+        header = frame.header
+        if header.last_offset < first_offset:
+            end = frame.end
+            continue
+        first = header.last_offset if header.base_offset is None else header.base_offset
+        if first > last_offset:
+            break
+        start = frame.position if start is None else start
+        end = frame.end
+    return end if start is None else start, end

@@ -1,0 +1,131 @@
+"""Verification of stored segments: their files against one another, their objects against their records."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.checks.finding import Finding, Problem, checks, findings_of
+from seglog_format.checks.partition import Options, listed_findings
+from seglog_format.codec.compression import DEFAULT_OUTPUT_LIMIT
+from seglog_format.errors import FormatError, Location, UsageError
+from seglog_format.log.listing import list_partition
+from seglog_format.names import FileKind, segment_file_name
+from seglog_format.requirements import Severity
+from seglog_format.tier.audit_subjects import ComparedSegment, StoredLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_format.tier.ids import RemoteSegmentId
+    from seglog_format.tier.layout import OpenedSegment
+    from seglog_format.tier.records import RemoteSegment
+    from seglog_format.tier.tier import Tier
+
+COPY_SIZE: Final = 2**20
+KEY_RULE: Final = "SEG-TIR-009"
+
+
+@checks("SEG-RLM-023")
+def log_has_the_offsets(subject: StoredLog) -> Iterator[Problem]:
+    """Report a log that does not end where its segment does."""
+    if subject.log_end_offset is not None and subject.log_end_offset != subject.end_offset + 1:
+        yield Problem(Location(subject.name), f"a log up to offset {subject.end_offset}", subject.log_end_offset - 1)
+
+
+def stored_findings(tier: Tier, segment: RemoteSegmentId, record: RemoteSegment | None = None) -> Iterator[Finding]:
+    """Read a stored segment whole, and yield findings about its files.
+
+    Its files are put into a temporary directory, one segment at a time.
+
+    Args:
+        tier: the store.
+        segment: in it.
+        record: what the metadata topic says of it; None if it is not at hand.
+
+    Raises:
+        UsageError: the store does not answer.
+    """
+    try:
+        opened = tier.open(segment)
+        with tempfile.TemporaryDirectory(prefix="seglog-tier-") as scratch:
+            yield from _file_findings(opened, Path(scratch), record)
+    except FormatError as error:
+        yield Finding.of_error(error)
+    except UsageError as error:
+        if isinstance(error.__cause__, OSError):
+            raise
+        yield _unreadable_for(error, tier.name_of(segment, FileKind.LOG))
+
+
+def _file_findings(opened: OpenedSegment, directory: Path, record: RemoteSegment | None) -> Iterator[Finding]:
+    """Yield findings about the files of a segment, by the names of the objects that they come from."""
+    end = opened.facts.end_offset if record is None else record.end_offset
+    names = {_file_name(kind, opened.facts.start_offset, end): opened.name_of(kind) for kind in opened.kinds}
+    for kind in opened.kinds:
+        _fetch(opened, kind, directory / _file_name(kind, opened.facts.start_offset, end))
+    start = {FileKind.LOG_START_OFFSET_CHECKPOINT: opened.facts.start_offset}  # what is below is in other segments
+    findings = listed_findings(list_partition(directory), Options(DEFAULT_OUTPUT_LIMIT), start)
+    log_end = None
+    while True:
+        try:
+            finding = next(findings)
+        except StopIteration as ended:
+            log_end = ended.value
+            break
+        if finding.severity is not Severity.NOTE:
+            name = Path(finding.location.path).name
+            yield replace(finding, location=replace(finding.location, path=names.get(name, name)))
+    if end is not None:
+        yield from findings_of(StoredLog(opened.name_of(FileKind.LOG), end, log_end))
+
+
+def _file_name(kind: FileKind, start_offset: int, end_offset: int | None) -> str:
+    """Return the name that a file of a segment has in a partition directory.
+
+    The producer snapshot is that of the segment's end; where the end is not known it gets no name that counts.
+    """
+    if kind is FileKind.LEADER_EPOCH_CHECKPOINT:
+        return str(kind.value)
+    if kind is FileKind.PRODUCER_SNAPSHOT:
+        return "snapshot" if end_offset is None else segment_file_name(end_offset + 1, kind)
+    return segment_file_name(start_offset, kind)
+
+
+def _fetch(opened: OpenedSegment, kind: FileKind, target: Path) -> None:
+    """Write a file of a segment."""
+    with opened.open(kind) as source, target.open("wb") as file:
+        for position in range(0, source.size, COPY_SIZE):
+            file.write(source.view(position, min(position + COPY_SIZE, source.size)))
+
+
+def _unreadable_for(error: UsageError, name: str) -> Finding:
+    """Return the finding for a segment that lacks a key: it was not checked."""
+    problem = Problem(Location(name), "a private key for the data key", str(error))
+    return replace(Finding.of(KEY_RULE, problem), severity=Severity.WARNING)
+
+
+def compared_findings(tier: Tier, segment: RemoteSegment) -> Iterator[Finding]:
+    """Yield findings about a segment by its record and by its manifest, without reading its log.
+
+    Raises:
+        UsageError: the store does not answer.
+    """
+    try:
+        opened = tier.open(segment.id)
+        with opened.open(FileKind.LOG):  # compares its size with the manifest
+            yield from findings_of(ComparedSegment(name_in(tier, segment.id), segment, opened.facts))
+    except FormatError as error:
+        yield Finding.of_error(error)
+
+
+def name_in(tier: Tier, segment: RemoteSegmentId) -> str:
+    """Return the name of a segment in the store, without the suffixes of its objects."""
+    objects = tier.objects_of(segment)
+    if not objects:
+        topic, _, partition = segment.partition
+        return f"{tier.address}: {topic}-{partition}, segment {segment.segment_id}"
+    stored = next(iter(objects.values()))
+    return tier.files.name_of(stored.path.removesuffix(stored.kind.value))

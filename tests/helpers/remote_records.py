@@ -1,0 +1,50 @@
+"""Records of the metadata topic, made for tests: bytes, and appended to a partition of it."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from typing import TYPE_CHECKING
+
+from seglog_format import PartitionWriter, new_record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seglog_format.tier.ids import RemoteSegmentId
+    from seglog_format.tier.records import RemoteSegment
+    from seglog_format.tier.states import SegmentState
+
+
+def metadata_partition(local: Path) -> Path:
+    return local / "__remote_log_metadata-0"
+
+
+def append(local: Path, *values: bytes) -> None:
+    """Add records to the metadata topic in a log directory."""
+    with PartitionWriter(metadata_partition(local)) as writer:
+        for value in values:
+            writer.append([new_record(value=value)])
+
+
+def started(segment: RemoteSegment) -> bytes:
+    """The record with which copying begins."""
+    epochs = b"".join(struct.pack(">iqB", *entry, 0) for entry in segment.epochs)
+    times = struct.pack(">qqiqq", segment.start_offset, segment.end_offset, 1, segment.max_timestamp_ms, 1)
+    rest = struct.pack(">B", len(segment.epochs) + 1) + epochs + struct.pack(">iBBB", segment.size, 0, 0, 0)
+    return b"\x01\x00\x00" + _named(segment.id) + times + rest
+
+
+def updated(segment: RemoteSegmentId, state: SegmentState) -> bytes:
+    """The record of another state."""
+    return b"\x01\x01\x00" + _named(segment) + struct.pack(">iqBBB", 1, 1, 0, state, 0)
+
+
+def _named(segment: RemoteSegmentId) -> bytes:
+    topic, topic_id, partition = segment.partition
+    name = bytes([len(topic) + 1]) + topic.encode()
+    return name + _uuid(topic_id) + struct.pack(">iB", partition, 0) + _uuid(segment.segment_id) + b"\0"
+
+
+def _uuid(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "==")

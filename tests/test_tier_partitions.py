@@ -1,0 +1,258 @@
+"""A partition whose segments are partly in a remote store: told where the store is not given, whole where it is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import struct
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from helpers.tier_cases import CASES, TierCase, tier_case
+
+from seglog_format import open_partition, verify
+from seglog_format.cli.main import run
+from seglog_format.errors import MissingOffsetsWarning, OffsetOutOfRangeError, UsageError
+from seglog_format.names import FileKind
+from seglog_format.tier.stored_segment import whole_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from seglog_format.types import Gap, Record
+
+KINDS = {
+    "offset": FileKind.OFFSET_INDEX,
+    "timestamp": FileKind.TIME_INDEX,
+    "producerSnapshot": FileKind.PRODUCER_SNAPSHOT,
+    "transaction": FileKind.TRANSACTION_INDEX,
+}
+PARTITIONS = [
+    pytest.param(name, each, id=f"{name}-{each['topic']}-{each['partition']}")
+    for name in CASES
+    for each in tier_case(name).partitions()
+]
+ORDERS = "orders-0"
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest) -> TierCase:
+    return tier_case(request.param)
+
+
+def digest(records: Iterable[Record]) -> tuple[int, str]:
+    """Number and SHA-256 of records, as the judge of the fixtures computed them of what the broker delivered."""
+    count, found = 0, hashlib.sha256()
+    for record in records:
+        count += 1
+        found.update(struct.pack(">qq", record.offset, record.timestamp_ms))
+        for field in (record.key, record.value):
+            found.update(sized(field))
+        found.update(struct.pack(">i", len(record.headers)))
+        for header in record.headers:
+            found.update(sized(header.key) + sized(header.value))
+    return count, found.hexdigest()
+
+
+def sized(data: bytes | str | None) -> bytes:
+    if data is None:
+        return struct.pack(">i", -1)
+    stored = data.encode() if isinstance(data, str) else bytes(data)
+    return struct.pack(">i", len(stored)) + stored
+
+
+# -- the whole partition ---------------------------------------------------------------------------------------------
+
+
+def test_every_finished_segment_comes_back_byte_for_byte(case: TierCase) -> None:
+    tier = case.opened().tier
+    ids = {id_.segment_id: id_ for of_partition in tier.segments.values() for id_ in of_partition}
+    checked = 0
+    for segment in case.expected["segments"]:
+        if segment["state"] != "COPY_SEGMENT_FINISHED" or segment["sha256"] is None:
+            continue
+        opened = tier.open(ids[segment["segmentId"]])
+        assert opened.facts.id.partition == (segment["topic"], segment["topicId"], segment["partition"])
+        sums = {kind: hashlib.sha256(whole_file(opened.open(kind))).hexdigest() for kind in opened.kinds}
+        assert sums[FileKind.LOG] == segment["sha256"]
+        for name, expected in (segment["indexes"] or {}).items():
+            assert sums[KINDS[name]] == expected
+        checked += 1
+    assert checked >= 5
+
+
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+@pytest.mark.parametrize(("name", "partition"), PARTITIONS)
+def test_every_record_is_delivered_once_and_in_order(name: str, partition: dict[str, Any], isolation: str) -> None:
+    case, expected = tier_case(name), partition[isolation]
+    with warnings.catch_warnings(), open_partition(case.path(partition), remote=case.opened()) as log:
+        warnings.simplefilter("error")
+        assert log.log_start_offset == partition["begin"]
+        assert log.log_end_offset == partition["end"]
+        assert digest(log.records(isolation=isolation)) == (expected["records"], expected["sha256"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("name", "partition"), PARTITIONS)
+def test_objects_and_leader_epochs_tell_the_same_without_the_metadata_topic(
+    name: str, partition: dict[str, Any], tmp_path: Path
+) -> None:
+    case = tier_case(name)
+    path = case.path(partition)
+    shutil.copytree(path, tmp_path / path.name)
+    with open_partition(tmp_path / path.name, remote=case.opened()) as log:
+        found = digest(log.records(partition["begin"]))  # type: ignore[arg-type]
+    expected = partition["read_uncommitted"]
+    assert found == (expected["records"], expected["sha256"])
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("name", "partition"), PARTITIONS)
+def test_a_scan_gives_the_same(name: str, partition: dict[str, Any], threads: int) -> None:
+    case = tier_case(name)
+    with open_partition(case.path(partition), remote=case.opened()) as log:
+        found = log.scan(("offset", "value"), isolation="read_committed", threads=threads).read_all()
+        records = [(record.offset, record.value) for record in log.records(isolation="read_committed")]
+    assert list(zip(found["offset"].to_pylist(), found["value"].to_pylist(), strict=True)) == records
+
+
+def test_a_lookup_fetches_a_slice_of_the_indexes_and_the_chunks_of_its_batch(case: TierCase) -> None:
+    remote = case.opened()
+    with open_partition(case.local / ORDERS, remote=remote) as log:
+        listed = remote.traffic
+        for offset in (150, 400, 700):
+            before = remote.traffic
+            record = next(log.records(offset))
+            assert record.offset >= offset
+            spent = remote.traffic.size - before.size
+            assert remote.traffic.requests - before.requests <= 5
+            segment = log.segment_for(offset)
+            assert spent < segment.size + 1000 or case.name == "lts-4.4.0"
+        assert remote.traffic.requests > listed.requests
+
+
+def test_a_partition_is_read_from_the_log_start_offset_in_the_middle_of_a_remote_segment(case: TierCase) -> None:
+    with open_partition(case.local / ORDERS, remote=case.opened()) as log:
+        assert log.log_start_offset == 73
+        assert log.segments[0].base_offset < 73
+        assert next(log.records()).offset == 73
+        assert log.tiered_offsets is None
+        with pytest.raises(OffsetOutOfRangeError):
+            next(log.records(72))
+
+
+def test_errors_name_the_object(tmp_path: Path) -> None:
+    case = tier_case("aiven-both")
+    remote = case.opened()
+    with open_partition(case.local / ORDERS, remote=remote) as log:
+        names = {segment.path for segment in log.segments[:3]}
+    assert all(name.startswith(str(case.store)) and name.endswith(".log") for name in names)
+    copy = tmp_path / "not-a-partition-name"
+    copy.mkdir()
+    (copy / "00000000000000000000.log").write_bytes(b"")
+    with pytest.raises(UsageError, match="not that of a partition"):
+        open_partition(copy, remote=remote)
+
+
+def test_a_missing_object_is_an_error_where_reading_comes_to_it() -> None:
+    case = tier_case("aiven-plain")
+    remote = case.opened()
+    with open_partition(case.local / ORDERS, remote=remote) as log:
+        second = log.segments[1]
+        remote.tier.files.files.pop(second.path.removeprefix(f"{case.store}/"))
+        read: list[int] = []
+        with pytest.raises(UsageError, match="no such object"):
+            read.extend(record.offset for record in log.records())
+    assert not read or read[-1] < second.base_offset
+
+
+# -- without the store -----------------------------------------------------------------------------------------------
+
+
+def lines_of(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_ls_tells_what_is_not_here(case: TierCase, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ls", "--json", str(case.local)]) == 0
+    found = {line["directory"]: line["notHere"] for line in lines_of(capsys)}
+    for partition in case.partitions():
+        missing = found[f"{partition['topic']}-{partition['partition']}"]
+        begin, local = partition["begin"], partition["earliestLocal"]
+        expected = {"firstOffset": begin, "nextOffset": local, "offsetCount": local - begin, "where": "tiered"}
+        assert missing == (expected if begin < local else None)
+    assert run(["ls", str(case.local)]) == 0
+    assert " not here: tiered" in capsys.readouterr().out
+
+
+def test_ls_of_one_partition_tells_it_too(case: TierCase, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ls", str(case.local / ORDERS)]) == 0
+    assert capsys.readouterr().out.startswith("73 to ")
+    assert run(["ls", "--json", str(case.local / ORDERS)]) == 0
+    assert lines_of(capsys)[0]["type"] == "notHere"
+
+
+def test_dump_tells_it_on_standard_error(case: TierCase, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["dump", "--no-records", str(case.local / ORDERS)])
+    assert "73 to " in capsys.readouterr().err
+
+
+@pytest.mark.req("SEG-PDR-028")
+def test_verify_warns_of_it(case: TierCase, capsys: pytest.CaptureFixture[str]) -> None:
+    found = [finding for finding in verify(case.local / ORDERS) if finding.requirement == "SEG-PDR-028"]
+    assert [finding.missing for finding in found] == [(73, found[0].missing.next_offset)]  # type: ignore[union-attr]
+    assert run(["verify", str(case.local / ORDERS)]) == 1
+    assert "tiered" in capsys.readouterr().out
+
+
+@pytest.mark.req("SEG-PDR-028")
+def test_a_reader_is_told(case: TierCase) -> None:
+    gaps: list[Gap] = []
+    with open_partition(case.local / ORDERS) as log:
+        assert log.tiered_offsets is not None
+        next(log.records(on_gap=gaps.append))
+        first = log.segments[0].base_offset
+        assert [gap.missing for gap in gaps] == [(73, first)] == [log.tiered_offsets]
+        with pytest.warns(MissingOffsetsWarning, match=f"73 to {first - 1} not here: tiered"):
+            next(log.records())
+        with pytest.warns(MissingOffsetsWarning, match="not here: tiered"):
+            log.offset_for_timestamp(0)
+        with pytest.raises(OffsetOutOfRangeError, match="are not here: tiered"):
+            next(log.records(100))
+
+
+@pytest.mark.parametrize("command", ["ls", "dump", "verify"])
+def test_a_folder_of_objects_is_no_log(case: TierCase, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = {case.store, *(path.parent for path in case.store.rglob("*.log"))}
+    for folder in folders:
+        assert run([command, str(folder)]) == 2
+        assert "objects of a remote store" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [["ls"], ["dump"], ["dump", "--from", "3"], ["verify"]], ids=" ".join)
+@pytest.mark.parametrize("name", ["aiven-aes", "aiven-both"])
+def test_an_encrypted_object_is_no_empty_log(name: str, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    path = min(tier_case(name).store.rglob("*.log"))
+    command, *rest = options
+    assert run([command, str(path), *rest]) == 1
+    assert "nothing could be read" in capsys.readouterr().err
+
+
+def test_an_object_has_the_base_offset_of_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    for path in tier_case("lts-4.4.0").store.rglob("*.index"):
+        base = int(path.name[:20])
+        assert run(["dump", "--json", str(path)]) == 0
+        entries = [line["entries"] for line in lines_of(capsys) if line["type"] == "offsetIndex"]
+        assert all(offset >= base for offset, _ in entries[0])
+        assert run(["verify", str(path.with_suffix(".log"))]) == 0
+        capsys.readouterr()
+
+
+def test_a_last_segment_of_which_nothing_can_be_read_is_told(tmp_path: Path) -> None:
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    (directory / "00000000000000000007.log").write_bytes(min(tier_case("aiven-aes").store.rglob("*.log")).read_bytes())
+    with open_partition(directory) as log, pytest.warns(MissingOffsetsWarning, match="nothing readable"):
+        assert list(log.records()) == []

@@ -1,0 +1,82 @@
+"""``seglog resurrect``: a node that a stock Kafka starts from, made of what a cluster left."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from seglog_format.cli.exit_status import FINDINGS
+from seglog_format.cli.options import PATH, json_option
+from seglog_format.cli.output import progress, write_json, write_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seglog_format.cluster.resurrection import PreparedResurrection
+
+RELEASES: Final = ("3.9", "4.1", "4.4")
+"""A test compares them with those of `seglog_format.cluster.releases`."""
+
+EPILOG: Final = """\b
+Examples:
+  seglog resurrect /disks/broker-1 /disks/broker-2
+  seglog resurrect /disks/broker-1 -o /var/lib/kafka/node
+  seglog resurrect --json /disks/broker-1 | jq 'select(.type == "note")'"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("paths", type=PATH, nargs=-1, required=True)
+@click.option("-o", "--output", type=PATH, metavar="NODE", help="Write here: a new or empty directory.")
+@click.option(
+    "--kafka", type=click.Choice(RELEASES), default=RELEASES[-1], show_default=True, help="The release to start."
+)
+@click.option("--node-id", type=click.IntRange(min=0), default=1, show_default=True, help="Id of the new node.")
+@click.option("--downgrade", is_flag=True, help="Allow a release that does not know all features of the cluster.")
+@click.option("--unknown-topics", is_flag=True, help="Take topics that the metadata does not know, too.")
+@click.option(
+    "--link-closed",
+    is_flag=True,
+    help="Link closed log files instead of copying them; then never write to the sources.",
+)
+@json_option
+def command(paths: tuple[Path, ...], *, output: Path | None, as_json: bool, **choices: Any) -> int:  # noqa: ANN401 - click passes what the options gave
+    """Make a node directory from the log directories PATHS that a cluster left. Without -o, only tell what it would be.
+
+    A stock Kafka starts from it as broker and controller in one, with every topic at its offsets, timestamps and
+    headers, with its transactions, the positions of groups, settings, quotas, ACLs and SCRAM users, as far as PATHS
+    hold them. Nothing at PATHS is changed. Of several replicas the one that an election would keep is taken.
+
+    Retention is switched off for all topics, because the first start would delete old segments within seconds; the
+    old settings are in resurrection.jsonl in the new directory, and settings for the first start in server.properties.
+
+    The exit status is 1 where the node differs from the old cluster in more than that; each difference is told.
+    """
+    from seglog_format.cluster.resurrection import resurrect
+
+    plan = resurrect(paths, output, **choices)
+    _tell(plan, as_json=as_json)
+    status = FINDINGS if plan.made.notes else 0
+    if output is not None:
+        _write(plan)
+        if not as_json:
+            write_text(f"written: start Kafka {plan.node.release.version} with {output / 'server.properties'}")
+    return status
+
+
+def _tell(plan: PreparedResurrection, *, as_json: bool) -> None:
+    if as_json:
+        for line in plan.report():
+            write_json(line)
+        return
+    from seglog_format.cli.render_cluster import resurrection_text
+
+    for text in resurrection_text(list(plan.report())):
+        write_text(text)
+
+
+def _write(plan: PreparedResurrection) -> None:
+    written = count(1)
+    with progress("Copying", len(plan.made.logs)) as advance:
+        plan.apply(lambda _key: advance(next(written)))

@@ -1,0 +1,140 @@
+"""The metadata image of a cluster: what its metadata log says when each record has been replayed.
+
+An image holds the fields that the records of a snapshot hold, by Kafka's names. So a snapshot is an image written
+down, and replaying a snapshot gives the image back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Fields: TypeAlias = dict[str, Any]
+"""Fields of a record by Kafka's names, as JSON types."""
+
+NO_PRODUCER_ID: Final = -1
+
+
+class ConfigResource(NamedTuple):
+    """What a configuration belongs to."""
+
+    resource_type: int
+    name: str
+
+
+class QuotaEntity(NamedTuple):
+    """Whom a quota binds: pairs of entity type and name, by type; a name of None is the default."""
+
+    parts: tuple[tuple[str, str | None], ...]
+
+
+class ImageRecord(NamedTuple):
+    """One record of a snapshot: its type by Kafka's name, and its fields."""
+
+    type: str
+    fields: Fields
+
+
+@dataclass(slots=True)
+class TopicImage:
+    """A topic and its partitions.
+
+    Attributes:
+        name: of the topic.
+        topic_id: 22 letters of base64url.
+        partitions: fields of a `PartitionRecord`, by partition number.
+    """
+
+    name: str
+    topic_id: str
+    partitions: dict[int, Fields] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class MetadataImage:
+    """The state of a cluster.
+
+    Attributes:
+        features: level of each feature, ``metadata.version`` included.
+        brokers: fields of a `RegisterBrokerRecord`, by broker id.
+        controllers: fields of a `RegisterControllerRecord`, by controller id.
+        topics: by topic id.
+        configs: values by name, by resource; a resource without values is absent.
+        quotas: values by name, by entity; an entity without values is absent.
+        next_producer_id: the first producer id that no broker was given; `NO_PRODUCER_ID` if none was given.
+        acls: fields of an `AccessControlEntryRecord`, by id.
+        scram_credentials: fields of a `UserScramCredentialRecord`, by user and mechanism.
+        delegation_tokens: fields of a `DelegationTokenRecord`, by token id.
+        zk_migration_state: state of a migration from ZooKeeper; 0 for none.
+    """
+
+    features: dict[str, int] = field(default_factory=dict)
+    brokers: dict[int, Fields] = field(default_factory=dict)
+    controllers: dict[int, Fields] = field(default_factory=dict)
+    topics: dict[str, TopicImage] = field(default_factory=dict)
+    configs: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
+    quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
+    next_producer_id: int = NO_PRODUCER_ID
+    acls: dict[str, Fields] = field(default_factory=dict)
+    scram_credentials: dict[tuple[str, int], Fields] = field(default_factory=dict)
+    delegation_tokens: dict[str, Fields] = field(default_factory=dict)
+    zk_migration_state: int = 0
+
+    def topic_named(self, name: str) -> TopicImage | None:
+        """Return the topic of a name; None if there is none."""
+        return next((topic for topic in self.topics.values() if topic.name == name), None)
+
+    def records(self) -> Iterator[ImageRecord]:
+        """Yield the records of a snapshot of this image, in the order in which Kafka writes them."""
+        yield from _feature_records(self)
+        yield from (ImageRecord("REGISTER_BROKER_RECORD", each) for _, each in sorted(self.brokers.items()))
+        yield from (ImageRecord("REGISTER_CONTROLLER_RECORD", each) for _, each in sorted(self.controllers.items()))
+        yield from _topic_records(self)
+        yield from _config_records(self)
+        yield from _quota_records(self)
+        if self.next_producer_id >= 0:
+            fields = {"brokerId": -1, "brokerEpoch": -1, "nextProducerId": self.next_producer_id}
+            yield ImageRecord("PRODUCER_IDS_RECORD", fields)
+        yield from (ImageRecord("ACCESS_CONTROL_ENTRY_RECORD", each) for each in self.acls.values())
+        yield from (ImageRecord("USER_SCRAM_CREDENTIAL_RECORD", each) for each in self.scram_credentials.values())
+        yield from (ImageRecord("DELEGATION_TOKEN_RECORD", each) for each in self.delegation_tokens.values())
+
+
+METADATA_VERSION: Final = "metadata.version"
+ELR_VERSION: Final = "eligible.leader.replicas.version"
+ELR_FIELDS: Final = frozenset({"eligibleLeaderReplicas", "lastKnownElr"})
+"""Fields of a partition that a snapshot holds only where the feature is in use."""
+
+
+def _feature_records(image: MetadataImage) -> Iterator[ImageRecord]:
+    for name in sorted(image.features, key=lambda each: (each != METADATA_VERSION, each)):
+        yield ImageRecord("FEATURE_LEVEL_RECORD", {"name": name, "featureLevel": image.features[name]})
+    if image.zk_migration_state:
+        yield ImageRecord("ZK_MIGRATION_STATE_RECORD", {"zkMigrationState": image.zk_migration_state})
+
+
+def _topic_records(image: MetadataImage) -> Iterator[ImageRecord]:
+    left_out = frozenset() if image.features.get(ELR_VERSION) else ELR_FIELDS
+    for topic in image.topics.values():
+        yield ImageRecord("TOPIC_RECORD", {"name": topic.name, "topicId": topic.topic_id})
+        for _, fields in sorted(topic.partitions.items()):
+            kept = {name: value for name, value in fields.items() if name not in left_out}
+            yield ImageRecord("PARTITION_RECORD", kept)
+
+
+def _config_records(image: MetadataImage) -> Iterator[ImageRecord]:
+    for resource, values in image.configs.items():
+        for name, value in sorted(values.items()):
+            fields = {"resourceType": resource.resource_type, "resourceName": resource.name}
+            yield ImageRecord("CONFIG_RECORD", {**fields, "name": name, "value": value})
+
+
+def _quota_records(image: MetadataImage) -> Iterator[ImageRecord]:
+    for entity, values in image.quotas.items():
+        parts = [{"entityType": kind, "entityName": name} for kind, name in entity.parts]
+        for key, value in sorted(values.items()):
+            fields = {"entity": parts, "key": key, "value": value, "remove": False}
+            yield ImageRecord("CLIENT_QUOTA_RECORD", fields)

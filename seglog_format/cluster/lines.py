@@ -1,0 +1,195 @@
+"""What a cluster was, as objects for JSON: one for each broker, topic, partition, setting, group and transaction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from seglog_format.cluster.coordinators import OPEN_STATES, transaction_state
+from seglog_format.cluster.names import (
+    ACL_RESOURCES,
+    CONFIG_RESOURCES,
+    MECHANISMS,
+    OPERATIONS,
+    PATTERN_TYPES,
+    PERMISSIONS,
+    name_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_format.cluster.cluster import Cluster, Replicas
+    from seglog_format.cluster.coordinators import CoordinatorState
+    from seglog_format.cluster.image import Fields, MetadataImage, TopicImage
+    from seglog_format.cluster.metadata_state import MetadataState
+
+Line: TypeAlias = dict[str, Any]
+
+SECRETS: Final = frozenset({"salt", "storedKey", "serverKey"})
+"""Fields of a SCRAM credential that only their owner should see."""
+
+SHOWN_OF_PARTITION: Final = (
+    "replicas",
+    "isr",
+    "removingReplicas",
+    "addingReplicas",
+    "leader",
+    "leaderRecoveryState",
+    "leaderEpoch",
+    "partitionEpoch",
+    "directories",
+    "eligibleLeaderReplicas",
+    "lastKnownElr",
+)
+
+
+def cluster_line(cluster: Cluster, state: MetadataState | None, image: MetadataImage) -> Line:
+    """Return the line about the cluster as a whole.
+
+    ``mode`` is ``kraft`` where there is a metadata log, else ``unknown``: then topics are those of the directories.
+    """
+    line: Line = {"type": "cluster", "clusterId": cluster.cluster_id, "mode": "unknown" if state is None else "kraft"}
+    if state is not None:
+        line |= {
+            "endOffset": state.end_offset,
+            "epoch": state.epoch,
+            "timestamp": state.timestamp_ms,
+            "kraftVersion": state.kraft_version,
+            "voters": state.voters,
+            "snapshot": None if state.snapshot is None else state.snapshot.name,
+        }
+    return line | {"features": image.features, "nextProducerId": image.next_producer_id}
+
+
+def image_lines(image: MetadataImage, *, with_secrets: bool = False) -> Iterator[Line]:
+    """Yield brokers, controllers, topics with their partitions, settings, quotas, access control entries and users.
+
+    Args:
+        image: of the cluster.
+        with_secrets: print the keys of SCRAM users, too.
+    """
+    yield from ({"type": "broker", **fields} for _, fields in sorted(image.brokers.items()))
+    yield from ({"type": "controller", **fields} for _, fields in sorted(image.controllers.items()))
+    for topic in sorted(image.topics.values(), key=lambda each: each.name):
+        yield from _topic_lines(topic)
+    yield from _config_lines(image)
+    yield from _quota_lines(image)
+    yield from map(_acl_line, image.acls.values())
+    for fields in image.scram_credentials.values():
+        yield _scram_line(fields, with_secrets=with_secrets)
+    yield from ({"type": "delegationToken", **fields} for fields in image.delegation_tokens.values())
+
+
+def _topic_lines(topic: TopicImage) -> Iterator[Line]:
+    yield {
+        "type": "topic",
+        "topic": topic.name,
+        "topicId": None if topic.topic_id == topic.name else topic.topic_id,
+        "partitionCount": max(topic.partitions, default=-1) + 1,
+    }
+    for number, fields in sorted(topic.partitions.items()):
+        shown: Line = {name: fields[name] for name in SHOWN_OF_PARTITION if name in fields}
+        yield {"type": "partition", "topic": topic.name, "partition": number, **shown}
+
+
+def _config_lines(image: MetadataImage) -> Iterator[Line]:
+    for resource, values in sorted(image.configs.items()):
+        owner = {"resourceType": name_of(CONFIG_RESOURCES, resource.resource_type), "resourceName": resource.name}
+        for name, value in sorted(values.items()):
+            yield {"type": "config", **owner, "name": name, "value": value}
+
+
+def _quota_lines(image: MetadataImage) -> Iterator[Line]:
+    for entity, values in image.quotas.items():
+        for key, value in sorted(values.items()):
+            yield {"type": "quota", "entity": dict(entity.parts), "key": key, "value": value}
+
+
+def _acl_line(fields: Fields) -> Line:
+    return {
+        "type": "acl",
+        "principal": fields["principal"],
+        "host": fields["host"],
+        "permission": name_of(PERMISSIONS, fields["permissionType"]),
+        "operation": name_of(OPERATIONS, fields["operation"]),
+        "resourceType": name_of(ACL_RESOURCES, fields["resourceType"]),
+        "patternType": name_of(PATTERN_TYPES, fields["patternType"]),
+        "resourceName": fields["resourceName"],
+    }
+
+
+def _scram_line(fields: Fields, *, with_secrets: bool) -> Line:
+    line = {"type": "scramUser", **fields, "mechanism": name_of(MECHANISMS, fields["mechanism"])}
+    return line if with_secrets else {name: value for name, value in line.items() if name not in SECRETS}
+
+
+def replica_lines(replicas: Replicas) -> Iterator[Line]:
+    """Yield the copies of each partition that the directories hold."""
+    for (topic, number), copies in replicas.items():
+        for copy in copies:
+            yield {
+                "type": "replica",
+                "topic": topic,
+                "partition": number,
+                "path": str(copy.path),
+                "nodeId": copy.node_id,
+                "topicId": copy.topic_id,
+                "leaderEpoch": copy.leader_epoch,
+                "logStartOffset": copy.log_start_offset,
+                "logEndOffset": copy.log_end_offset,
+                "size": copy.size,
+            }
+
+
+def coordinator_lines(cluster: Cluster) -> Iterator[Line]:
+    """Yield groups, what they committed and how far that lies behind, transactions, and share groups' positions."""
+    state = cluster.coordinators
+    for name, group in sorted(state.groups.items()):
+        if group.type != "simple" or group.offsets:
+            members = sorted(group.members)
+            yield {"type": "group", "group": name, "groupType": group.type, "epoch": group.epoch, "members": members}
+            yield from _committed_lines(cluster, name)
+    yield from (transaction_line(name, fields) for name, fields in sorted(state.transactions.items()))
+    yield from _share_lines(state)
+
+
+def _committed_lines(cluster: Cluster, name: str) -> Iterator[Line]:
+    offsets, lag = cluster.coordinators.groups[name].offsets, cluster.lag(name)
+    for (topic, number), committed in sorted(offsets.items()):
+        yield {
+            "type": "committedOffset",
+            "group": name,
+            "topic": topic,
+            "partition": number,
+            "offset": committed.offset,
+            "lag": lag[topic, number],
+            "leaderEpoch": committed.leader_epoch,
+            "metadata": committed.metadata,
+            "commitTimestamp": committed.commit_timestamp_ms,
+        }
+
+
+def transaction_line(name: str, fields: Fields) -> Line:
+    """Return the line about a transaction, from the latest record of its transactional id."""
+    state = transaction_state(fields)
+    shown = {each: fields[each] for each in ("producerId", "producerEpoch", "transactionTimeoutMs")}
+    partitions = fields["transactionPartitions"] or []
+    return {
+        "type": "transaction",
+        "transactionalId": name,
+        "state": state,
+        "isOpen": state in OPEN_STATES,
+        **shown,
+        "partitions": {each["topic"]: each["partitionIds"] for each in partitions},
+    }
+
+
+def _share_lines(state: CoordinatorState) -> Iterator[Line]:
+    for (group, topic_id, number), offset in sorted(state.share_offsets.items()):
+        yield {"type": "shareOffset", "group": group, "topicId": topic_id, "partition": number, "startOffset": offset}
+
+
+def problem_lines(cluster: Cluster, state: MetadataState | None) -> Iterator[Line]:
+    """Yield what could not be read; the other lines lack it."""
+    for problem in [*(() if state is None else state.problems), *cluster.coordinators.problems]:
+        yield {"type": "problem", "text": problem}

@@ -1,0 +1,291 @@
+"""The image of the one node that a cluster comes back as: what is kept, and what is changed for safety."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from seglog_format.cluster.cluster import best_of, image_of
+from seglog_format.cluster.coordinators import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from seglog_format.cluster.examination import divergence
+from seglog_format.cluster.image import METADATA_VERSION, ConfigResource, MetadataImage, TopicImage
+from seglog_format.cluster.releases import LOWEST_METADATA_VERSION, too_high
+from seglog_format.cluster.replay import TOPIC_RESOURCE
+from seglog_format.errors import UsageError
+
+if TYPE_CHECKING:
+    from seglog_format.cluster.cluster import Replica, Replicas
+    from seglog_format.cluster.image import Fields
+    from seglog_format.cluster.releases import Release
+    from seglog_format.log.directory import TopicPartition
+
+BROKER_RESOURCE: Final = 4
+NO_LEADER: Final = -1
+
+NAMESPACE: Final = uuid.UUID("0c1d9c5e-6f0a-4e43-9a3c-5d1f4f0f2f7e")
+"""Namespace of the ids that are made up for topics without one: the same name gives the same id."""
+
+COMPACTED: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE})
+"""Kafka's own topics that are compacted, whatever else is known."""
+
+RETENTION: Final = ("retention.ms", "retention.bytes")
+"""Settings by which the first start would delete old segments; -1 keeps all."""
+
+DROPPED_SETTINGS: Final = {
+    "message.format.version": "Kafka 4 does not know it",
+    "remote.storage.enable": "the node has no remote store",
+    "local.retention.ms": "it needs a remote store",
+    "local.retention.bytes": "it needs a remote store",
+}
+"""Settings of topics that a node cannot start with, or cannot keep, and why."""
+
+
+class Note(NamedTuple):
+    """Something that differs from the old cluster, or is lost.
+
+    Attributes:
+        about: a topic, a partition, a setting.
+        text: what, and why.
+    """
+
+    about: str
+    text: str
+
+
+@dataclass(slots=True)
+class NewImage:
+    """The image of the new node, and where the logs come from.
+
+    Attributes:
+        image: of the node.
+        logs: the replica that is taken, by topic and partition.
+        notes: what differs from the old cluster.
+        old_settings: settings that were changed for safety, by topic: to set back when all is well.
+    """
+
+    image: MetadataImage
+    logs: dict[TopicPartition, Replica] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
+    old_settings: dict[str, dict[str, str | None]] = field(default_factory=dict)
+
+    def note(self, about: str, text: str) -> None:
+        """Add a note."""
+        self.notes.append(Note(about, text))
+
+
+class NewNode(NamedTuple):
+    """The node to be written.
+
+    Attributes:
+        node_id: its id.
+        directory_id: of its log directory, 22 letters of base64url.
+        release: of Kafka that it is for.
+        allows_downgrade: whether features may be lowered to what the release accepts.
+    """
+
+    node_id: int
+    directory_id: str
+    release: Release
+    allows_downgrade: bool = False
+
+
+def made_id(name: str) -> str:
+    """Return an id, 22 letters of base64url, that the same name always gives."""
+    return base64.urlsafe_b64encode(uuid.uuid5(NAMESPACE, name).bytes).decode("ascii").rstrip("=")
+
+
+def new_image(old: MetadataImage, replicas: Replicas, node: NewNode) -> NewImage:
+    """Return the image of a node that holds what is left of a cluster.
+
+    Args:
+        old: image of the cluster.
+        replicas: the copies of partitions that are at hand.
+        node: the node to be written.
+
+    Raises:
+        UsageError: the cluster used features that the release does not know, and no downgrade is allowed.
+    """
+    made = NewImage(MetadataImage())
+    _take_features(made, old, node)
+    for topic in sorted(old.topics.values(), key=lambda each: each.name):
+        _take_topic(made, topic, replicas, node)
+    _note_unknown_topics(made, old, replicas)
+    _take_configs(made, old, node)
+    _take_the_rest(made, old)
+    return made
+
+
+def add_unknown_topics(image: MetadataImage, replicas: Replicas) -> None:
+    """Add the topics that only have directories, and those whose directories belong to another topic of the name.
+
+    The name of the latter is then that of the topic with directories: the other one has nothing to bring back.
+    """
+    named = {topic.name: topic for topic in image.topics.values()}
+    for topic in image_of(replicas).topics.values():
+        known = named.get(topic.name)
+        if known is not None and known.topic_id != topic.topic_id and not _has_copies(known, replicas):
+            del image.topics[known.topic_id]
+            known = None
+        if known is None:
+            image.topics[topic.topic_id] = topic
+
+
+def _has_copies(topic: TopicImage, replicas: Replicas) -> bool:
+    copies = (copy for (name, _), found in replicas.items() if name == topic.name for copy in found)
+    return any(copy.topic_id in {None, topic.topic_id} for copy in copies)
+
+
+def _take_features(made: NewImage, old: MetadataImage, node: NewNode) -> None:
+    high = too_high(old.features, node.release)
+    if high and not node.allows_downgrade:
+        levels = ", ".join(f"{name} {level}" for name, level in sorted(high.items()))
+        msg = (
+            f"the cluster used features that Kafka {node.release.version} does not accept: {levels}; choose a newer"
+            " release, or allow a downgrade"
+        )
+        raise UsageError(msg)
+    for name, level in old.features.items():
+        accepted = min(level, node.release.features.get(name, 0))
+        if accepted:
+            made.image.features[name] = accepted
+        if accepted != level:
+            made.note(name, f"lowered from {level} to {accepted}; records that need it are not understood")
+    level = made.image.features.get(METADATA_VERSION, 0)
+    if level < LOWEST_METADATA_VERSION:
+        made.image.features[METADATA_VERSION] = LOWEST_METADATA_VERSION
+        if level:
+            made.note(METADATA_VERSION, f"raised from {level} to {LOWEST_METADATA_VERSION}")
+
+
+def _take_topic(made: NewImage, topic: TopicImage, replicas: Replicas, node: NewNode) -> None:
+    topic_id = topic.topic_id
+    if topic_id == topic.name:
+        topic_id = made_id(topic.name)
+        made.note(topic.name, f"has no topic id; it gets {topic_id}")
+    taken = made.image.topics[topic_id] = TopicImage(topic.name, topic_id)
+    for number in range(max(topic.partitions, default=-1) + 1):
+        chosen = _chosen(made, topic, number, replicas)
+        epoch = max(
+            topic.partitions.get(number, {}).get("leaderEpoch", -1), -1 if chosen is None else chosen.leader_epoch
+        )
+        taken.partitions[number] = _partition(number, topic_id, epoch + 1, node)
+        if chosen is not None:
+            made.logs[topic.name, number] = chosen
+
+
+def _chosen(made: NewImage, topic: TopicImage, number: int, replicas: Replicas) -> Replica | None:
+    about = f"{topic.name}-{number}"
+    copies = replicas.get((topic.name, number), ())
+    same = [copy for copy in copies if copy.topic_id in {None, topic.topic_id}]
+    for copy in copies:
+        if copy not in same:
+            made.note(about, f"{copy.path} belongs to another topic of this name, id {copy.topic_id}; left out")
+    readable = [copy for copy in same if copy.log_end_offset is not None]
+    for copy in same:
+        if copy not in readable:
+            made.note(about, f"{copy.path} cannot be read: {copy.damage}")
+    if not readable:
+        made.note(about, "no directory holds a readable log: the partition will be empty")
+        return None
+    chosen = best_of(readable)
+    if chosen.damage:
+        made.note(about, _damage(chosen))
+    for copy in readable:
+        if copy is not chosen:
+            made.note(about, _why(chosen, copy))
+    return chosen
+
+
+def _damage(chosen: Replica) -> str:
+    end = chosen.log_end_offset
+    return f"{chosen.path} is damaged: {chosen.damage}; the broker cuts it at offset {end}. `seglog salvage` keeps more"
+
+
+def _why(chosen: Replica, other: Replica) -> str:
+    """Say why a copy was taken, and what only another one holds."""
+    if chosen.leader_epoch != other.leader_epoch:
+        why = f"leader epoch {chosen.leader_epoch} is above {other.leader_epoch}"
+    elif chosen.log_end_offset != other.log_end_offset:
+        why = f"its log ends at {chosen.log_end_offset}, the other's at {other.log_end_offset}"
+    else:
+        why = "both are as long"
+    parted, end = divergence(chosen, other), other.log_end_offset or 0
+    lost = f"; offsets {parted} to {end - 1} of the other are lost" if end > parted else ""
+    return f"taken from {chosen.path}, not from {other.path}: {why}{lost}"
+
+
+def _partition(number: int, topic_id: str, leader_epoch: int, node: NewNode) -> Fields:
+    return {
+        "partitionId": number,
+        "topicId": topic_id,
+        "replicas": [node.node_id],
+        "isr": [node.node_id],
+        "removingReplicas": [],
+        "addingReplicas": [],
+        "leader": node.node_id,
+        "leaderEpoch": leader_epoch,
+        "partitionEpoch": 0,
+        "directories": [node.directory_id],
+    }
+
+
+def _note_unknown_topics(made: NewImage, old: MetadataImage, replicas: Replicas) -> None:
+    known = {topic.name for topic in old.topics.values()}
+    for name in sorted({name for name, _ in replicas} - known):
+        made.note(name, "has directories, but the metadata does not know it (deleted?); left out")
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+def _take_configs(made: NewImage, old: MetadataImage, node: NewNode) -> None:
+    for resource, values in old.configs.items():
+        if resource.resource_type == TOPIC_RESOURCE:
+            continue
+        if resource.resource_type == BROKER_RESOURCE and resource.name not in {"", str(node.node_id)}:
+            made.note(f"broker {resource.name}", f"its settings are left out: {', '.join(sorted(values))}")
+        else:
+            made.image.configs[resource] = dict(values)
+    for topic in made.image.topics.values():
+        resource = ConfigResource(TOPIC_RESOURCE, topic.name)
+        values = _safe_settings(made, topic.name, old.configs.get(resource, {}), node.release)
+        if values:
+            made.image.configs[resource] = values
+
+
+def _safe_settings(made: NewImage, topic: str, old: dict[str, str], release: Release) -> dict[str, str]:
+    """Return settings by which the node starts and can be written to, and by which the first start deletes nothing."""
+    values = {name: value for name, value in old.items() if name not in DROPPED_SETTINGS}
+    for name in old.keys() & DROPPED_SETTINGS.keys():
+        made.note(topic, f"{name}={old[name]} is left out: {DROPPED_SETTINGS[name]}")
+    wanted = dict.fromkeys(RETENTION, "-1")
+    if topic in COMPACTED:
+        wanted = {"cleanup.policy": "compact"}
+    if _number(values, "min.insync.replicas", 1) > 1:
+        wanted["min.insync.replicas"] = "1"
+    for name, least in release.least_settings.items():
+        if _number(values, name, least) < least:
+            wanted[name] = str(least)
+    changed = {name: old.get(name) for name, value in wanted.items() if old.get(name) != value}
+    if topic in COMPACTED:
+        changed.pop("cleanup.policy", None)
+    if changed:
+        made.old_settings[topic] = changed
+    return values | wanted
+
+
+def _number(values: dict[str, str], name: str, default: int) -> int:
+    """Return a setting as a number; the default where it is absent or no number."""
+    text = values.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() else default
+
+
+def _take_the_rest(made: NewImage, old: MetadataImage) -> None:
+    made.image.quotas = {entity: dict(values) for entity, values in old.quotas.items()}
+    made.image.acls = dict(old.acls)
+    made.image.scram_credentials = dict(old.scram_credentials)
+    made.image.next_producer_id = old.next_producer_id
+    if old.delegation_tokens:
+        made.note("delegation tokens", f"{len(old.delegation_tokens)} left out: they need the old master key")

@@ -1,0 +1,70 @@
+"""What a release of Kafka accepts of a cluster's features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.cluster.image import METADATA_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LOWEST_METADATA_VERSION: Final = 21
+"""Level of 3.9, which 4.1 and 4.4 accept, too; a node that is made new gets no lower one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release that a node can be written for.
+
+    Attributes:
+        version: such as ``4.4``.
+        features: the highest level of each feature that it accepts; it refuses to start on others.
+        least_settings: the lowest value of settings of topics that it accepts; it refuses to start on lower ones.
+    """
+
+    version: str
+    features: Mapping[str, int]
+    least_settings: Mapping[str, int] = field(default_factory=dict)
+
+
+SINCE_4_0: Final = {"segment.bytes": 1 << 20}
+
+RELEASES: Final = {
+    release.version: release
+    for release in (
+        Release("3.9", {METADATA_VERSION: 21}),
+        Release(
+            "4.1",
+            {
+                METADATA_VERSION: 27,
+                "transaction.version": 2,
+                "group.version": 1,
+                "eligible.leader.replicas.version": 1,
+                "share.version": 1,
+            },
+            SINCE_4_0,
+        ),
+        Release(
+            "4.4",
+            {
+                METADATA_VERSION: 33,
+                "transaction.version": 2,
+                "group.version": 1,
+                "eligible.leader.replicas.version": 1,
+                "share.version": 2,
+                "streams.version": 1,
+            },
+            SINCE_4_0,
+        ),
+    )
+}
+"""By version, oldest first. The levels are those of the constants in each release's own classes."""
+
+NEWEST: Final = next(reversed(RELEASES))
+
+
+def too_high(features: Mapping[str, int], release: Release) -> dict[str, int]:
+    """Return the features, with their levels, that a release does not accept."""
+    return {name: level for name, level in features.items() if level > release.features.get(name, 0)}

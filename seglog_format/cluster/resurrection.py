@@ -1,0 +1,289 @@
+"""A node that a stock Kafka starts from, made from the log directories that a cluster left."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from seglog_format.cluster.cluster import Cluster, open_cluster
+from seglog_format.cluster.coordinators import OPEN_STATES, TRANSACTION_STATE, transaction_state
+from seglog_format.cluster.examination import examined
+from seglog_format.cluster.new_image import NewImage, NewNode, add_unknown_topics, made_id, new_image
+from seglog_format.cluster.releases import NEWEST, RELEASES
+from seglog_format.cluster.snapshot_file import SnapshotName, snapshot_batches
+from seglog_format.codec.checkpoints import encode_offset_checkpoint, encode_partition_metadata
+from seglog_format.errors import SeglogError, UsageError
+from seglog_format.log.listing import list_partition
+from seglog_format.log.partition import open_partition
+from seglog_format.log.producer_snapshot import ProducerSnapshot
+from seglog_format.names import FileKind, segment_file_name
+from seglog_format.small_model import CheckpointedOffset
+from seglog_format.storage.copying import copy_file, link_file
+from seglog_format.storage.new_directory import all_or_nothing, require_new, write_new_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from seglog_format.cluster.cluster import Replica
+    from seglog_format.log.directory import PathOrPaths, TopicPartition
+    from seglog_format.log.listing import SegmentFiles
+
+SNAPSHOT: Final = SnapshotName(1000, 1)
+"""Name of the metadata snapshot: any later offset does; at offset 0, brokers of 4.4 take 8 MiB at most."""
+
+PRODUCER_ID_BLOCK: Final = 1000
+"""Producer ids are handed to brokers in blocks of so many."""
+
+KEPT_TEXT_FILES: Final = (FileKind.LEADER_EPOCH_CHECKPOINT,)
+
+SETTINGS: Final = """\
+# Settings for the first start. No topic deletes by retention; resurrection.jsonl has the old settings.
+process.roles=broker,controller
+node.id={node_id}
+controller.quorum.voters={node_id}@localhost:9093
+listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+log.dirs={path}
+# Positions of groups and states of transactions that nobody uses are kept; set back when all clients have come back.
+offsets.retention.minutes=2147483647
+transactional.id.expiration.ms=2147483647
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedResurrection:
+    """A node directory to be written. Nothing is written before `apply`, and nothing is ever changed in the sources.
+
+    Attributes:
+        target: the new log directory; None for a plan that cannot be applied.
+        cluster_id: of the node; that of the old cluster where it is known.
+        node: the node.
+        made: its metadata, the logs that it gets, and what differs from the old cluster.
+        link_closed: give closed segments a second name instead of copying them.
+    """
+
+    target: Path | None
+    cluster_id: str
+    node: NewNode
+    made: NewImage
+    link_closed: bool
+    _recovery_points: dict[Path, int] = field(repr=False)
+
+    def report(self) -> Iterator[dict[str, Any]]:
+        """Yield what will be written, as objects for JSON: the node, each log, each note, each setting to set back."""
+        image = self.made.image
+        yield {
+            "type": "node",
+            "clusterId": self.cluster_id,
+            "nodeId": self.node.node_id,
+            "kafka": self.node.release.version,
+            "features": image.features,
+            "topicCount": len(image.topics),
+        }
+        for (topic, number), replica in sorted(self.made.logs.items()):
+            yield {
+                "type": "log",
+                "topic": topic,
+                "partition": number,
+                "from": str(replica.path),
+                "logStartOffset": replica.log_start_offset,
+                "logEndOffset": replica.log_end_offset,
+                "size": replica.size,
+            }
+        for about, text in self.made.notes:
+            yield {"type": "note", "about": about, "text": text}
+        for topic, values in sorted(self.made.old_settings.items()):
+            yield {"type": "oldSettings", "topic": topic, "settings": values}
+
+    def apply(self, on_log: Callable[[TopicPartition], None] | None = None) -> None:
+        """Write the node. All of it appears at once, when everything is on disk; after a failure nothing is left.
+
+        Args:
+            on_log: called with each topic and partition once its log is copied.
+
+        Raises:
+            UsageError: the plan has no target, the target exists by now, or it lies in a source.
+            WriteError: a file could not be written.
+        """
+        if self.target is None:
+            msg = "this plan has no target: name the new directory"
+            raise UsageError(msg)
+        require_apart_from(self.target, [replica.path for replica in self.made.logs.values()])
+        with all_or_nothing(self.target) as staging:
+            for key, replica in sorted(self.made.logs.items()):
+                self._write_log(staging, key, replica)
+                if on_log is not None:
+                    on_log(key)
+            self._write_root_files(staging, self.target)
+
+    def _write_log(self, staging: Path, key: TopicPartition, replica: Replica) -> None:
+        topic, number = key
+        directory = staging / f"{topic}-{number}"
+        topic_id = next(each.topic_id for each in self.made.image.topics.values() if each.name == topic)
+        write_new_file(directory, FileKind.PARTITION_METADATA.value, [encode_partition_metadata(topic_id)])
+        listing = list_partition(replica.path)
+        for following, files in zip([*listing.base_offsets[1:], None], listing.segments, strict=False):
+            self._write_segment(directory, files, following, self._recovery_points.get(replica.path, 0))
+        for snapshot in listing.snapshots:
+            name = segment_file_name(snapshot.base_offset, FileKind.PRODUCER_SNAPSHOT)
+            copy_file(snapshot.path, directory / name)
+        for kind in KEPT_TEXT_FILES:
+            if kind in listing.text_files:
+                copy_file(listing.text_files[kind], directory / kind.value)
+
+    def _write_segment(self, directory: Path, files: SegmentFiles, following: int | None, recovery_point: int) -> None:
+        log = directory / segment_file_name(files.base_offset, FileKind.LOG)
+        is_closed = following is not None and following <= recovery_point
+        (link_file if self.link_closed and is_closed else copy_file)(files.log, log)
+        for path, kind in (
+            (files.offset_index, FileKind.OFFSET_INDEX),
+            (files.time_index, FileKind.TIME_INDEX),
+            (files.transaction_index, FileKind.TRANSACTION_INDEX),
+        ):
+            if path is not None:
+                copy_file(path, directory / segment_file_name(files.base_offset, kind))
+
+    def _write_root_files(self, staging: Path, target: Path) -> None:
+        timestamp_ms = time.time_ns() // 10**6
+        batches = snapshot_batches(self.made.image.records(), epoch=SNAPSHOT.epoch, timestamp_ms=timestamp_ms)
+        write_new_file(staging, f"__cluster_metadata-0/{SNAPSHOT}", batches)
+        starts = [
+            CheckpointedOffset(topic, number, replica.log_start_offset)
+            for (topic, number), replica in sorted(self.made.logs.items())
+        ]
+        write_new_file(staging, FileKind.LOG_START_OFFSET_CHECKPOINT.value, [encode_offset_checkpoint(starts)])
+        write_new_file(staging, FileKind.META_PROPERTIES.value, [self._meta_properties().encode("ascii")])
+        settings = SETTINGS.format(node_id=self.node.node_id, path=target.absolute())
+        write_new_file(staging, "server.properties", [settings.encode()])
+        lines = (json.dumps(line) + "\n" for line in self.report())
+        write_new_file(staging, "resurrection.jsonl", (line.encode() for line in lines))
+
+    def _meta_properties(self) -> str:
+        return (
+            f"version=1\ncluster.id={self.cluster_id}\nnode.id={self.node.node_id}\n"
+            f"directory.id={self.node.directory_id}\n"
+        )
+
+
+def require_apart_from(target: Path, sources: list[Path]) -> None:
+    """Refuse a target inside of a source's log directory, or around one.
+
+    Raises:
+        UsageError: it is.
+    """
+    new = target.absolute()
+    for source in {path.absolute().parent for path in sources}:
+        if new == source or source in new.parents or new in source.parents:
+            msg = f"{target} and {source}: one lies in the other; the new node needs a directory of its own"
+            raise UsageError(msg)
+
+
+def resurrect(  # noqa: PLR0913 - a choice each
+    path_or_paths: PathOrPaths,
+    target: Path | str | None = None,
+    *,
+    kafka: str = NEWEST,
+    node_id: int = 1,
+    downgrade: bool = False,
+    unknown_topics: bool = False,
+    link_closed: bool = False,
+    on_replica: Callable[[Replica], None] | None = None,
+) -> PreparedResurrection:
+    """Plan a node directory that a stock Kafka starts from, with every topic at its offsets.
+
+    The node is a broker and controller on its own. Topics keep ids, offsets, timestamps and transactions, groups their
+    positions, and settings, quotas, ACLs and SCRAM users come along as far as the metadata log tells them. Retention is
+    switched off, so that the first start deletes nothing.
+
+    Args:
+        path_or_paths: the log directories that are left, of one broker or of several.
+        target: the new log directory; it has to be new or empty. None for a plan that cannot be applied.
+        kafka: the release that will start on it: ``3.9``, ``4.1`` or ``4.4``, or a later one of the same line.
+        node_id: of the new node.
+        downgrade: allow a release that does not know all features of the cluster.
+        unknown_topics: take topics that have directories and that the metadata does not know, too.
+        link_closed: give closed segments below the recovery point a second name instead of copying them: quicker,
+            and then the sources must not be written any more.
+        on_replica: called with each replica before it is read, which takes as long as its bytes take.
+
+    Raises:
+        UsageError: a path is not a log directory, the target exists, the release is unknown, or it does not accept
+            the cluster's features.
+
+    Examples:
+        >>> from seglog_format import resurrect
+        >>> plan = resurrect("demo/kafka-4.3.0", "node")
+        >>> len(plan.made.logs), plan.made.image.features["metadata.version"]
+        (24, 30)
+        >>> plan.apply()
+    """
+    if kafka not in RELEASES:
+        msg = f"kafka is one of {', '.join(RELEASES)}, not {kafka!r}"
+        raise UsageError(msg)
+    new = None if target is None else Path(target)
+    if new is not None:
+        require_new(new)
+    cluster = open_cluster(path_or_paths)
+    cluster_id = cluster.cluster_id or made_id("cluster")
+    node = NewNode(node_id, made_id(f"{cluster_id}/{node_id}"), RELEASES[kafka], downgrade)
+    old = cluster.image()
+    if unknown_topics:
+        add_unknown_topics(old, cluster.replicas)
+    made = new_image(old, examined(cluster.replicas, on_replica), node)
+    _see_to_producer_ids(made, cluster)
+    _note_transactions(made, cluster)
+    return PreparedResurrection(new, cluster_id, node, made, link_closed, _recovery_points(cluster))
+
+
+def _recovery_points(cluster: Cluster) -> dict[Path, int]:
+    return {
+        entry.path: directory.recovery_point(key)
+        for directory in cluster.directories.directories
+        for key, entry in directory.partitions.items()
+    }
+
+
+def _note_transactions(made: NewImage, cluster: Cluster) -> None:
+    """Tell what becomes of transactions that were open."""
+    has_coordinator = any(topic == TRANSACTION_STATE for topic, _ in made.logs)
+    for name, fields in sorted(cluster.coordinators.transactions.items()):
+        if transaction_state(fields) in OPEN_STATES and has_coordinator:
+            made.note(
+                f"transaction {name}", "was open; its coordinator ends it, with one more offset in each partition"
+            )
+    if not has_coordinator:
+        for (topic, number), replica in sorted(made.logs.items()):
+            with open_partition(replica.path) as partition:
+                if partition.transactions.open_offsets:
+                    text = (
+                        f"a transaction is open at offset {partition.last_stable_offset}, and nobody is left to end it"
+                    )
+                    made.note(f"{topic}-{number}", f"{text}; with read_committed, reading stops there")
+
+
+def _see_to_producer_ids(made: NewImage, cluster: Cluster) -> None:
+    """Start new producer ids above all that the logs hold, where no metadata tells how far they went."""
+    if made.image.next_producer_id >= 0:
+        return
+    highest = max(_producer_ids(made, cluster), default=-1)
+    if highest >= 0:
+        made.image.next_producer_id = (highest // PRODUCER_ID_BLOCK + 1) * PRODUCER_ID_BLOCK
+        made.note("producer ids", f"the logs hold ids up to {highest}; new ones start at {made.image.next_producer_id}")
+
+
+def _producer_ids(made: NewImage, cluster: Cluster) -> Iterator[int]:
+    yield from (fields["producerId"] for fields in cluster.coordinators.transactions.values())
+    for replica in made.logs.values():
+        for snapshot in list_partition(replica.path).snapshots:
+            with suppress(SeglogError):
+                yield from (each.producer_id for each in ProducerSnapshot.open(snapshot.path).producers)

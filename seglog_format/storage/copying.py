@@ -1,0 +1,52 @@
+"""Copies of files into a new directory: shared blocks where the file system has them, else bytes; times are kept."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.errors import write_errors
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FICLONE: Final = 0x40049409
+"""Linux's request that makes a file share the blocks of another one (a reflink)."""
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file; its blocks are shared until one of the two is written, where the file system can do that.
+
+    Args:
+        source: a regular file, or a link to one.
+        target: must not exist.
+
+    Raises:
+        WriteError: the copy could not be made.
+    """
+    with write_errors("copying"):
+        with source.open("rb") as old, target.open("xb") as new:
+            if not _shares_blocks(old.fileno(), new.fileno()):
+                shutil.copyfileobj(old, new, 1 << 20)
+        status = source.stat()
+        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _shares_blocks(source: int, target: int) -> bool:
+    try:
+        fcntl.ioctl(target, FICLONE, source)
+    except OSError:
+        return False
+    return True
+
+
+def link_file(source: Path, target: Path) -> None:
+    """Give a file a second name. Who writes to one of the names writes to both.
+
+    Raises:
+        WriteError: the names would be on different file systems, or the file system has no links.
+    """
+    with write_errors("linking"):
+        os.link(source, target)

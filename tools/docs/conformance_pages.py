@@ -50,7 +50,7 @@ Json = dict[str, Any]
 
 
 def pages(notice: str) -> dict[str, str]:
-    """The generated pages, by path; none where there was no full run yet.
+    """Return the generated pages, by path; none where there was no full run yet.
 
     Args:
         notice: that they are generated.
@@ -58,22 +58,22 @@ def pages(notice: str) -> dict[str, str]:
     report = verdicts.report()
     if report is None:
         return {}
-    others = [testee for testee in report["testees"] if testee["testee"] not in verdicts.OURS]
+    others = [testee for testee in report["testees"] if verdicts.page(testee)]
     found = {f"{DIRECTORY}/index.md": "\n".join([notice + _introduction(report), *_tables(report), REPORTING])}
     for testee in others:
-        found[f"{DIRECTORY}/{testee['testee']}.md"] = "\n".join([notice.rstrip(), "", *_page(testee), ""])
+        found[f"{DIRECTORY}/{verdicts.page(testee)}.md"] = "\n".join([notice.rstrip(), "", *_page(testee), ""])
     return found
 
 
 def _introduction(report: Json) -> str:
     complete = [one for one in report["testees"] if one["state"] == "complete"]
-    others = [one for one in complete if one["testee"] not in verdicts.OURS]
+    others = [one for one in complete if verdicts.page(one)]
     languages = {one["implementation"]["language"] for one in others}
     families = {family for one in complete for family in one["families"]}
     first, second = report["minutes"]
     return INTRODUCTION.format(
         **report | {"cases": report["cases"]},
-        count=len(others),
+        count=len({one["testee"] for one in others}),
         languages=len(languages),
         families=len(families),
         took=f"all of them in {first} minutes, and again in {second}",
@@ -109,16 +109,16 @@ def _row(testee: Json) -> str:
 
 
 def _linked(testee: Json) -> str:
-    name = testee["testee"]
-    return name if name in verdicts.OURS else f"[{name}]({name}.md)"
+    name, page = verdicts.label(testee), verdicts.page(testee)
+    return f"[{name}]({page}.md)" if page else name
 
 
 def _cell(counts: dict[str, int]) -> str:
     """``11/12``, bold where something fails; nothing where nothing was asked."""
     asked = sum(count for verdict, count in counts.items() if verdict != "SKIP")
     passed = counts.get("PASS", 0)
-    told = f"{passed}/{asked}" if asked else ""
-    return f"**{told}**" if passed != asked else told
+    reported = f"{passed}/{asked}" if asked else ""
+    return f"**{reported}**" if passed != asked else reported
 
 
 def _page(testee: Json) -> Iterator[str]:
@@ -132,11 +132,19 @@ def _page(testee: Json) -> Iterator[str]:
     counts = Counter[str]()
     for level in testee["levels"].values():
         counts.update(level)
-    yield from ("", _told(counts), "", "```sh", f"seglog conform run --testee {name} --version {version}", "```", "")
+    yield from (
+        "",
+        _reported(counts),
+        "",
+        "```sh",
+        f"seglog conform run --testee {name} --version {version}",
+        "```",
+        "",
+    )
     yield from _failures(name, version)
 
 
-def _told(counts: Counter[str]) -> str:
+def _reported(counts: Counter[str]) -> str:
     asked = sum(counts.values()) - counts["SKIP"]
     return (
         f"It was asked {asked:,} cases, and {counts['PASS']:,} pass; {counts['SKIP']:,} are about what it does not do."
@@ -162,19 +170,19 @@ def _failures(name: str, version: str) -> Iterator[str]:
 
 
 def _cases(name: str, group: list[Known]) -> Iterator[str]:
-    told = [entry for entry in group if entry.disclosure != WITHHELD]
-    for entry in told[:SHOWN]:
+    reported = [entry for entry in group if entry.disclosure != WITHHELD]
+    for entry in reported[:SHOWN]:
         issue = f" ([reported]({entry.issue}))" if entry.issue else ""
         yield f"- `{entry.case}`: {entry.verdict}{issue}"
-    if len(told) > SHOWN:
-        yield f"- and {len(told) - SHOWN} more"
-    if len(told) < len(group):
-        yield f"- {len(group) - len(told)} not published"
+    if len(reported) > SHOWN:
+        yield f"- and {len(reported) - SHOWN} more"
+    if len(reported) < len(group):
+        yield f"- {len(group) - len(reported)} not published"
     yield ""
-    if told:
-        yield from ("```sh", f"seglog conform repro {told[0].case} --testee {name}", "```", "")
+    if reported:
+        yield from ("```sh", f"seglog conform repro {reported[0].case} --testee {name}", "```", "")
 
 
 def _plain(reason: str) -> str:
-    """A reason as Markdown text: nothing in it is markup."""
+    """Return a reason as Markdown text: nothing in it is markup."""
     return re.sub(r"([\\`*_{}\[\]<>#|])", r"\\\1", reason)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from seglog_format import LogConfig
-from seglog_format.codec.producer_snapshot import PRODUCER_STATE_ENTRY
+from seglog_format.cli.structures import structures
 from tools.docs.pictures import ACCENT, EDGE, INK, PAPER, SOFT, box, text
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ buys something that can be measured, and each has its price.
 
 ## Segments: giving up the oldest part costs nothing
 
-A file can be made shorter at its end, and not at its beginning. A log that is one file would have to be written anew to
-lose its oldest records. In segments, the oldest ones are removed whole, and no byte of the others is touched.
+A file can be made shorter at its end, and not at its beginning. A log that is one file would have to be written again
+to lose its oldest records. In segments, the oldest ones are removed whole, and no byte of the others is touched.
 
 | {log_mib:.0f} MiB of log, the oldest {part_mib:.0f} MiB go | seconds | bytes written |
 |---|---:|---:|
@@ -74,13 +74,13 @@ be read whole, and what follows will be asked for next. With batches larger than
 and nothing is passed at all.
 
 An index of that size is mapped into memory and stays there, and a binary search in it touches few pages. And it can be
-made anew from the log, so that nothing has to be flushed or checksummed: [how lookup works](how-lookup-works.md).
+rebuilt from the log, so that nothing has to be flushed or checksummed: [how lookup works](how-lookup-works.md).
 
 ## Files that are read and written in order
 
 A broker appends to the end of one file for each partition, and consumers read from some position onwards. The operating
-system reads ahead of whoever reads in order, and gathers what is written in order. It does neither for places by
-chance.
+system reads ahead of a process that reads in order, and gathers what is written in order. It does neither for random
+positions.
 
 | {sequential[blocks]:,} reads of {sequential[blockBytes]:,} bytes, each once, none in the page cache | seconds |
 |---|---:|
@@ -157,7 +157,7 @@ Processor time of this project's reference reader in Python, which is no measure
 shape: {segment_factor:.0f} times the segments cost {open_factor:.0f} times as much here, since each name is taken apart;
 no log but one is read.
 
-The same holds for many partitions: `seglog serve` lists directories when it starts, and opens a log when somebody asks for
+The same holds for many partitions: `seglog serve` lists directories when it starts, and opens a log when a client asks for
 it; how soon it answers then is measured [with a thousand of them](client-access-path.md#what-it-costs). A broker cannot
 wait: it opens every log at its start. After an unclean stop it scans, for each partition, the segments from the recovery
 point on: [how crashes are survived](crash-recovery.md).
@@ -213,7 +213,7 @@ def _facts(report: dict[str, Any]) -> dict[str, Any]:
         "log_mib": segments["logBytes"] / 2**20,
         "part_mib": segments["logBytes"] / segments["segments"] / 2**20,
         "interval": LogConfig().index_interval_bytes,
-        "state_size": PRODUCER_STATE_ENTRY.size,
+        "state_size": next(each.size for each in structures() if each.name == "ProducerStateEntry"),
         "lookups": index["lookups"],
         "batch_bytes": round(index["logBytes"] / index["batches"]),
         "sparse_share": index["sparseBytes"] / index["logBytes"],
@@ -234,13 +234,13 @@ def _scale_row(row: dict[str, Any]) -> str:
 
 
 def _picture() -> str:
-    told = (
+    reported = (
         "A log in six segments, the oldest of which goes whole; below, one segment whose index names every third batch"
     )
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="t d">',
         '<title id="t">A log in segments, with a sparse index over one of them</title>',
-        f'<desc id="d">{told}.</desc>',
+        f'<desc id="d">{reported}.</desc>',
         f'<rect x="1" y="1" width="{WIDTH - 2}" height="{HEIGHT - 2}" rx="10" fill="{PAPER}" stroke="{EDGE}"/>',
         *_segments(),
         *_index(),

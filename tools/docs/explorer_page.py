@@ -126,7 +126,7 @@ SAMPLES: Final = {
 
 
 def tables() -> str:
-    """The module with structures, requirements and the list of samples."""
+    """Return the module with structures, requirements and the list of samples."""
     known = {structure.name: structure.as_object() for structure in structures()}
     used = {name: _slim(known[name]) for name in STRUCTURES}
     samples = [{"id": key, "title": one.title, "about": one.about} for key, one in SAMPLES.items()]
@@ -155,7 +155,7 @@ def _slim(structure: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rules(used: dict[str, Any]) -> dict[str, Any]:
-    """The rules that fields and modules name."""
+    """Return the rules that fields and modules name."""
     text = json.dumps(used) + "".join(_source(name) for name in _modules() if name != "tables")
     known = requirements()
     return {
@@ -177,7 +177,7 @@ def _read(name: str) -> str:
 
 
 def bundle() -> str:
-    """The modules as one script: each a function that is called once, in the order in which they need each other."""
+    """Return the modules as one script: each a function that is called once, after those that it needs."""
     return "\n".join(['"use strict";', "(() => {", *(_enclosed(name) for name in _in_order(MAIN, [])), "})();", ""])
 
 
@@ -204,7 +204,7 @@ def _scope(name: str) -> str:
 
 @cache
 def samples() -> str:
-    """The script that brings the content of the samples."""
+    """Return the script that brings the content of the samples."""
     found = {
         key: {
             "first": sample.files[0],
@@ -216,7 +216,7 @@ def samples() -> str:
 
 
 def _packed(name: str, data: bytes) -> dict[str, Any]:
-    """A file without the zeros at its end, which a broker preallocates by the megabyte, and their number."""
+    """Return a file without the zeros at its end, which a broker preallocates by the megabyte, and their number."""
     used = data.rstrip(b"\0")
     return {"name": name, "data": b64encode(used).decode(), "zeros": len(data) - len(used)}
 
@@ -228,7 +228,7 @@ def made_files() -> Iterator[tuple[str, str]]:
 
 
 def write(target: Path) -> None:
-    """The whole explorer, as the site has it."""
+    """Write the whole explorer, as the site has it."""
     target.mkdir(parents=True, exist_ok=True)
     for name in STATIC:
         shutil.copyfile(SOURCES / name, target / name)

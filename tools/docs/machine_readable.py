@@ -25,12 +25,12 @@ def pages() -> dict[str, str]:
 
 
 def layout() -> dict[str, Any]:
-    """The layout of every structure."""
+    """Return the layout of every structure."""
     return {"layoutVersion": LAYOUT_VERSION, "structures": [structure.as_object() for structure in structures()]}
 
 
 def layout_text() -> str:
-    """The layout as JSON, with a field on each line."""
+    """Return the layout as JSON, with a field on each line."""
     lines = ["{", f' "layoutVersion": {LAYOUT_VERSION},', ' "structures": [']
     made = layout()["structures"]
     for structure in made:

@@ -41,7 +41,7 @@ PLAIN: Final = re.compile(r"``?([^`]+)``?")
 
 
 def page() -> str:
-    """The whole page, in the macros of man(7)."""
+    """Return the whole page, in the macros of man(7)."""
     context = context_of(seglog, "seglog", None)
     about = [*_paragraphs(seglog.help or ""), *_options(seglog, context)]
     return "\n".join([NOTICE + HEAD.rstrip(), *about, ".SH COMMANDS", *_commands(seglog, context), *_statuses(), TAIL])
@@ -83,21 +83,21 @@ def _synopsis(command: click.Command, context: click.Context) -> str:
 def _paragraphs(help_text: str) -> Iterator[str]:
     """Paragraphs of a help text; those that click leaves as they stand keep their lines."""
     for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(help_text.partition("\f")[0])):
-        as_it_stands = paragraph.startswith("\b")
+        is_verbatim = paragraph.startswith("\b")
         lines = [line for line in paragraph.strip("\b\n").splitlines() if line.strip()]
         if not lines:
             continue
         yield ".PP"
-        yield from [".nf", *map(_line, lines), ".fi"] if as_it_stands else map(_line, map(str.strip, lines))
+        yield from [".nf", *map(_line, lines), ".fi"] if is_verbatim else map(_line, map(str.strip, lines))
 
 
 def _options(command: click.Command, context: click.Context) -> Iterator[str]:
     # a command keeps the help option of its first caller, who may be a test that knows no "-h": it is told here
     records = [param.get_help_record(context) for param in command.params]
     help_record = (", ".join(sorted(context.help_option_names, key=len)), "Show this message and exit.")
-    for names, told in filter(None, [*records, help_record]):
-        if told:  # the others stand in the synopsis
-            yield from (".TP", f".B {_escaped(names)}", _line(" ".join(told.split())))
+    for names, reported in filter(None, [*records, help_record]):
+        if reported:  # the others stand in the synopsis
+            yield from (".TP", f".B {_escaped(names)}", _line(" ".join(reported.split())))
 
 
 def _statuses() -> Iterator[str]:

@@ -45,7 +45,7 @@ class Coverage(NamedTuple):
     all_versions: int
 
     def sentence(self) -> str:
-        """The numbers for people."""
+        """Return the numbers for people."""
         return (
             f"Of the {self.all_kinds} kinds of messages ({self.all_versions} with their versions) that Kafka {RELEASE} "
             f"stores, {self.kinds} ({self.versions}) are decoded."
@@ -70,7 +70,7 @@ def counted(lines: Iterable[Line]) -> Coverage:
 
 
 def is_decoded(line: Line) -> bool:
-    """Whether our decoders give what Kafka's converters print."""
+    """Tell whether our decoders give what Kafka's converters print."""
     data = base64.b64decode(line["valueBytes"])
     try:
         return _decoded(line, data) == line["value"]

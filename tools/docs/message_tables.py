@@ -106,7 +106,7 @@ def _field(field: Construct, prefix: str, more: str) -> Iterator[tuple[str, str]
 
 
 def _null(field: Construct) -> str:
-    """Whether the value may be null: of a field that must not be, the declaration checks it."""
+    """Tell whether the value may be null: of a field that must not be, the declaration checks it."""
     while isinstance(field, Renamed):
         if isinstance(field, Checked):
             return ""

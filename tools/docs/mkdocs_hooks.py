@@ -17,8 +17,9 @@ from mkdocs.structure.files import File
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tools.docs import explorer_page, source_pages
-from tools.rules import requirements
+from seglog_format.cli.editions import editions
+from tools.docs import explorer_page, permalinks, source_pages, whole_page
+from tools.rules import broker_marks, requirements
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+SPECIFICATION = ("specification/glossary.md", "specification/changes.md")
+"""Generated pages that belong to the specification."""
 SEARCH = 'data-md-component="search" role="dialog"'
 """What the theme calls a dialog without saying which."""
 
 DEFINITION = re.compile(
-    r"^\[(SEG-[A-Z]{3}-\d{3})\]: (MUST|SHOULD|MAY)([^\n]*)\n(.+?)(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL
+    r"^\[(SEG-[A-Z]{3}-\d{3})\]: (MUST|SHOULD|MAY)[^\n]*\n(.+?)(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL
 )
 FENCED = re.compile(r"^(```+).*?^\1\s*$", re.MULTILINE | re.DOTALL)
 HEX_FENCE = re.compile(r"^(```+)(?:hex|text) (valid|invalid)([^\n]*)$", re.MULTILINE)
@@ -44,7 +47,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     chapters = [f"spec/{path.name}" for path in sorted((REPOSITORY / "spec").glob("*.md"))]
     for section in config.nav:
         if "Specification" in section:
-            section["Specification"] = ["spec/index.md", *chapters]
+            section["Specification"] = ["spec/index.md", *chapters, *SPECIFICATION, {"On one page": whole_page.PAGE}]
         if "Reference" in section:
             section["Reference"] = ["reference/index.md", *_reference_pages(chapters)]
         if "Conformance" in section:
@@ -72,7 +75,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         page = File.generated(config, f"spec/{path.name}", content=path.read_text(encoding="utf-8"))
         files.append(page)
     files.append(File.generated(config, "spec/index.md", content=_contents()))
-    for name, text in source_pages.made_pages():
+    files.append(File.generated(config, whole_page.PAGE, content=whole_page.page(_outside_fences)))
+    for name, text in (*source_pages.made_pages(), *permalinks.made_pages()):
         files.append(File.generated(config, name, content=text))
     guide = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
     files.append(File.generated(config, "contributing.md", content=guide))
@@ -80,8 +84,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def _contents() -> str:
+    present = editions()[-1]
+    state = f"published {present.published}" if present.published else "a draft until it has a date"
     lines = [
         "# Specification",
+        "",
+        f"Edition {present.version}, {state}, for Kafka {present.kafka}: [what changed](../specification/changes.md).",
         "",
         "Each rule has a number that never changes, a level, and a note of whom it binds. **MUST**: Kafka's own code",
         "enforces it, or data are lost or corrupted where it does not hold. **SHOULD** and **MAY**: everything else.",
@@ -90,6 +98,11 @@ def _contents() -> str:
     for path in sorted((REPOSITORY / "spec").glob("*.md")):
         title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
         lines.append(f"- [{title}]({path.name})")
+    lines += [
+        "- [Glossary of the format](../specification/glossary.md)",
+        "- [Editions and their changes](../specification/changes.md)",
+        f"- [All of it on one page]({Path(whole_page.PAGE).name}), for printing",
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -97,20 +110,26 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Give requirements their anchors and links."""
     source = page.file.src_uri
     if source.startswith("spec/"):
-        markdown = HEX_FENCE.sub(_hex_fence, DEFINITION.sub(_definition, markdown))
+        markdown = HEX_FENCE.sub(_hex_fence, _outside_fences(markdown, _numbered))
     if source == source_pages.TABLE:
         markdown = source_pages.linked(markdown, source)
     return _outside_fences(markdown, lambda text: LINKABLE.sub(lambda match: _link(match, source), text))
 
 
+def _numbered(text: str) -> str:
+    """Part of a chapter in which rules, departures, differences and errata have their anchors and lasting links."""
+    return permalinks.linked(DEFINITION.sub(_definition, text))
+
+
 def _definition(match: re.Match[str]) -> str:
-    identifier, level, attributes, text = match.groups()
-    given = dict(pair.split("=", 1) for pair in attributes.split())
-    facts = f"binds {given.get('binds', '').replace(',', ', ')} · since {given.get('since', '')}"
+    identifier, level, text = match.groups()
+    entry = requirements()[identifier]
+    facts = f"binds {', '.join(entry.binds)} · {broker_marks(entry)}"
     return (
         f'<div class="requirement {level.lower()}" id="{identifier.lower()}" markdown>\n\n'
         f'<p class="requirement-head" markdown><a href="#{identifier.lower()}">{identifier}</a> <b>{level}</b> {facts}'
-        f" · [code and tests](../reference/requirements.md#{identifier.lower()})</p>\n\n"
+        f" · [code and tests](../reference/requirements.md#{identifier.lower()})"
+        f" · [permanent link](../{permalinks.path_of(identifier)})</p>\n\n"
         f"{text}\n\n</div>"
     )
 
@@ -147,5 +166,7 @@ def _link(match: re.Match[str], source: str) -> str:
     chapter = _chapter(identifier)
     if chapter is None:
         return match.group()
+    if source == whole_page.PAGE:
+        return f"[{quote}{identifier}{quote}](#{identifier.lower()})"
     target = posixpath.relpath(f"spec/{chapter}.md", posixpath.dirname(source) or ".")
     return f"[{quote}{identifier}{quote}]({target}#{identifier.lower()})"

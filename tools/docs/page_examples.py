@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,8 +14,6 @@ INVALID: Final = re.compile(
     r"^```(?:hex|text) invalid (?P<rule>SEG-[A-Z]{3}-\d{3})(?P<rest>[^\n]*)\n(?P<bytes>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
-DEPARTURE: Final = re.compile(r"^\| \[(?P<id>DEP-\d\d)\]\(#\S+\) \| (?P<rules>[^|]+) \|", re.MULTILINE)
-DEPARTURE_TITLE: Final = re.compile(r"^## (DEP-\d\d)\n\n\*\*(.+?)\*\*", re.MULTILINE | re.DOTALL)
 
 REAL: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "record_batch": (
@@ -40,7 +37,7 @@ LONGEST: Final = 40
 
 
 def real_files(module: str) -> Iterator[str]:
-    """The lines of "In real files"; transcripts, which are run when the pages are made.
+    """Yield the lines of "In real files"; transcripts, which are run when the pages are made.
 
     Args:
         module: of a schema.
@@ -55,7 +52,7 @@ def real_files(module: str) -> Iterator[str]:
 
 
 def broken_examples(chapter: str) -> Iterator[str]:
-    """The lines of "Illegal encodings": every invalid example of a chapter, folded.
+    """Yield the lines of "Illegal encodings": every invalid example of a chapter, folded.
 
     Args:
         chapter: stem of its file.
@@ -68,28 +65,3 @@ def broken_examples(chapter: str) -> Iterator[str]:
     for match in found:
         summary = f"<summary markdown>{match['rule']}</summary>"
         yield f"<details markdown>{summary}\n\n```text\n{match['bytes']}```\n\n</details>\n"
-
-
-def departures(rules: frozenset[str]) -> Iterator[str]:
-    """The lines of "Legal oddities" that are about what brokers do against a rule.
-
-    Args:
-        rules: ids of the chapter's requirements.
-    """
-    for identifier, title, against in _departures():
-        shared = sorted(against & rules)
-        if shared:
-            anchor = identifier.lower()
-            yield (
-                f"- Kafka's own code departs from {', '.join(shared)}: "
-                f"[{title[0].lower()}{title[1:]}](../spec/C-departures.md#{anchor})."
-            )
-
-
-@cache
-def _departures() -> tuple[tuple[str, str, frozenset[str]], ...]:
-    text = (SPEC / "C-departures.md").read_text(encoding="utf-8")
-    titles = {identifier: " ".join(title.split()).rstrip(".") for identifier, title in DEPARTURE_TITLE.findall(text)}
-    return tuple(
-        (row["id"], titles[row["id"]], frozenset(row["rules"].strip().split(", "))) for row in DEPARTURE.finditer(text)
-    )

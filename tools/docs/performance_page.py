@@ -1,4 +1,4 @@
-"""The page and the picture of ``make bench``, from ``reports/bench.json``: nobody writes a number into them by hand."""
+"""The page and the picture of ``make bench``, from ``reports/bench.json``: no number is written into them by hand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tools.docs import writers_section
+from tools.docs import writers_part
 from tools.docs.pictures import ACCENT, EDGE, INK, PAPER, SOFT, box, text
 
 if TYPE_CHECKING:
@@ -52,8 +52,9 @@ ratios less.
 The machine: {machine[processor]}, {machine[cores]} cores, {machine[system]}; its load was {machine[loadAverage]} at the
 start and {loadAverageAtEnd} at the end, the benchmark itself included.
 
-- "Visiting" a record is to look at its offset, time, sizes, first and last bytes and number of headers. From these all
-  work out one number for the whole log, which has to be the number that the log was written with.
+- "Visiting" a record is to look at least at its offset, its time and the sizes of its key and value, with the checksum
+  verified. From these, first and last bytes and number of headers all work out one number for the whole log, which has
+  to be the number that the log was written with.
 - "Columns" hold offset, time, key, value and headers, 65,536 rows at a time; nothing is kept of the rows before. The
   number is worked out of them as well, in a pass that does not count.
 - Peers that need a log as bytes in memory have it there before the clock starts; mapped files stay mapped.
@@ -87,19 +88,19 @@ LEGEND: Final = {
 
 
 def pages(notice: str) -> dict[str, str]:
-    """The generated files, by path; where there was no full run yet, a page that says so.
+    """Return the generated files, by path; where there was no full run yet, a page that says so.
 
     Args:
         notice: that they are generated.
     """
     if not REPORT.exists():
-        return {PAGE: "\n".join([notice + WITHOUT_A_RUN.rstrip(), *writers_section.lines(), ""])}
+        return {PAGE: "\n".join([notice + WITHOUT_A_RUN.rstrip(), *writers_part.lines(), ""])}
     report = json.loads(REPORT.read_text(encoding="utf-8"))
     return {PAGE: page(report, notice), PICTURE: picture(report["results"])}
 
 
 def page(report: dict[str, Any], notice: str) -> str:
-    """What was measured, for people.
+    """Return what was measured, for people.
 
     Args:
         report: of `make bench`.
@@ -109,7 +110,7 @@ def page(report: dict[str, Any], notice: str) -> str:
     lines = [notice + INTRODUCTION.format(**report).rstrip()]
     for section in sections:
         lines += section(report)
-    lines += writers_section.lines()
+    lines += writers_part.lines()
     return "\n".join(lines) + "\n"
 
 
@@ -123,11 +124,15 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -
 
 def _versions(report: dict[str, Any]) -> Iterator[str]:
     yield ""
-    yield "Taking part: " + "; ".join([f"Python {report['machine']['python']}", *report["versions"].values()]) + "."
+    versions = dict.fromkeys([f"Python {report['machine']['python']}", *report["versions"].values()])
+    yield f"Taking part: {'; '.join(versions)}."
+    for name, reason in report.get("missing", {}).items():
+        yield ""
+        yield f"Not taking part: {name}, {reason}."
 
 
 def _left_out(report: dict[str, Any]) -> Iterator[str]:
-    """What the run that the report is of did not measure."""
+    """Yield what the run that the report is of did not measure."""
     there = {row["work"] for row in report["results"]}
     missing = [title for work, title in TITLES.items() if work not in there]
     missing += [title for part, title in PARTS.items() if not report.get(part)]
@@ -267,7 +272,7 @@ def picture(results: Sequence[dict[str, Any]]) -> str:
 
 
 def _bars(results: Sequence[dict[str, Any]], data: str) -> dict[str, tuple[float, str]]:
-    """Speed and name of whoever was quickest, by kind of bar."""
+    """Speed and name of the quickest, by kind of bar."""
     found: dict[str, tuple[float, str]] = {}
     for row in results:
         if row["data"] == data and "megabytesPerSecond" in row and row["work"] in {"columns", "visit"}:

@@ -47,7 +47,7 @@ def text(x: float, y: float, words: str, *, size: int = 12, fill: str = INK, mon
 def box(
     x: float, y: float, width: float, height: float, fill: str, stroke: str, *, title: str, heavy: bool = False
 ) -> str:
-    """A rectangle that tells its meaning when pointed at."""
+    """Return a rectangle that tells its meaning when pointed at."""
     return (
         f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="3" fill="{fill}" stroke="{stroke}"'
         f' stroke-width="{2.5 if heavy else 1}"><title>{escape(title)}</title></rect>'
@@ -55,7 +55,7 @@ def box(
 
 
 def expected_lines() -> dict[str, list[Line]]:
-    """What Kafka reads from the fixture, by line type."""
+    """Return what Kafka reads from the fixture, by line type."""
     lines = defaultdict(list)
     with gzip.open(CASE / "expected.jsonl.gz", "rt", encoding="utf-8") as file:
         for line in map(json.loads, file):
@@ -64,7 +64,7 @@ def expected_lines() -> dict[str, list[Line]]:
 
 
 def partition_picture() -> str:
-    """The whole picture: on the left the files, on the right how one offset is found in them."""
+    """Return the whole picture: on the left the files, on the right how one offset is found in them."""
     lines = expected_lines()
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="t d">',

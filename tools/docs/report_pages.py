@@ -1,4 +1,4 @@
-"""Pages whose figures come from ``reports/``: nobody writes a number into a document by hand."""
+"""Pages whose figures come from ``reports/``: no number is written into a document by hand."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ into no record.
 
 
 def speed_page(notice: str) -> str:
-    """How quick appending is, from ``reports/append.json``.
+    """Return how quick appending is, from ``reports/append.json``.
 
     Args:
         notice: that the page is generated.

@@ -28,7 +28,7 @@ built like a broker here, so that the picture is that of a program that runs.
 ## The first door: the acceptor
 
 One thread listens. It takes a connection and gives it to one of the processors, each in turn. That is all it does: it
-reads nothing, and so nobody can hold it up. Where there are too many connections it closes the new one.
+reads nothing, and so no client can hold it up. Where there are too many connections it closes the new one.
 
 ## The second door: the processors
 
@@ -39,7 +39,7 @@ answers cannot ask for more, and costs one answer's room. What is held for all c
 beyond it, that connection is closed which has held the most bytes for the longest time.
 
 A processor also sends. It never waits for a client: it sends what the socket takes now, and goes on when the socket
-takes more. So a slow reader slows down nobody but itself.
+takes more. So a slow reader slows down no client but itself.
 
 ## The third door: the queues
 
@@ -49,7 +49,7 @@ door would take everything in, and die of it.
 
 There are three queues, by how long an answer may take. Requests that look into no log have threads of their own, and
 so have those that do. What may take long has one thread: large requests, lookups by timestamp, the first look into a
-partition, batches of many records. Such requests wait for each other, and nobody else waits for them.
+partition, batches of many records. Such requests wait for each other, and no other request waits for them.
 
 The I/O threads know the logs. For a fetch, they find the entry with the offset, see how many whole entries fit, and
 verify the checksums of those that were not verified before. The answer names a file, a position and a size. It holds no
@@ -85,11 +85,11 @@ the pages of the log that it had mapped. With {first_byte_ms[partitions]:,} part
 of a log came {first_byte_ms[best]:,} ms after the start of the process, the best of {first_byte_ms[starts]} starts. The
 least that a start had of a processor by then was {first_byte_ms[best_on_a_processor]} ms. Nearly all of it goes into
 loading code: Python with the library of the command line and nothing else takes
-{first_byte_ms[best_of_python_with_click_alone]} ms here. Directories are listed, and no log is opened before somebody
+{first_byte_ms[best_of_python_with_click_alone]} ms here. Directories are listed, and no log is opened before a client
 asks. The load was {first_byte_ms[load_average]}.
 
 Kafka {kafka}, Python {machine[python]}, {machine[system]} on {machine[architecture]} with {machine[cores]} cores; the
-load was {machine[loadAverage]} at the end.{caveat} `python benchmarks/serve.py` measures anew.
+load was {machine[loadAverage]} at the end.{caveat} `python benchmarks/serve.py` measures again.
 """
 
 CAVEAT: Final = """ So most of the time others had the cores: these figures say that it runs, and hardly how
@@ -97,7 +97,7 @@ quickly."""
 
 
 def pages(notice: str) -> dict[str, str]:
-    """The page and its picture, by path below the repository."""
+    """Return the page and its picture, by path below the repository."""
     report = json.loads(REPORT.read_text(encoding="utf-8"))
     return {
         PAGE: notice + TEXT.format(**report) + _table(report) + MEASURED.format(**_ratios(report)),
@@ -122,12 +122,12 @@ def _table(report: dict[str, Any]) -> str:
 
 
 def _picture() -> str:
-    told = "Clients connect to an acceptor; processors read requests into one queue; I/O threads look into logs"
+    reported = "Clients connect to an acceptor; processors read requests into one queue; I/O threads look into logs"
     head = 'viewBox="0 0 10 10" refX="9" refY="5" markerUnits="userSpaceOnUse" markerWidth="8" markerHeight="8"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="t d">',
         '<title id="t">The way of a request through a server</title>',
-        f'<desc id="d">{told}; answers go back, and log bytes go from file to socket.</desc>',
+        f'<desc id="d">{reported}; answers go back, and log bytes go from file to socket.</desc>',
         f'<defs><marker id="a" {head} orient="auto"><path d="M0 0 10 5 0 10z" fill="{INK}"/></marker></defs>',
         f'<rect x="1" y="1" width="{WIDTH - 2}" height="{HEIGHT - 2}" rx="10" fill="{PAPER}" stroke="{EDGE}"/>',
         *_stations(),
@@ -158,8 +158,8 @@ def _stations() -> Iterator[str]:
     )
 
 
-def _station(place: tuple[float, float, float, float], words: str, title: str) -> list[str]:
-    x, y, width, height = place
+def _station(corners: tuple[float, float, float, float], words: str, title: str) -> list[str]:
+    x, y, width, height = corners
     is_door = words.partition(" ")[0] in {"acceptor", "processor", "request"}
     return [
         box(x, y, width, height, WHITE, ACCENT if is_door else EDGE, title=title, heavy=is_door),

@@ -1,4 +1,4 @@
-"""Pages of the site that show what a requirement names: source files cut at their definitions, and the fixtures.
+"""Pages of the site that show what a requirement names: source files cut at their definitions, fixtures and cases.
 
 Only what the table of requirements names is shown. The pages are made while the site is built; nothing is committed.
 """
@@ -13,14 +13,20 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from seglog_conformance.cases import load_cases
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from seglog_conformance.cases import Case
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 TABLE: Final = "reference/requirements.md"
 FIXTURES: Final = "source/fixtures.md"
-PLACE: Final = re.compile(r"`((?:seglog_format|tests)/[\w/]+\.py)(?:::?([\w.]+))?`")
+SOURCE: Final = re.compile(r"`((?:seglog_format|tests)/[\w/]+\.py)(?:::?([\w.]+))?`")
 FIXTURE: Final = re.compile(r"`((?:kafka-[\d.]+|damaged)/[\w.-]+)`")
+CASE: Final = re.compile(r"`([a-z][a-z0-9-]*)/([\w.-]+)`")
+"""Family and slug of a case; what no family is named by is something else."""
 FENCE: Final = "`" * 6
 FRONT_MATTER: Final = "---\nsearch:\n  exclude: true\n---\n\n"
 
@@ -28,24 +34,27 @@ FRONT_MATTER: Final = "---\nsearch:\n  exclude: true\n---\n\n"
 def made_pages() -> Iterator[tuple[str, str]]:
     """Each page with its place in the site."""
     table = (REPOSITORY / "docs" / TABLE).read_text(encoding="utf-8")
-    for path in sorted({match[1] for match in PLACE.finditer(table)}):
+    for path in sorted({match[1] for match in SOURCE.finditer(table)}):
         yield _page_of(path), source_page(path)
     yield FIXTURES, fixtures_page()
+    for (number, name), cases in families().items():
+        yield _family_page(name), family_page(number, name, cases)
 
 
 def linked(markdown: str, page: str) -> str:
-    """The text of a page, with a link wherever it names a place in the source, or a fixture.
+    """Return the text of a page, with a link wherever it names a place in the source, a fixture or a case.
 
     Args:
         markdown: the text.
         page: its place in the site.
     """
-    markdown = PLACE.sub(lambda match: _place_link(match, page), markdown)
-    return FIXTURE.sub(lambda match: _fixture_link(match, page), markdown)
+    markdown = SOURCE.sub(lambda match: _source_link(match, page), markdown)
+    markdown = FIXTURE.sub(lambda match: _fixture_link(match, page), markdown)
+    return CASE.sub(lambda match: _case_link(match, page), markdown)
 
 
 def source_page(path: str) -> str:
-    """A source file, a heading before each of its definitions."""
+    """Return a source file, a heading before each of its definitions."""
     text = (REPOSITORY / path).read_text(encoding="utf-8")
     lines, starts = text.splitlines(), sorted(_definitions(path).items(), key=lambda item: item[1])
     parts = [f"{FRONT_MATTER}# {path}\n"]
@@ -62,11 +71,42 @@ def fixtures_page() -> str:
     for path in sorted((REPOSITORY / "fixtures").glob("*/*/case.toml")):
         name = path.parent.relative_to(REPOSITORY / "fixtures").as_posix()
         facts = tomllib.loads(path.read_text(encoding="utf-8"))
-        parts += [f"## `{name}` {{ #{name} }}\n", *_told(facts)]
+        parts += [f"## `{name}` {{ #{name} }}\n", *_reported(facts)]
     return "\n".join(parts)
 
 
-def _told(facts: dict[str, Any]) -> Iterator[str]:
+@cache
+def families() -> dict[tuple[int, str], list[Case]]:
+    """Return the cases of the conformance suite, by number and name of their family."""
+    found: dict[tuple[int, str], list[Case]] = {}
+    for case in load_cases():
+        found.setdefault((case.family, case.family_name), []).append(case)
+    return found
+
+
+def family_page(number: int, name: str, cases: list[Case]) -> str:
+    """Return what each case of a family asks, and why.
+
+    Args:
+        number: of the family.
+        name: of the family.
+        cases: in it.
+    """
+    lines = [f"{FRONT_MATTER}# Cases: {name}\n", f"Family {number} of the conformance suite.\n"]
+    lines += ["| case | asks | level | result | why | rules |", "|---|---|---|---|---|---|"]
+    for case in cases:
+        slug, rules = case.id.partition("/")[2], ", ".join(case.requirements)
+        anchored = f'<a id="{slug}"></a>`{slug}`'
+        lines.append(f"| {anchored} | {case.op} | {case.level} | {case.result} | {_cell(case.why)} | {rules} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    """Text as a cell of a table: nothing in it is markup."""
+    return re.sub(r"([\\`*_{}\[\]<>#|])", r"\\\1", text)
+
+
+def _reported(facts: dict[str, Any]) -> Iterator[str]:
     yield f"{facts['about']}\n"
     for label in ("producer", "base", "states", "violates", "requirements"):
         if label in facts:
@@ -101,7 +141,7 @@ def _relative(target: str, page: str) -> str:
     return posixpath.relpath(target, posixpath.dirname(page) or ".")
 
 
-def _place_link(match: re.Match[str], page: str) -> str:
+def _source_link(match: re.Match[str], page: str) -> str:
     path, name = match[1], (match[2] or "").partition(".")[0]
     anchor = f"#{name}" if name in _definitions(path) else ""
     return f"[{match[0]}]({_relative(_page_of(path), page)}{anchor})"
@@ -109,3 +149,14 @@ def _place_link(match: re.Match[str], page: str) -> str:
 
 def _fixture_link(match: re.Match[str], page: str) -> str:
     return f"[{match[0]}]({_relative(FIXTURES, page)}#{match[1]})"
+
+
+def _family_page(name: str) -> str:
+    return f"source/cases/{name}.md"
+
+
+def _case_link(match: re.Match[str], page: str) -> str:
+    family, slug = match.groups()
+    if family not in {name for _, name in families()}:
+        return match[0]
+    return f"[{match[0]}]({_relative(_family_page(family), page)}#{slug})"

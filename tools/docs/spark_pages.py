@@ -1,6 +1,6 @@
 """Pages whose Python runs in Spark: each block is run, and the block of text that follows is what it prints.
 
-``python -m tools.docs.spark_pages`` writes that anew; the tests run it, too.
+``python -m tools.docs.spark_pages`` writes that again; the tests run it, too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BLOCK: Final = re.compile(
 
 
 def refreshed(markdown: str, run: Callable[[Callable[[], None]], None] = lambda block: block()) -> str:
-    """The page with what its blocks print; run it where ``demo/`` is.
+    """Return the page with what its blocks print; run it where ``demo/`` is.
 
     Args:
         markdown: the page.
@@ -55,9 +55,9 @@ def refreshed(markdown: str, run: Callable[[Callable[[], None]], None] = lambda 
 
 
 def main() -> int:
-    """Write the tutorial and its picture anew."""
+    """Write the tutorial and its picture again."""
     page = TUTORIAL.read_text(encoding="utf-8")
-    with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
+    with tempfile.TemporaryDirectory() as root, contextlib.chdir(root):
         demo_data.unpack(Path("demo"))
         page = refreshed(page)
         CHART.write_bytes(Path(DRAWN).read_bytes())

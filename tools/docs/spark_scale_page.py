@@ -1,4 +1,4 @@
-"""The page about Spark and large data, from ``reports/spark-scale.json``: nobody writes a number into it by hand."""
+"""The page about Spark and large data, from ``reports/spark-scale.json``: no number is written into it by hand."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ takes at most, as far as processor time goes.
 
 ## A petabyte on a thousand cores, on paper
 
-Nobody has run this. It is the line above carried on, with what does not come from it said beside it.
+No cluster has run this. It is the line above carried on, with what does not come from it said beside it.
 
 | what | on paper | from |
 |---|---:|---|
@@ -132,7 +132,7 @@ topic's directories rather than of everything.
 
 
 def pages(notice: str) -> dict[str, str]:
-    """The generated page by its path; none where there was no run yet.
+    """Return the generated page by its path; none where there was no run yet.
 
     Args:
         notice: that it is generated.
@@ -145,8 +145,8 @@ def pages(notice: str) -> dict[str, str]:
 
 def _parts(report: dict[str, Any]) -> Iterator[str]:
     load = max(_loads(report))
-    told = (BUSY if load >= BUSY_FROM else QUIET).format(load=load)
-    yield INTRODUCTION.format(command=report["command"], cores=report["cores"], load=told)
+    reported = (BUSY if load >= BUSY_FROM else QUIET).format(load=load)
+    yield INTRODUCTION.format(command=report["command"], cores=report["cores"], load=reported)
     yield from _memory(report)
     planning = report["planning"]
     yield PLANNING.format(**planning)
@@ -164,7 +164,7 @@ def _parts(report: dict[str, Any]) -> Iterator[str]:
 
 
 def _loads(found: Any) -> Iterator[float]:  # noqa: ANN401 - from JSON
-    """The load averages of all sections."""
+    """Yield the load averages of all sections."""
     if isinstance(found, dict):
         for name, each in found.items():
             yield from (each,) if name == "load_average" else _loads(each)
@@ -182,7 +182,7 @@ def _memory(report: dict[str, Any]) -> Iterator[str]:
 
 
 def line(points: list[tuple[float, float]]) -> tuple[float, float]:
-    """The straight line nearest to some points: where it starts, and how it climbs."""
+    """Return the straight line nearest to some points: where it starts, and how it climbs."""
     count = len(points)
     middle = sum(x for x, _ in points) / count, sum(y for _, y in points) / count
     climb = sum((x - middle[0]) * (y - middle[1]) for x, y in points) / sum((x - middle[0]) ** 2 for x, _ in points)

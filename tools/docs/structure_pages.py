@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CAPITALS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[0-9])(?=[A-Z])")
+HOW_FAR = {"partly": "in part", "no": "not"}
+"""How a page says that brokers do not keep a rule."""
 
 
 def page_order() -> list[str]:
@@ -48,7 +50,7 @@ def _by_module() -> list[tuple[str, list[Structure]]]:
 
 
 def _chapter(module: str) -> str | None:
-    """The chapter of the same name, whether or not it is in the plural."""
+    """Return the chapter of the same name, whether or not it is in the plural."""
     stem = module.replace("_", "-")
     names = [path.stem for path in sorted((REPOSITORY / "spec").glob("*.md"))]
     return next((name for name in names if name.partition("-")[2] in (stem, f"{stem}s")), None)
@@ -107,9 +109,14 @@ def _structure(structure: Structure) -> Iterator[str]:
 
 
 def _oddities(entries: list[Requirement]) -> Iterator[str]:
-    """What is legal though it looks odd: rules of level MAY, and where brokers depart from a rule."""
+    """Yield what is legal though it looks odd: rules of level MAY, and where brokers depart from a rule."""
     lines = [f"- {entry.title} ({entry.id})" for entry in entries if entry.level == "MAY"]
-    lines += page_examples.departures(frozenset(entry.id for entry in entries))
+    lines += [
+        f"- Brokers keep {entry.id} {HOW_FAR[entry.brokers.kept]}: "
+        f"[what they do](../spec/C-departures.md#{entry.id.lower()})."
+        for entry in entries
+        if entry.brokers.departs
+    ]
     if lines:
         yield "\n## Legal oddities\n"
         yield from lines
@@ -118,9 +125,10 @@ def _oddities(entries: list[Requirement]) -> Iterator[str]:
 def _rules(entries: list[Requirement]) -> Iterator[str]:
     yield "\n## Rules\n"
     yield "The last column tells how many implementations pass all cases of the conformance suite about a rule.\n"
-    yield "| requirement | level | binds | since | rule | kept by |"
-    yield "|---|---|---|---|---|---|"
+    yield "| requirement | level | binds | since | brokers | rule | kept by |"
+    yield "|---|---|---|---|---|---|---|"
     for entry in entries:
         title = entry.title.replace("|", "\\|")
-        kept = verdicts.told(entry.id, "../")
-        yield f"| {entry.id} | {entry.level} | {', '.join(entry.binds)} | {entry.since} | {title} | {kept} |"
+        kept = verdicts.reported(entry.id, "../")
+        binds, brokers = ", ".join(entry.binds), entry.brokers.kept
+        yield f"| {entry.id} | {entry.level} | {binds} | {entry.since} | {brokers} | {title} | {kept} |"

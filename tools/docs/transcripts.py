@@ -1,4 +1,4 @@
-"""Transcripts in Markdown: run them, and write them anew.
+"""Transcripts in Markdown: run them, and write them again.
 
 A fenced block ``console`` holds commands, each after ``$ ``, and what they print; a block ``pycon`` holds Python with
 its prompts. In the output of a command, a line ``...`` stands for any number of lines, and a line that ends in ``...``
@@ -24,7 +24,7 @@ WIDTH = 120
 
 
 def refreshed(markdown: str, directory: Path) -> str:
-    """The page with its transcripts run anew. Where everything is as the page says, that is the same page.
+    """Return the page with its transcripts run again. Where everything is as the page says, that is the same page.
 
     Args:
         markdown: the page.
@@ -52,7 +52,7 @@ def _commands(text: str, directory: Path) -> list[str]:
 
 
 def _output(command: str, shown: list[str], directory: Path) -> list[str]:
-    """What to show: as before where that is still true, else anew, cut in width and after as many lines as before."""
+    """Return what to show: as before where that is still true, else new, cut in width and in lines as before."""
     printed = run(command, directory)
     if agrees(shown, printed):
         return shown
@@ -62,7 +62,7 @@ def _output(command: str, shown: list[str], directory: Path) -> list[str]:
 
 
 def run(command: str, directory: Path) -> list[str]:
-    """The lines that a command prints, errors included, with this environment's ``seglog`` in front."""
+    """Return the lines that a command prints, errors included, with this environment's ``seglog`` in front."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     environment = os.environ | {"PATH": path, "COLUMNS": str(WIDTH), "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
     result = subprocess.run(
@@ -78,7 +78,7 @@ def run(command: str, directory: Path) -> list[str]:
 
 
 def agrees(shown: list[str], printed: list[str]) -> bool:
-    """Whether a command printed what the page shows, elisions apart."""
+    """Tell whether a command printed what the page shows, elisions apart."""
     return re.fullmatch("".join(map(_pattern, shown)), "".join(f"{line}\n" for line in printed)) is not None
 
 

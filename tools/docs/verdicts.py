@@ -11,50 +11,76 @@ REPORT: Final = Path(__file__).resolve().parents[2] / "reports" / "conform.json"
 PAGES: Final = "conformance"
 """Directory of the pages of implementations, below ``docs/``."""
 
-OURS: Final = ("reference", "columnar")
+OURS: Final = ("reference", "plain", "columnar")
 """Testees that have no page: nothing they do is out of order."""
 
 
 class Verdict(NamedTuple):
-    """How the cases of one requirement came out for one implementation."""
+    """How the cases of one requirement came out for one implementation.
+
+    Attributes:
+        testee: its label.
+        page: stem of its page; empty where it has none.
+        passed: cases.
+        asked: cases.
+    """
 
     testee: str
+    page: str
     passed: int
     asked: int
 
     @property
     def is_kept(self) -> bool:
-        """Whether no case failed."""
+        """Tell whether no case failed."""
         return self.passed == self.asked
 
 
 @cache
 def report() -> dict[str, Any] | None:
-    """The report; None where there was no full run yet."""
+    """Return the report; None where there was no full run yet."""
     return json.loads(REPORT.read_text(encoding="utf-8")) if REPORT.exists() else None
 
 
 @cache
 def by_requirement() -> dict[str, list[Verdict]]:
-    """The verdicts of each requirement that a case is about, in the order of the testees."""
+    """Return the verdicts of each requirement that a case is about, in the order of the testees."""
     found: dict[str, list[Verdict]] = {}
     for testee in (report() or {"testees": []})["testees"]:
         for identifier, counts in testee["requirements"].items():
             passed, asked = map(int, counts.split("/"))
-            found.setdefault(identifier, []).append(Verdict(testee["testee"], passed, asked))
+            found.setdefault(identifier, []).append(Verdict(label(testee), page(testee), passed, asked))
     return found
 
 
-def told(identifier: str, base: str) -> str:
-    """A sentence for a page: how many keep a rule, and who does not; empty where no case is about it.
+def label(testee: dict[str, Any]) -> str:
+    """Return what a testee of the report is called: by its name, and its version where it has several there.
+
+    Args:
+        testee: in the report.
+    """
+    return testee["testee"] if _is_alone(testee["testee"]) else f"{testee['testee']} {testee['version']}"
+
+
+def page(testee: dict[str, Any]) -> str:
+    """Return the stem of the page about a testee; empty where there is none."""
+    return "" if testee["testee"] in OURS else label(testee).replace(" ", "-")
+
+
+def _is_alone(name: str) -> bool:
+    return sum(one["testee"] == name for one in (report() or {"testees": []})["testees"]) < 2  # noqa: PLR2004 - alone
+
+
+def reported(identifier: str, base: str) -> str:
+    """Return a sentence for a page: how many keep a rule, and who does not; empty where no case is about it.
 
     Args:
         identifier: of the requirement.
         base: relative path from the page to ``docs/``, with a slash at its end.
     """
-    verdicts = [one for one in by_requirement().get(identifier, []) if one.testee not in OURS]
+    verdicts = [one for one in by_requirement().get(identifier, []) if one.page]
     if not verdicts:
         return ""
     broken = [one for one in verdicts if not one.is_kept]
-    names = ", ".join(f"[{one.testee}]({base}{PAGES}/{one.testee}.md) {one.passed}/{one.asked}" for one in broken)
+    names = ", ".join(f"[{one.testee}]({base}{PAGES}/{one.page}.md) {one.passed}/{one.asked}" for one in broken)
     return f"{len(verdicts) - len(broken)} of {len(verdicts)} pass{f'; {names}' if names else ''}"

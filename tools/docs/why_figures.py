@@ -42,7 +42,7 @@ COUNTS: Final = (100, 1000, 5000)
 
 
 def log_bytes(size: int) -> bytes:
-    """A log of small batches, of about that size."""
+    """Return a log of small batches, of about that size."""
     rows = size // (VALUE_SIZE + 16)
     rows -= rows % RECORDS_A_BATCH
     dice = random.Random(1)  # noqa: S311 - contents that repeat
@@ -62,7 +62,7 @@ def best(work: Callable[[], object], rounds: int, clock: Callable[[], float] = t
 
 
 def segments(directory: Path, size: int, rounds: int) -> dict[str, Any]:
-    """Giving up the oldest part: of a log in segments, and of one in a single file."""
+    """Return giving up the oldest part: of a log in segments, and of one in a single file."""
     part = bytes(size // SEGMENTS)
     whole = directory / "whole.log"
     whole.write_bytes(part * SEGMENTS)
@@ -128,22 +128,22 @@ def offset_index(directory: Path, log: bytes) -> list[tuple[int, int]]:
 
 
 def sequential(path: Path, rounds: int) -> dict[str, Any]:
-    """The same blocks in order and shuffled, each time after the page cache has dropped them."""
-    places = list(range(0, path.stat().st_size - BLOCK, BLOCK))
-    some = random.Random(3).sample(places, len(places))  # noqa: S311 - chance that repeats
+    """Return the same blocks in order and shuffled, each time after the page cache has dropped them."""
+    samples = list(range(0, path.stat().st_size - BLOCK, BLOCK))
+    some = random.Random(3).sample(samples, len(samples))  # noqa: S311 - chance that repeats
     found: dict[str, float] = {}
     with path.open("rb", buffering=0) as file:
         for _ in range(rounds):
-            for name, order in (("inOrder", places), ("shuffled", some)):
+            for name, order in (("inOrder", samples), ("shuffled", some)):
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
                 took = best(lambda order=order: _read(file.fileno(), order), 1)  # type: ignore[misc]
                 found[name] = min(took, found.get(name, took))
-    return {"blocks": len(places), "blockBytes": BLOCK, "seconds": found}
+    return {"blocks": len(samples), "blockBytes": BLOCK, "seconds": found}
 
 
-def _read(file: int, places: Sequence[int]) -> None:
-    for place in places:
-        os.pread(file, BLOCK, place)
+def _read(file: int, samples: Sequence[int]) -> None:
+    for sample in samples:
+        os.pread(file, BLOCK, sample)
 
 
 def zero_copy(path: Path, rounds: int) -> dict[str, Any]:

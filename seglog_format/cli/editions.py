@@ -1,0 +1,141 @@
+"""Editions of the specification: which there are, the rules that each had, and what changed from one to the next."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from seglog_format.errors import UsageError
+from seglog_format.requirements import parse_chapter, requirements, spec_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from seglog_format.requirements import Requirement
+
+State: TypeAlias = "dict[str, dict[str, str]]"
+"""The rules of an edition by id, each with its `MARKS`."""
+
+MARKS: Final = ("level", "binds", "since", "brokers", "chapter", "text")
+"""What an edition keeps of a rule. How this repository holds the rule, `check`, is no part of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """One edition of the specification.
+
+    Attributes:
+        version: year and month, such as ``2026.12``.
+        kafka: the releases that it covers.
+        published: ISO date; empty for a draft.
+        commit: of this repository, whose `spec/` it was; empty where it is not known.
+        digest: SHA-256 of the file that holds its rules; empty for a draft.
+    """
+
+    version: str
+    kafka: str
+    published: str = ""
+    commit: str = ""
+    digest: str = ""
+
+    @property
+    def path(self) -> Path:
+        """The file that holds its rules."""
+        return spec_directory() / "editions" / f"{self.version}.json"
+
+
+@cache
+def editions() -> tuple[Edition, ...]:
+    """Return all editions, oldest first; the last one is the text in `spec/`."""
+    table = tomllib.loads((spec_directory() / "editions.toml").read_text(encoding="utf-8"))
+    return tuple(Edition(**entry) for entry in table["edition"])
+
+
+def state_of(rules: Iterable[Requirement]) -> State:
+    """Return what an edition keeps of some rules.
+
+    Args:
+        rules: the requirements.
+    """
+    return {rule.id: _kept(rule) for rule in rules}
+
+
+def state_of_chapters(chapters: Iterable[tuple[str, str]]) -> State:
+    """Return what an edition keeps of the rules that some chapters define.
+
+    Args:
+        chapters: stem and text of each, in reading order.
+    """
+    return state_of(rule for stem, text in chapters for rule in parse_chapter(stem, text))
+
+
+def _kept(rule: Requirement) -> dict[str, str]:
+    return {
+        "level": rule.level,
+        "binds": ", ".join(rule.binds),
+        "since": rule.since,
+        "brokers": rule.brokers.kept,
+        "chapter": rule.chapter,
+        "text": " ".join(rule.text.split()),
+    }
+
+
+def state_text(state: State) -> str:
+    """Return the rules of an edition as the text of a file, with a line for each."""
+    lines = (f"{json.dumps(key)}: {json.dumps(kept, ensure_ascii=False)}" for key, kept in state.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+@cache
+def recorded(edition: Edition) -> State:
+    """Return the rules of a published edition.
+
+    Raises:
+        UsageError: the file is not the one that was published.
+    """
+    data = edition.path.read_bytes()
+    if hashlib.sha256(data).hexdigest() != edition.digest:
+        msg = f"{edition.path.name} is not what was published as edition {edition.version}"
+        raise UsageError(msg)
+    state: State = json.loads(data)
+    return state
+
+
+def rules_of(edition: Edition) -> State:
+    """Return the rules of an edition: as published, or as `spec/` has them now.
+
+    Args:
+        edition: one of `editions`.
+    """
+    return recorded(edition) if edition.digest else state_of(requirements().values())
+
+
+def changed_marks(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """Return the marks in which a rule differs; a mark that the old edition did not have yet is none.
+
+    Args:
+        old: what one edition keeps of the rule.
+        new: what a later one does.
+    """
+    return [mark for mark in MARKS if old[mark] != new[mark] and (old[mark] or mark != "brokers")]
+
+
+def standing(identifier: str) -> dict[str, Any]:
+    """Return the present edition, and how a rule of it stands to the edition before.
+
+    Args:
+        identifier: of the requirement.
+
+    Returns:
+        The version under ``edition``, the one before under ``before``, and under ``changed`` the marks that differ;
+        ``before`` is missing for a rule that is new.
+    """
+    *_, before, present = editions()
+    old, new = rules_of(before).get(identifier), rules_of(present)[identifier]
+    found: dict[str, Any] = {"edition": present.version}
+    return found if old is None else found | {"before": before.version, "changed": changed_marks(old, new)}

@@ -1,0 +1,116 @@
+"""Appendix C: every rule that brokers keep in part or not at all, made from what the chapters say."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from seglog_conformance.cases import load_cases
+from seglog_conformance.known import read_known
+
+from tools.requirement_trace import explanation
+from tools.rules import requirements
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seglog_format.types import Requirement
+
+PAGE: Final = "spec/C-departures.md"
+KAFKA: Final = ("kafka-clients", "kafka-storage")
+"""Testees of the conformance suite that are Kafka's own classes."""
+
+PARAGRAPH: Final = re.compile(r"\*{1,2}What brokers do(?: \((DEP-\d\d)\))?\.\*{1,2}\s+(.+?)(?=\n\s*\n|\Z)", re.DOTALL)
+"""The paragraph that every departing rule has in its chapter."""
+
+PARTS: Final = (("no", "Not kept"), ("partly", "Kept in part"))
+SHOWN: Final = 3
+
+
+class Departure(NamedTuple):
+    """A rule that brokers do not keep as it stands.
+
+    Attributes:
+        rule: the requirement.
+        number: such as ``DEP-07``, which stays with it; empty where it never had one.
+        account: what brokers do instead, from the chapter.
+    """
+
+    rule: Requirement
+    number: str
+    account: str
+
+
+def departure(rule: Requirement) -> Departure | None:
+    """Return what the chapter tells of a rule that brokers depart from; None where it tells nothing."""
+    match = PARAGRAPH.search(explanation(rule))
+    return None if match is None else Departure(rule, match[1] or "", " ".join(match[2].split()))
+
+
+def departures() -> list[Departure]:
+    """Return every departure, in reading order."""
+    found = (departure(rule) for rule in requirements().values() if rule.brokers.departs)
+    return [one for one in found if one is not None]
+
+
+@cache
+def failed_cases() -> dict[str, dict[str, list[str]]]:
+    """The cases that Kafka's own classes fail, by rule and testee."""
+    found: dict[str, dict[str, list[str]]] = {}
+    rules = {case.id: case.requirements for case in load_cases()}
+    for testee in KAFKA:
+        for case in read_known(testee).entries:
+            for rule in rules[case]:
+                found.setdefault(rule, {}).setdefault(testee, []).append(case)
+    return found
+
+
+def pages(notice: str) -> dict[str, str]:
+    """The page, by its path.
+
+    Args:
+        notice: line that says that it is made.
+    """
+    return {PAGE: "\n".join([*_head(notice), *_tables(), *_entries()]) + "\n"}
+
+
+def _head(notice: str) -> Iterator[str]:
+    yield f"# Appendix C: where Kafka departs from this text\n\n{notice.strip()}\n"
+    yield "Each rule that brokers keep in part or not at all, as its definition line says (`brokers=`). *Seen in* is"
+    yield "the version that was looked at, and how: in its `source`, in the `bytes` that it wrote, or by a `run` of its"
+    yield "classes (chapter 00). *Cases* counts those of the conformance suite that Kafka's own classes fail. None of"
+    yield "it is a reason to write such bytes. A number such as DEP-07 stays with what it was given to.\n"
+
+
+def _tables() -> Iterator[str]:
+    for kept, title in PARTS:
+        found = [one for one in departures() if one.rule.brokers.kept == kept]
+        yield f"## {title}: {len(found)} rules\n"
+        yield "| rule | level | seen in | number | what it asks | cases |"
+        yield "|---|---|---|---|---|---|"
+        yield from (_row(one) for one in found)
+        yield ""
+
+
+def _row(one: Departure) -> str:
+    rule = one.rule
+    seen = f"{rule.brokers.version}, {rule.brokers.basis}"
+    counts = ", ".join(f"{testee} {len(cases)}" for testee, cases in failed_cases().get(rule.id, {}).items())
+    title = rule.title.replace("|", "\\|")
+    return f"| [{rule.id}](#{rule.id.lower()}) | {rule.level} | {seen} | {one.number} | {title} | {counts} |"
+
+
+def _entries() -> Iterator[str]:
+    seen: set[str] = set()
+    for one in departures():
+        rule, anchor = one.rule, one.rule.id.lower()
+        yield f"## {rule.id}\n"
+        if one.number and one.number not in seen:
+            seen.add(one.number)
+            yield f'<a id="{one.number.lower()}"></a>{one.number}\n'
+        yield f"**{rule.title}** [In its chapter]({rule.chapter}.md#{anchor}).\n"
+        yield f"{one.account}\n"
+        for testee, cases in failed_cases().get(rule.id, {}).items():
+            more = f" and {len(cases) - SHOWN} more" if len(cases) > SHOWN else ""
+            yield f"Cases that {testee} fails: {', '.join(f'`{case}`' for case in cases[:SHOWN])}{more}.\n"

@@ -1,0 +1,98 @@
+"""The page of editions: each with its date, and the rules that changed from one to the next."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.cli.editions import Edition, State, changed_marks, editions, rules_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAGE: Final = "docs/specification/changes.md"
+
+INTRODUCTION: Final = """\
+# Editions and their changes
+
+The specification is published in editions, named by year and month. A rule keeps its id for ever. This page is computed
+from the rules of each edition. Where an edition was wrong, the [errata](../spec/D-errata.md) say so, and whom it
+concerns. `seglog explain` tells of a rule whether it changed in the present edition.
+
+Links that stay, whatever becomes of chapters and pages:
+
+| of | link |
+|---|---|
+| a rule | `r/SEG-IDX-004/` below the address of the site: leads to the rule, or gives its last text if it is gone |
+| a departure, a difference, an erratum | `r/DEP-07/`, `r/F-DIS-12/`, `r/ERR-001/` |
+| a rule in its chapter | the anchor `#seg-idx-004` |
+| everything that holds a rule | `reference/requirements/#seg-idx-004` |
+
+| edition | published | Kafka | rules |
+|---|---|---|---:|
+"""
+MARK_NAMES: Final = {"level": "level", "binds": "binds", "since": "since", "brokers": "kept by brokers"}
+
+
+def pages(notice: str) -> dict[str, str]:
+    """Return the page, by its path below the repository.
+
+    Args:
+        notice: that it is generated.
+    """
+    known = [(edition, rules_of(edition)) for edition in editions()]
+    lines = [notice + INTRODUCTION.rstrip("\n")]
+    lines += [_row(edition, state) for edition, state in reversed(known)]
+    for (old, before), (new, after) in reversed(list(pairwise(known))):
+        lines += ["", f"## {new.version}, compared with {old.version}", "", *change_list(before, after)]
+    return {PAGE: "\n".join(lines) + "\n"}
+
+
+def _row(edition: Edition, state: State) -> str:
+    return f"| {edition.version} | {edition.published or 'draft'} | {edition.kafka} | {len(state)} |"
+
+
+def change_list(old: State, new: State) -> Iterator[str]:
+    """Lines that tell what changed.
+
+    Args:
+        old: the rules of one edition.
+        new: those of the next.
+    """
+    changed = {key: marks for key in new if key in old and (marks := changed_marks(old[key], new[key]))}
+    added, gone = [key for key in new if key not in old], [key for key in old if key not in new]
+    same = len(new) - len(added) - len(changed)
+    yield f"{len(added)} rules are new, {len(changed)} changed, {len(gone)} withdrawn; {same} are the same."
+    if added:
+        yield from ("", "### New", "")
+        yield from (f"- {key} ({new[key]['level']}): {new[key]['text']}" for key in added)
+    if gone:
+        yield from ("", "### Withdrawn", "")
+        yield from (f"- `{key}`: {old[key]['text']}" for key in gone)
+    yield from _texts(old, new, [key for key, marks in changed.items() if "text" in marks])
+    yield from _marks(old, new, changed)
+    yield from _moved(old, new, [key for key, marks in changed.items() if "chapter" in marks])
+
+
+def _texts(old: State, new: State, keys: list[str]) -> Iterator[str]:
+    if keys:
+        yield from ("", "### Worded otherwise", "", "| rule | was | is |", "|---|---|---|")
+        yield from (f"| {key} | {_cell(old[key]['text'])} | {_cell(new[key]['text'])} |" for key in keys)
+
+
+def _marks(old: State, new: State, changed: dict[str, list[str]]) -> Iterator[str]:
+    rows = [(key, mark) for key, marks in changed.items() for mark in MARK_NAMES if mark in marks]
+    if rows:
+        yield from ("", "### Other marks", "", "| rule | mark | was | is |", "|---|---|---|---|")
+    for key, mark in rows:
+        yield f"| {key} | {MARK_NAMES[mark]} | {old[key][mark] or 'none'} | {new[key][mark] or 'none'} |"
+
+
+def _moved(old: State, new: State, keys: list[str]) -> Iterator[str]:
+    if keys:
+        yield from ("", "### In another chapter", "", "| rule | was in | is in |", "|---|---|---|")
+        yield from (f"| {key} | {old[key]['chapter']} | {new[key]['chapter']} |" for key in keys)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,66 @@
+"""The glossary of the format: the terms of chapter 00 in alphabetical order, with the rules that use them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tools.rules import requirements
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SOURCE: Final = Path(__file__).resolve().parents[2] / "spec" / "00-terms.md"
+PAGE: Final = "docs/specification/glossary.md"
+TABLE: Final = re.compile(r"^\| term \| meaning \|\n\|---\|---\|\n((?:\|.*\n)+)", re.MULTILINE)
+SHOWN: Final = 5
+
+INTRODUCTION: Final = """\
+# Glossary of the format
+
+Every term that [chapter 00](../spec/00-terms.md) explains, in alphabetical order, with the first rules whose text uses
+it. The words that this project has for its own machinery are in [another list](../glossary.md).
+
+| term | meaning | rules |
+|---|---|---|
+"""
+
+
+def terms() -> dict[str, str]:
+    """Meaning of each term, as chapter 00 gives it; a term with a short form stands as ``term, short form``."""
+    rows = [row for table in TABLE.findall(SOURCE.read_text(encoding="utf-8")) for row in table.splitlines()]
+    return dict(row.strip("| ").split(" | ", 1) for row in rows)
+
+
+def names_of(term: str) -> list[str]:
+    """Return a term and its short forms."""
+    return term.split(", ")
+
+
+def rules_with(term: str) -> list[str]:
+    """Return the ids of the rules whose text uses a term or one of its short forms, in reading order.
+
+    Args:
+        term: as chapter 00 writes it.
+    """
+    used = re.compile(rf"\b(?:{'|'.join(map(re.escape, names_of(term)))})(?:s|es)?\b", re.IGNORECASE)
+    return [entry.id for entry in requirements().values() if used.search(entry.text)]
+
+
+def pages(notice: str) -> dict[str, str]:
+    """Return the page, by its path below the repository.
+
+    Args:
+        notice: that it is generated.
+    """
+    return {PAGE: notice + INTRODUCTION + "\n".join(_rows()) + "\n"}
+
+
+def _rows() -> Iterator[str]:
+    found = terms()
+    for term in sorted(found, key=str.casefold):
+        anchors = "".join(f'<a id="{name.lower().replace(" ", "-")}"></a>' for name in names_of(term))
+        rules = rules_with(term)
+        more = f" and {len(rules) - SHOWN} more" if len(rules) > SHOWN else ""
+        yield f"| {anchors}{term} | {found[term]} | {', '.join(rules[:SHOWN])}{more} |"

@@ -1,0 +1,51 @@
+"""Pages about what releases of Kafka changed, from ``reports/kafka-*.json``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from tools.docs.report_pages import REPORTS
+from tools.kafka_next.text import page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+INTRODUCTION = """\
+# What changed in Kafka {release}
+
+Since {base}, as `make kafka-next VERSION={release} BASE={base}` found it in the jars of both: definitions of messages,
+settings and feature levels as the classes themselves tell them, names, signatures and code of classes, and the answers
+of Kafka's storage classes and client to the cases of the [conformance suite](../conformance/index.md). Nothing was
+looked for by name. Signatures and code are compared in the packages that decide which bytes a broker writes and how it
+reads them. Code is compared without the places of constants and instructions, and with the names that moved classes
+have now.
+"""
+
+
+def pages(notice: str) -> dict[str, str]:
+    """Return a page for each report.
+
+    Args:
+        notice: that they are generated.
+    """
+    return {name_of(path): text(path, notice) for path in sorted(REPORTS.glob("kafka-[0-9]*.json"))}
+
+
+def name_of(report: Path) -> str:
+    """Return the page of a report."""
+    return f"docs/reference/{report.stem}.md"
+
+
+def text(path: Path, notice: str) -> str:
+    """Return the text of a page."""
+    report = json.loads(path.read_text(encoding="utf-8"))
+    return "\n".join([notice + INTRODUCTION.format(**report), *page(report)]).rstrip() + "\n"
+
+
+def entries() -> Iterator[str]:
+    """Lines for a list of pages."""
+    for path in sorted(REPORTS.glob("kafka-[0-9]*.json")):
+        release = path.stem.partition("-")[2]
+        yield f"- [Kafka {release}]({path.stem}.md): what it changed, from messages to code"

@@ -1,0 +1,76 @@
+"""The whole specification as one page, to print or to search: every chapter, the glossary and the list of changes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from seglog_format.cli.editions import editions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+REPOSITORY: Final = Path(__file__).resolve().parents[2]
+PAGE: Final = "spec/whole.md"
+BEHIND: Final = ("docs/specification/glossary.md", "docs/specification/changes.md")
+"""Generated pages that belong to the specification."""
+
+HEADING: Final = re.compile(r"^(#+) (.+)$", re.MULTILINE)
+LINK: Final = re.compile(r"\]\((?:\.\./spec/)?([\w-]+)\.md(#[\w-]+)?\)")
+STAYS: Final = re.compile(r"(?:dep|err|f-dis)-\d+")
+"""Headings that keep their anchor: they are numbers, and links lead to them."""
+
+FRONT: Final = """\
+---
+search:
+  exclude: true
+hide: [navigation, toc]
+---
+
+# The segmented log format of Apache Kafka
+
+{edition}, for Kafka {kafka}. The whole specification on one page, for printing; the chapters
+[have pages of their own](index.md).
+
+"""
+
+
+def parts() -> dict[str, Path]:
+    """Return the files that make up the specification, by stem, in reading order."""
+    paths = [*sorted((REPOSITORY / "spec").glob("*.md")), *(REPOSITORY / name for name in BEHIND)]
+    return {path.stem: path for path in paths}
+
+
+def page(outside_fences: Callable[[str, Callable[[str], str]], str]) -> str:
+    """Return the page as Markdown.
+
+    Args:
+        outside_fences: changes a text except for what is fenced in it.
+    """
+    present = editions()[-1]
+    edition = f"Edition {present.version}" + ("" if present.published else " (draft)")
+    texts = [FRONT.format(edition=edition, kafka=present.kafka)]
+    for stem, path in parts().items():
+        text = path.read_text(encoding="utf-8")
+        texts.append(outside_fences(text, lambda text, stem=stem: _within(text, stem)))  # type: ignore[misc]
+    return "\n\n".join(texts)
+
+
+def _within(text: str, stem: str) -> str:
+    """Part of a chapter: headings one level down, each with an anchor of its own, and links that stay on the page."""
+    return LINK.sub(_link, HEADING.sub(lambda match: _heading(match, stem), text))
+
+
+def _heading(match: re.Match[str], stem: str) -> str:
+    level, title = match.groups()
+    slug = re.sub(r"[^\w-]+", "-", title.lower()).strip("-")
+    anchor = stem if level == "#" else slug if STAYS.fullmatch(slug) else f"{stem}--{slug}"
+    return f"#{level} {title} {{ #{anchor} }}"
+
+
+def _link(match: re.Match[str]) -> str:
+    stem, anchor = match.groups()
+    if stem not in parts():
+        return match[0]
+    return f"]({anchor or f'#{stem}'})"

@@ -1,0 +1,139 @@
+"""Classes as `javap` prints them: members, and code without what a compiler numbers anew each time."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+AT_ONCE: Final = 500
+"""Classes for one run of `javap`."""
+INSTRUCTION: Final = re.compile(r"^ +(\d+): ([a-z]\w*)(?: +([^/]*?))?(?: +// (.*))?$")
+CASE: Final = re.compile(r"^ +(-?\d+|default): (\d+)$")
+HANDLER: Final = re.compile(r"^ +(\d+) +(\d+) +(\d+) +(.*)$")
+JUMP: Final = re.compile(r"^(if|goto|jsr)")
+WIDE: Final = {"ldc_w": "ldc", "goto_w": "goto"}
+LAMBDA: Final = re.compile(r"\b(lambda\$|\$anonfun\$)(\w+?)\$(?:\w+\$)?\d+")
+BOOTSTRAP: Final = re.compile(r"InvokeDynamic #\d+:")
+NAME: Final = re.compile(r"([\w$]+)\(")
+SYNTHETIC: Final = re.compile(
+    r"[\w$]+\$(?:\w*\$)?(?:\d+|adapted|lzycompute|\d+\$adapted)\(|\$\$|_\$eq\(|\$values\(|bitmap\$|\$VALUES"
+)
+"""What compilers of Java and Scala add of themselves."""
+CONSTRUCTOR: Final = "constructor"
+STATIC: Final = "initializer"
+
+
+@dataclass(slots=True)
+class Class:
+    """A class.
+
+    Attributes:
+        header: modifiers, name, what it extends and implements.
+        members: declarations of fields and methods that somebody wrote, private ones included.
+        code: digests of the code of each declared method, and of the lambdas inside it, in order.
+    """
+
+    header: str
+    members: set[str] = field(default_factory=set)
+    code: dict[str, list[str]] = field(default_factory=dict)
+
+
+def disassemble(jars: Path, names: Iterable[str]) -> Iterator[str]:
+    """Yield what `javap` prints about some classes, line by line.
+
+    Args:
+        jars: a directory with all jars that they are in.
+        names: with dots.
+    """
+    path = os.pathsep.join(str(jar) for jar in sorted(jars.glob("*.jar")))
+    wanted = sorted(names)
+    for start in range(0, len(wanted), AT_ONCE):
+        command = ["javap", "-p", "-c", "-constants", "-cp", path, *wanted[start : start + AT_ONCE]]
+        yield from subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def parse(lines: Iterable[str], rename: Callable[[str], str] = str) -> dict[str, Class]:
+    """Classes by name.
+
+    Args:
+        lines: of `javap`.
+        rename: gives a line with the names that classes have in the other release.
+    """
+    found: dict[str, Class] = {}
+    current: Class | None = None
+    member, body = "", []
+    for raw in lines:
+        line = rename(raw)
+        if line.startswith(("  ", "}")) and current is not None:
+            if line == "}" or (line[2] != " " and line.endswith(";")):
+                _keep(current, member, body)
+                member, body = line.strip().rstrip(";"), []
+            else:
+                body.append(line)
+        elif line.endswith("{"):
+            current = Class(line.removesuffix(" {"))
+            found[name_of(current.header)] = current
+            member = ""
+    return found
+
+
+def name_of(header: str) -> str:
+    """Return the class that a header declares."""
+    words = re.sub(r"<[^<>]*(<[^<>]*(<[^<>]*>[^<>]*)*>[^<>]*)*>", "", header).split()
+    kind = next(index for index, word in enumerate(words) if word in {"class", "interface"})
+    return words[kind + 1]
+
+
+def _keep(current: Class, member: str, body: Sequence[str]) -> None:
+    """Put a member into its class; lambdas go into the method that they are written in."""
+    if not member or member == "}":
+        return
+    inside = LAMBDA.search(member)
+    owner = inside[2] if inside else method_name(member)
+    if not inside and not SYNTHETIC.search(member):
+        current.members.add(member)
+    if body:
+        current.code.setdefault(owner, []).append(digest(body))
+        current.code[owner].sort()
+
+
+def method_name(member: str) -> str:
+    """Return the name of a declared method; of a constructor, and of what initializes a class, in words."""
+    found = NAME.search(member)
+    if not found:
+        return STATIC
+    return CONSTRUCTOR if member[: found.start()].endswith(".") else found[1]
+
+
+def digest(body: Sequence[str]) -> str:
+    """Return a digest of a method's code, whatever places its constants and instructions have."""
+    return hashlib.sha256("\n".join(normal(body)).encode()).hexdigest()[:16]
+
+
+def normal(body: Sequence[str]) -> Iterator[str]:
+    """Code with places counted in instructions, and operands as what they refer to."""
+    places = {match[1]: str(index) for index, match in enumerate(filter(None, map(INSTRUCTION.match, body)))}
+    for line in body:
+        if match := INSTRUCTION.match(line):
+            yield _instruction(match[2], match[3] or "", match[4], places)
+        elif match := CASE.match(line):
+            yield f"{match[1]}: {places.get(match[2], match[2])}"
+        elif match := HANDLER.match(line):
+            yield " ".join([*(places.get(each, "end") for each in match.groups()[:3]), match[4]])
+
+
+def _instruction(name: str, operand: str, refers_to: str | None, places: dict[str, str]) -> str:
+    name = WIDE.get(name, name)
+    if refers_to is not None:
+        extra = operand.partition(",")[2].strip()
+        target = LAMBDA.sub(r"\1\2", BOOTSTRAP.sub("", refers_to))
+        return f"{name} {target} {extra}"
+    return f"{name} {places.get(operand, operand) if JUMP.match(name) else operand}"

@@ -1,0 +1,83 @@
+"""The jars of a release, as Maven brings them: a broker and everything that it needs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REPOSITORY: Final = Path(__file__).resolve().parents[2]
+WORK: Final = REPOSITORY / "build" / "kafka-next"
+BROKER: Final = "kafka_2.13"
+PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+POM: Final = """\
+<project><modelVersion>4.0.0</modelVersion><groupId>seglog</groupId><artifactId>kafka-next</artifactId>
+<version>1</version><packaging>pom</packaging><dependencies><dependency><groupId>org.apache.kafka</groupId>
+<artifactId>{broker}</artifactId><version>{release}</version></dependency></dependencies></project>
+"""
+FOREIGN: Final = ("META-INF/", "org/apache/kafka/shaded/")
+"""Where a jar keeps what is not Kafka's own."""
+
+ANSI: Final = re.compile(r"\x1b\[\d*m")
+"""Colours of Maven's text."""
+
+
+class JarsError(Exception):
+    """The jars of a release are not to be had."""
+
+
+def fetch(release: str) -> Path:
+    """Have Maven copy a broker's jars, unless they are there.
+
+    Args:
+        release: such as ``4.4.0``.
+
+    Returns:
+        The directory that they are in.
+
+    Raises:
+        JarsError: there is no such release, or Maven cannot reach it.
+    """
+    home = WORK / release
+    done = home / "complete"
+    if not done.is_file():
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "pom.xml").write_text(POM.format(broker=BROKER, release=release), encoding="utf-8")
+        command = ["mvn", "-q", "-B", PLUGIN, f"-DoutputDirectory={home / 'jars'}", "-DincludeScope=runtime"]
+        run = subprocess.run(command, cwd=home, check=False, capture_output=True, text=True)
+        if run.returncode:
+            said = ANSI.sub("", run.stdout).strip().partition("\n")[0]
+            msg = f"Maven brings no Kafka {release}: {said}"
+            raise JarsError(msg)
+        done.touch()
+    return home / "jars"
+
+
+def own(jars: Path, release: str) -> list[Path]:
+    """Return the jars that are Kafka's own: those of its version."""
+    return sorted(jars.glob(f"kafka*-{release}.jar"))
+
+
+def entries(jar: Path, suffix: str) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of files in a jar, without what is not Kafka's own."""
+    with zipfile.ZipFile(jar) as archive:
+        for name in sorted(archive.namelist()):
+            if name.endswith(suffix) and not name.startswith(FOREIGN):
+                yield name, archive.read(name)
+
+
+def class_names(jars: Path, release: str) -> dict[str, str]:
+    """Every class of Kafka, with dots, and the artifact whose jar it is in."""
+    found = {}
+    for jar in own(jars, release):
+        with zipfile.ZipFile(jar) as archive:
+            for name in archive.namelist():
+                if name.endswith(".class") and not name.startswith(FOREIGN) and "-info" not in name:
+                    artifact = jar.name.removesuffix(f"-{release}.jar")
+                    found[name.removesuffix(".class").replace("/", ".")] = artifact
+    return found

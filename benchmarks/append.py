@@ -55,7 +55,7 @@ class Case:
     batch_count: int
 
     def batches(self, seed: int) -> list[bytes]:
-        """The batches of a round, as producers send them."""
+        """Return the batches of a round, as producers send them."""
         dice = random.Random(f"{seed} {self.value_size}")  # noqa: S311 - chance that repeats
         made = [self._batch(dice) for _ in range(DISTINCT)]
         return [made[number % DISTINCT] for number in range(self.batch_count)]
@@ -154,7 +154,7 @@ def _speed(appending: Appending, times: Times) -> dict[str, Any]:
 
 
 def text(found: dict[str, Any]) -> Iterator[str]:
-    """A case for people."""
+    """Yield a case for people."""
     size, count = found["batchBytes"], found["recordsPerBatch"]
     yield f"records of {found['valueBytes']} bytes, {count} to a batch of {size:,} bytes"
     for name, speed in found["peers"].items():

@@ -72,7 +72,7 @@ def _reads(data: DataSet, dice: random.Random, rounds: int) -> Iterable[dict[str
         for name, forget in (("in the page cache", False), ("not in the page cache", True)):
             if forget and not hasattr(os, "posix_fadvise"):
                 continue
-            seconds = [_read_seconds(file, places, rounds, forget=forget) for places in (in_order, shuffled)]
+            seconds = [_read_seconds(file, starts, rounds, forget=forget) for starts in (in_order, shuffled)]
             yield _claim(
                 f"sequential reads beat random ones, {name}",
                 "seconds",
@@ -85,21 +85,21 @@ def _reads(data: DataSet, dice: random.Random, rounds: int) -> Iterable[dict[str
         os.close(file)
 
 
-def _read_seconds(file: int, places: list[int], rounds: int, *, forget: bool) -> float:
+def _read_seconds(file: int, starts: list[int], rounds: int, *, forget: bool) -> float:
     found = []
     for _ in range(rounds):
         if forget:
             os.fsync(file)
             os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
         start = time.perf_counter()
-        for place in places:
-            os.pread(file, BLOCK, place)
+        for offset_start in starts:
+            os.pread(file, BLOCK, offset_start)
         found.append(time.perf_counter() - start)
     return min(found)
 
 
 def _writes(rounds: int) -> Iterable[dict[str, Any]]:
-    """Records written one by one against batches of them, without and with a flush after each."""
+    """Yield records written one by one against batches of them, without and with a flush after each."""
     with tempfile.TemporaryDirectory(dir=BUILD) as name:
         path = Path(name) / "log"
         for title, total, flush in (("without flushes", WRITTEN, False), ("flushed each", FLUSHED * RECORD, True)):
@@ -161,7 +161,7 @@ def _search(entry: Callable[[int], tuple[int, int]], count: int, offset: int) ->
 
 
 def _densities(data: DataSet, dice: random.Random, rounds: int) -> Iterable[dict[str, Any]]:
-    """An index with an entry every so many bytes against one with an entry for each batch: size, and time."""
+    """Yield an index with an entry every so many bytes against one with an entry for each batch: size, and time."""
     log = data.path.read_bytes()
     dense = _entries(log, 0)
     offsets = [dice.randrange(data.records) for _ in range(LOOKUPS)]

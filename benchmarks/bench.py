@@ -20,7 +20,7 @@ import articles
 from datasets import BUILD, DataSet, data_set
 from harness import machine
 from limits import Limit, codec_limit, memory_limits
-from peers import OURS, PROGRAMS
+from peers import JAVA, MAY_BE_MISSING, NOT_COMPARABLE, OURS, PROGRAMS
 from pieces import Pieces
 from ratios import ratios
 from recipes import RECIPES
@@ -64,8 +64,8 @@ class Bench:
             "rounds": given.rounds,
             "machine": {**machine(), "processor": processor()},
         }
-        terms = {name: self.report[name] for name in ("seed", "scale", "rounds")}
-        self.pieces = Pieces(given.json.with_suffix(".partial"), terms, say, resume=given.resume)
+        conditions = {name: self.report[name] for name in ("seed", "scale", "rounds")}
+        self.pieces = Pieces(given.json.with_suffix(".partial"), conditions, say, resume=given.resume)
         recipes = [recipe for recipe in RECIPES if not given.data or recipe.name in given.data]
         self.data: dict[str, DataSet] = {}
         for recipe in recipes:
@@ -134,38 +134,38 @@ class Bench:
     def _works(self) -> None:
         with Session(self.given.programs, say) as session:
             self.report["versions"] = {name: each.version for name, each in session.processes.items()}
-            self.report["missing"] = session.missing
-            for name, reason in session.missing.items():
+            self.report["missing"] = {**NOT_COMPARABLE, **session.missing}
+            for name, reason in self.report["missing"].items():
                 say(f"passed over: {name}: {reason}")
             wanted = [work for work in WORKS if not self.given.works or work.name in self.given.works]
             for turns in dict.fromkeys(work.turns for work in wanted):
                 self._in_turns(session, [work for work in wanted if work.turns == turns])
 
     def _in_turns(self, session: Session, works: Sequence[Work]) -> None:
-        told: list[dict[str, Any]] = []
+        reported: list[dict[str, Any]] = []
         for data in self.data.values():
-            here = [work for work in works if data.name in work.data]
-            if here:
-                name = f"{' '.join(work.key for work in here)} {data.name}"
-                told += self.pieces.measured(name, partial(self._rows, session, here, data)) or []
-        self.failed |= any(row.get("agrees") is False for row in told)
+            chosen = [work for work in works if data.name in work.data]
+            if chosen:
+                name = f"{' '.join(work.key for work in chosen)} {data.name}"
+                reported += self.pieces.measured(name, partial(self._rows, session, chosen, data)) or []
+        self.failed |= any(row.get("agrees") is False for row in reported)
         for work in works:
-            rows = [row for row in told if row["work"] == work.key]
+            rows = [row for row in reported if row["work"] == work.key]
             self.report["results"] += rows
             say_rows(work.title, rows, say)
 
     def _rows(self, session: Session, works: Sequence[Work], data: DataSet) -> list[dict[str, Any]]:
-        return [row.told() for row in session.measured(works, data, self.given.rounds)]
+        return [row.reported() for row in session.measured(works, data, self.given.rounds)]
 
     def _verify(self) -> None:
-        java = next(program for program in PROGRAMS if program.name == "java")
-        has_java = not java.missing() and (java.home / "built").exists() and "java" in (self.given.programs or ["java"])
+        wanted = JAVA.name in (self.given.programs or [JAVA.name])
+        has_java = wanted and not JAVA.missing() and (JAVA.home / "built").exists()
         for name in VERIFIED:
             if name in self.data:
                 rows = partial(verify_rows, self.data[name], min(self.given.rounds, 3), java=has_java)
-                told = self.pieces.measured(f"verify {name}", rows) or []
-                self.report["results"] += told
-                say_rows("whole process, verify", told, say)
+                reported = self.pieces.measured(f"verify {name}", rows) or []
+                self.report["results"] += reported
+                say_rows("whole process, verify", reported, say)
 
     def _memory(self) -> None:
         found: list[dict[str, Any]] = []
@@ -187,7 +187,7 @@ class Bench:
 
 
 def processor() -> str:
-    """What the processor calls itself."""
+    """Return what the processor calls itself."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -196,16 +196,17 @@ def processor() -> str:
 
 
 def is_whole(given: argparse.Namespace, report: dict[str, Any]) -> bool:
-    """Whether what was measured was measured at full size, on all sets and by everybody.
+    """Tell whether what was measured was measured at full size, on all sets and by everybody.
 
     It may be some works only: a report tells by what it holds which these are.
     """
     chosen = given.data or given.programs
-    return given.scale == 1 and not chosen and not report.get("missing") and not report["failed"]
+    absent = set(report.get("missing", ())) - MAY_BE_MISSING
+    return given.scale == 1 and not chosen and not absent and not report["failed"]
 
 
 def options(arguments: Sequence[str]) -> argparse.Namespace:
-    """The command line."""
+    """Return the command line."""
     parser = argparse.ArgumentParser(description="the columnar engine against every implementation that is there")
     parser.add_argument("--scale", type=float, default=1.0, help="of the size of the data; 0.1 for a quick run")
     parser.add_argument("--seed", type=int, default=1, help="of the data")

@@ -58,7 +58,7 @@ class Part:
 
 
 def joined(parts: Iterable[Part]) -> Part:
-    """Runs that follow each other."""
+    """Return runs that follow each other."""
     total = Part()
     for part in parts:
         total = total.joined(part)
@@ -92,6 +92,6 @@ def batch_words(last_offsets: NDArray[np.int64], sizes: NDArray[np.int64]) -> ND
 
 
 def edges_of(key: bytes | None, value: bytes | None) -> int:
-    """The bytes at the ends of a key and a value."""
+    """Return the bytes at the ends of a key and a value."""
     found = key[0] | key[-1] << 8 if key else 0
     return found | value[0] << 16 | value[-1] << 24 if value else found

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from seglog_format.types import Message, Record
 
-HERE: Final = Path(__file__).resolve().parent
-BUILD: Final = HERE.parent / "build" / "bench"
+BENCHMARKS: Final = Path(__file__).resolve().parent
+BUILD: Final = BENCHMARKS.parent / "build" / "bench"
 SOURCES: Final = ("contents.py", "templates.py", "texts.py", "compressing.py", "datasets.py", "recipes.py")
 SEGMENT: Final = "00000000000000000000"
 INDEX_INTERVAL_BYTES: Final = 4096
@@ -124,7 +124,7 @@ class Writing:
             self.time_index.append(self._last)
 
     def write_indexes(self, stem: Path) -> None:
-        """The two index files of the segment."""
+        """Write the two index files of the segment."""
         self._time_entry()
         stem.with_suffix(".index").write_bytes(b"".join(struct.pack(">ii", *entry) for entry in self.offset_index))
         stem.with_suffix(".timeindex").write_bytes(b"".join(struct.pack(">qi", *entry) for entry in self.time_index))
@@ -138,23 +138,23 @@ def data_set(recipe: Recipe, scale: float, seed: int) -> DataSet:
         scale: of its size.
         seed: of its bytes.
     """
-    terms = {**asdict(recipe), "scale": scale, "seed": seed, "sources": _source_digest()}
-    digest = hashlib.sha256(json.dumps(terms, sort_keys=True).encode()).hexdigest()[:12]
+    conditions = {**asdict(recipe), "scale": scale, "seed": seed, "sources": _source_digest()}
+    digest = hashlib.sha256(json.dumps(conditions, sort_keys=True).encode()).hexdigest()[:12]
     home = BUILD / "data" / f"scale-{scale:g}" / f"{recipe.name}-{digest}"
     found = _known(home)
     return found if found is not None else _made(recipe, scale, seed, home)
 
 
 def _source_digest() -> str:
-    return hashlib.sha256(b"".join((HERE / name).read_bytes() for name in SOURCES)).hexdigest()
+    return hashlib.sha256(b"".join((BENCHMARKS / name).read_bytes() for name in SOURCES)).hexdigest()
 
 
 def _known(home: Path) -> DataSet | None:
     try:
-        told: dict[str, Any] = json.loads((home / "data-set.json").read_text(encoding="utf-8"))
+        reported: dict[str, Any] = json.loads((home / "data-set.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    found = DataSet(**{**told, "path": home / "bench-0" / f"{SEGMENT}.log"})
+    found = DataSet(**{**reported, "path": home / "bench-0" / f"{SEGMENT}.log"})
     return found if found.path.stat().st_size == found.size and file_crc(found.path) == found.crc32c else None
 
 
@@ -186,8 +186,8 @@ def _made(recipe: Recipe, scale: float, seed: int, home: Path) -> DataSet:
     writing.write_indexes(path)
     made = _described(recipe, path, writing)
     _check_sample(made, writing.sample)
-    told = {**asdict(made), "path": ""}
-    (home / "data-set.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    reported = {**asdict(made), "path": ""}
+    (home / "data-set.json").write_text(json.dumps(reported, indent=1) + "\n", encoding="utf-8")
     return made
 
 
@@ -251,7 +251,7 @@ def _next_entries(recipe: Recipe, dice: np.random.Generator, offset: int, number
 
 
 def _check_sample(made: DataSet, expected: Part) -> None:
-    """What the reference reads at the start is what the writer meant."""
+    """Hold what the reference reads at the start against what the writer meant."""
     rows = [_row(record) for record in islice(_records(made.path), SAMPLE)]
     found = Part().then(Columns(*(np.array(column, np.int64) for column in zip(*rows, strict=True))).words())
     assert found == expected, f"{made.name}: the reference reads other records than were written"

@@ -63,7 +63,7 @@ def measure(peers: Sequence[Peer], rounds: int, warm_up: int = 3) -> list[Times]
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on, without names; the load says how many others were at work."""
+    """Return what the figures depend on, without names; the load says how many others were at work."""
     return {
         "system": platform.system(),
         "architecture": platform.machine(),
@@ -74,7 +74,7 @@ def machine() -> dict[str, Any]:
 
 
 def java_version() -> str:
-    """The first line of what Java says of itself."""
+    """Return the first line of what Java says of itself."""
     done = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True)  # noqa: S607 - from PATH
     return done.stderr.splitlines()[0]
 
@@ -85,5 +85,5 @@ def our_version() -> str:
 
 
 def at_offset(batch: bytes, offset: int) -> bytes:
-    """A record batch as a leader of epoch 0 stores it: its checksum covers neither the offset nor the epoch."""
+    """Return a record batch as a leader of epoch 0 stores it: its checksum covers neither the offset nor the epoch."""
     return offset.to_bytes(8, "big") + batch[8:12] + bytes(4) + batch[16:]

@@ -99,13 +99,13 @@ def codec_limit(data: DataSet, rounds: int) -> Limit:
     """
     payloads = list(payloads_of(data.path.read_bytes()))
     found = [payload for _, payload in payloads]
-    ways = {name: partial(_each, expand, found) for name, expand in wheels(payloads[0][0]).items()}
+    ways = {name: partial(_each, one_decompressor, found) for name, one_decompressor in wheels(payloads[0][0]).items()}
     return _limit(ways, data.size, rounds)
 
 
-def _each(expand: Callable[[bytes], object], payloads: Sequence[bytes]) -> None:
+def _each(one_decompressor: Callable[[bytes], object], payloads: Sequence[bytes]) -> None:
     for payload in payloads:
-        expand(payload)
+        one_decompressor(payload)
 
 
 def payloads_of(log: bytes) -> Iterable[tuple[int, bytes]]:
@@ -120,7 +120,7 @@ def payloads_of(log: bytes) -> Iterable[tuple[int, bytes]]:
 
 
 def wheels(codec: int) -> dict[str, Callable[[bytes], object]]:
-    """Decoders that pip brings, by name."""
+    """Return decoders that pip brings, by name."""
     zstd = zstandard.ZstdDecompressor()
     known: dict[int, dict[str, Callable[[bytes], object]]] = {
         1: {"zlib": gzip.decompress, "isal": igzip.decompress, "cramjam": cramjam.gzip.decompress},

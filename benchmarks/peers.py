@@ -7,15 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from datasets import BUILD, HERE
+from datasets import BENCHMARKS, BUILD
 from pipe import PeerError, Process
 from seglog_conformance.toolchains import complaints
 
-SOURCES: Final = HERE / "peers"
+SOURCES: Final = BENCHMARKS / "peers"
 HOME: Final = BUILD / "peers"
 BUILD_SECONDS: Final = 1800
 MEMORY: Final = Path("/dev/shm")  # noqa: S108 - peers make directories of their own in it
@@ -46,6 +46,9 @@ class Program:
         build: commands, run in its own directory below ``build/bench/peers``, to which its sources are copied.
         command: that starts it, from there.
         environment: variables for it.
+        built_as: another whose build it starts, in a process of its own; or nothing.
+        shares: sources of others that it is built from as well: where they are, and where they go.
+        edits: what is replaced in those.
     """
 
     name: str
@@ -54,14 +57,22 @@ class Program:
     build: tuple[tuple[str, ...], ...]
     command: tuple[str, ...]
     environment: tuple[tuple[str, str], ...] = ()
+    built_as: str = ""
+    shares: tuple[tuple[str, str], ...] = ()
+    edits: tuple[tuple[str, str], ...] = ()
 
     @property
     def home(self) -> Path:
-        """Where it is built."""
-        return HOME / self.name
+        """Return where it is built."""
+        return HOME / (self.built_as or self.name)
+
+    @property
+    def source(self) -> Path:
+        """Return what it is built from."""
+        return SOURCES / (self.built_as or self.name)
 
     def missing(self) -> list[str]:
-        """The programs that it needs and that are not here or do not work."""
+        """Return the programs that it needs and that are not here or do not work."""
         return complaints(self.needs)
 
     def built(self) -> None:
@@ -73,9 +84,7 @@ class Program:
         stamp, digest = self.home / "built", self._digest()
         if stamp.exists() and stamp.read_text() == digest:
             return
-        if (SOURCES / self.name).is_dir():
-            shutil.copytree(SOURCES / self.name, self.home, dirs_exist_ok=True)
-        self.home.mkdir(parents=True, exist_ok=True)
+        self._copy_sources()
         for command in self.build:
             done = subprocess.run(
                 command, cwd=self.home, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
@@ -85,22 +94,37 @@ class Program:
                 raise PeerError(msg)
         stamp.write_text(digest)
 
+    def _copy_sources(self) -> None:
+        shutil.rmtree(self.home / "src", ignore_errors=True)
+        if self.source.is_dir():
+            shutil.copytree(self.source, self.home, dirs_exist_ok=True)
+        self.home.mkdir(parents=True, exist_ok=True)
+        for origin, target in self.shares:
+            shutil.copytree(SOURCES / origin, self.home / target, dirs_exist_ok=True)
+            for path in (self.home / target).rglob("*.java"):
+                text = path.read_text(encoding="utf-8")
+                for old, new in self.edits:
+                    text = text.replace(old, new)
+                path.write_text(text, encoding="utf-8")
+
     def _digest(self) -> str:
-        files = sorted(path for path in (SOURCES / self.name).rglob("*") if path.is_file() and path.suffix != ".pyc")
-        told = repr(self.build).encode() + b"".join(path.name.encode() + path.read_bytes() for path in files)
-        return hashlib.sha256(told).hexdigest()
+        roots = (self.source, *(SOURCES / origin for origin, _ in self.shares))
+        files = sorted(path for root in roots for path in root.rglob("*") if path.is_file() and path.suffix != ".pyc")
+        settings = repr((self.build, self.shares, self.edits)).encode()
+        digested = settings + b"".join(path.name.encode() + path.read_bytes() for path in files)
+        return hashlib.sha256(digested).hexdigest()
 
     def start(self) -> Process:
         """Start it."""
-        classes = class_path() if self.name == "java" else ""
+        classes = class_path(self.home) if self.language == "Java" else ""
         command = [part.format(home=self.home, classes=classes) for part in self.command]
         return Process(self.name, command, dict(self.environment))
 
 
-def class_path() -> str:
-    """Where Java finds Kafka, and what stands before it."""
-    home = HOME / "java" / "target"
-    return os.pathsep.join([str(home / "classes"), (home / "classpath.txt").read_text(encoding="utf-8").strip()])
+def class_path(home: Path) -> str:
+    """Return where Java finds Kafka, and what stands before it."""
+    target = home / "target"
+    return os.pathsep.join([str(target / "classes"), (target / "classpath.txt").read_text(encoding="utf-8").strip()])
 
 
 def java_options() -> tuple[str, ...]:
@@ -109,19 +133,53 @@ def java_options() -> tuple[str, ...]:
     return ("-Xmx3g", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", *scratch)
 
 
-PYTHON_PATH: Final = (("PYTHONPATH", os.pathsep.join([str(HERE), str(SOURCES / "python")])),)
+PYTHON_PATH: Final = (("PYTHONPATH", os.pathsep.join([str(BENCHMARKS), str(SOURCES / "python")])),)
 OURS: Final = Program("ours", "Python", (), (), (sys.executable, str(SOURCES / "python" / "ours.py")), PYTHON_PATH)
+JAVA: Final = Program(
+    "java",
+    "Java",
+    ("java", "mvn"),
+    (("mvn", "-q", "-B", "compile"),),
+    ("java", *java_options(), "-cp", "{classes}", "seglog.bench.Main"),
+)
+BEFORE_THEY_MOVED: Final = (
+    ("common.record.internal.", "common.record."),
+    ("common.utils.internals.BufferSupplier", "common.record.BufferSupplier"),
+    ("common.utils.internals.", "common.utils."),
+)
+"""Where classes are in the oldest release that reads all of the data (it is the first with zstd)."""
+
+
+def _own_process(name: str) -> Program:
+    """Kafka's newest classes once more: a process that has seen one kind of buffer only has compiled for that kind."""
+    return replace(JAVA, name=name, built_as=JAVA.name)
+
+
 PROGRAMS: Final = (
     OURS,
+    JAVA,
+    _own_process("java-heap"),
+    _own_process("java-loop"),
+    _own_process("java-file"),
     Program(
-        "java",
+        "java-oldest",
         "Java",
-        ("java", "mvn"),
-        (("mvn", "-q", "-B", "compile"),),
-        ("java", *java_options(), "-cp", "{classes}", "seglog.bench.Main"),
+        JAVA.needs,
+        JAVA.build,
+        JAVA.command,
+        shares=(("java/src/reading", "src/reading"),),
+        edits=BEFORE_THEY_MOVED,
     ),
     Program(
         "rust", "Rust", ("cargo",), (("cargo", "build", "--quiet", "--release"),), ("{home}/target/release/bench-peer",)
+    ),
+    Program(
+        # Its manifest asks for a later compiler than it needs.
+        "krabka",
+        "Rust",
+        ("cargo",),
+        (("cargo", "build", "--quiet", "--release", "--ignore-rust-version"),),
+        ("{home}/target/release/bench-peer-krabka",),
     ),
     Program(
         "go", "Go", ("go",), (("go", "mod", "tidy"), ("go", "build", "-o", "bench-peer", ".")), ("{home}/bench-peer",)
@@ -138,6 +196,13 @@ PROGRAMS: Final = (
         PYTHON_PATH,
     ),
 )
+
+NOT_COMPARABLE: Final = {
+    "kafkarrow": "a consumer of brokers by librdkafka (0.1.1): it decodes no log without a broker",
+}
+"""Others that read records into columns, and why they take no part."""
+MAY_BE_MISSING: Final = frozenset({*NOT_COMPARABLE, "krabka"})
+"""A report without these is whole: the crate asks for a compiler that is later than the stable one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,5 +225,5 @@ class Contender:
 
     @property
     def is_reference(self) -> bool:
-        """Whether it is the reference, which reads small logs only."""
+        """Tell whether it is the reference, which reads small logs only."""
         return self.how == "reference"

@@ -15,7 +15,7 @@ class Pieces:
 
     Args:
         path: where it is kept.
-        terms: of the run; what was kept under others is not used.
+        conditions: of the run; what was kept under others is not used.
         say: called with a message about a failure, or about reused results.
         resume: use what is there already.
 
@@ -24,11 +24,11 @@ class Pieces:
     """
 
     def __init__(
-        self, path: Path, terms: Mapping[str, object], say: Callable[[str], None], *, resume: bool = False
+        self, path: Path, conditions: Mapping[str, object], say: Callable[[str], None], *, resume: bool = False
     ) -> None:
         self.failed: dict[str, str] = {}
         self._path = path
-        self._terms = dict(terms)
+        self._conditions = dict(conditions)
         self._say = say
         self._kept: dict[str, Any] = self._read() if resume else {}
         if self._kept:
@@ -36,14 +36,14 @@ class Pieces:
 
     def _read(self) -> dict[str, Any]:
         try:
-            told = json.loads(self._path.read_text(encoding="utf-8"))
+            reported = json.loads(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        pieces: dict[str, Any] = told["pieces"] if told["terms"] == self._terms else {}
+        pieces: dict[str, Any] = reported["pieces"] if reported["conditions"] == self._conditions else {}
         return pieces
 
     def measured(self, name: str, measure: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever is measured
-        """A piece: the one that was kept, or measured now; None where that fails.
+        """Return a piece: the one that was kept, or measured now; None where that fails.
 
         Args:
             name: of the piece.
@@ -56,5 +56,5 @@ class Pieces:
                 self.failed[name] = f"{type(error).__name__}: {error}"
                 self._say(f"  {name}: {self.failed[name]}")
                 return None
-            self._path.write_text(json.dumps({"terms": self._terms, "pieces": self._kept}), encoding="utf-8")
+            self._path.write_text(json.dumps({"conditions": self._conditions, "pieces": self._kept}), encoding="utf-8")
         return self._kept[name]

@@ -67,7 +67,7 @@ class Process(AbstractContextManager["Process"]):
 
     @property
     def has_ended(self) -> bool:
-        """Whether there is no process any more."""
+        """Tell whether there is no process any more."""
         return self._process.poll() is not None
 
     def run(self, work: str, /, **fields: object) -> Answer:
@@ -81,14 +81,14 @@ class Process(AbstractContextManager["Process"]):
             NotBuiltError: it says so.
             PeerError: there is no answer, or it failed.
         """
-        told = self._asked(work=work, **fields)
-        if "skip" in told:
-            raise NotBuiltError(told["skip"])
-        if "error" in told:
-            msg = f"{self.name}: {work}: {told['error']}"
+        reported = self._asked(work=work, **fields)
+        if "skip" in reported:
+            raise NotBuiltError(reported["skip"])
+        if "error" in reported:
+            msg = f"{self.name}: {work}: {reported['error']}"
             raise PeerError(msg)
-        parts = joined(Part(int(number), count) for number, count in told.pop("parts", ()))
-        return Answer(tuple(told.pop("seconds", ())), parts, told)
+        parts = joined(Part(int(number), count) for number, count in reported.pop("parts", ()))
+        return Answer(tuple(reported.pop("seconds", ())), parts, reported)
 
     def _asked(self, **request: object) -> dict[str, Any]:
         assert self._process.stdin is not None
@@ -109,8 +109,8 @@ class Process(AbstractContextManager["Process"]):
             self._errors.seek(0)
             msg = f"{self.name} does not answer: {self._errors.read()[-2000:]}"
             raise PeerError(msg)
-        told: dict[str, Any] = json.loads(line)
-        return told
+        reported: dict[str, Any] = json.loads(line)
+        return reported
 
     def __exit__(self, *_: object) -> None:
         """End the process."""

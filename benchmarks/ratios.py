@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from works import OURS, OWN, SECOND_CORE, TARGETS
+from works import GROWING, LOOKUPS, OURS, OWN, SECOND_CORE, TARGETS, TRUSTING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -15,17 +15,47 @@ SHARE_OF_LIMIT: Final = 0.85
 """What is asked for where a target lies beyond the limit."""
 NOISE: Final = 1.05
 """How far beyond a limit somebody may be who only was measured in a better moment."""
+COLD_SECONDS: Final = 1e-3
+"""A trusted lookup takes at most so long, opened each time."""
+GROWTH: Final = 1.2
+GROWTH_SECONDS: Final = 50e-6
+"""How much longer it takes in the larger of `works.GROWING`: so many times that in the smaller, and so much more."""
 OUR_NAMES: Final = ("seglog-format", "seglog verify")
 
 
 def ratios(results: Sequence[Mapping[str, Any]], limits: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A row for each target whose work was measured.
+    """Return a row for each target whose work was measured.
 
     Args:
         results: rows as `session.Row.told` and `wholes` tell them.
         limits: megabytes a second, by name; ``codec`` has one for each set.
     """
-    return [row for target in TARGETS if (row := _row(target, results, limits)) is not None]
+    found = [row for target in TARGETS if (row := _row(target, results, limits)) is not None]
+    return [*found, *_cold_lookups(results)]
+
+
+def _cold_lookups(results: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield how far trusted lookups are below what they may take at most."""
+    ours = [row for row in results if (row["work"], row["contender"]) == ("lookup-cold", TRUSTING.name)]
+    best = {row["data"]: float(row["best"]) for row in ours if "best" in row}
+    for data in LOOKUPS:
+        if data in best:
+            yield _at_most_once("trusted lookup, cold, time", data, best[data] / COLD_SECONDS, "1 ms")
+    small, large = GROWING
+    if {small, large} <= best.keys():
+        allowed = GROWTH * best[small] + GROWTH_SECONDS
+        yield _at_most_once("trusted lookup, cold, growth", large, best[large] / allowed, f"1.2 x {small} + 50 us")
+
+
+def _at_most_once(title: str, data: str, ratio: float, against: str) -> dict[str, Any]:
+    return {
+        "title": title,
+        "data": data,
+        "atMost": 1.0,
+        "ratio": round(ratio, 3),
+        "against": against,
+        "met": ratio <= 1,
+    }
 
 
 def _row(target: Target, results: Sequence[Mapping[str, Any]], limits: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -51,5 +51,7 @@ RECIPES: Final = (
     Recipe("jgzip", 256 * MIB, TEXTS + "gzip", None, 65_536, CompressionCodec.GZIP),
     Recipe("m1u100", 256 * MIB, "magic 1, keys of 10 and values of 100 random bytes", SMALL, magic=1),
     Recipe("m1lz4", 128 * MIB, "magic 1, text in lz4 wrappers of 64 KB", None, 65_536, CompressionCodec.LZ4, magic=1),
+    Recipe("u100_8m", 8 * MIB, "as u100, small", SMALL),
+    Recipe("u100_96m", 96 * MIB, "as u100, in between", SMALL),
     Recipe("u100_1g", 1024 * MIB, "as u100, four times as large", SMALL),
 )

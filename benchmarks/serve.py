@@ -44,14 +44,14 @@ LARGE, SINGLE = MEBI, 1
 
 
 def batch() -> bytes:
-    """A batch as a producer with some load sends it."""
+    """Return a batch as a producer with some load sends it."""
     return encode_batch(
         build_batch([new_record(value=bytes(VALUE_SIZE), timestamp_ms=TIME_MS) for _ in range(RECORDS)])
     )
 
 
 def make_log(directory: Path, size: int) -> int:
-    """A log of about so many bytes; how many records it has."""
+    """Return a log of about so many bytes; how many records it has."""
     one, offset = batch(), 0
     config = LogConfig(segment_bytes=64 * MEBI, retention_ms=-1)
     with PartitionWriter(directory / f"{TOPIC}-0", config) as writer:
@@ -62,7 +62,7 @@ def make_log(directory: Path, size: int) -> int:
 
 
 def request(offset: int, size: int) -> bytes:
-    """A Fetch from an offset on; the layout is that of version 11."""
+    """Return a Fetch from an offset on; the layout is that of version 11."""
     body = struct.pack(">hhih4s", 1, 11, 1, 4, b"test")
     body += struct.pack(">iiiibiii", -1, 500, 1, 64 * MEBI, 0, 0, -1, 1)
     body += struct.pack(">h5si", len(TOPIC), TOPIC.encode(), 1)
@@ -71,9 +71,9 @@ def request(offset: int, size: int) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
-def drain(told: tuple[int, int, int]) -> int:
+def drain(reported: tuple[int, int, int]) -> int:
     """Fetch until an offset is reached; how many bytes came."""
-    port, size, end = told
+    port, size, end = reported
     batch_size, offset, total = len(batch()), 0, 0
     buffer = bytearray(4 * MEBI)
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connected:
@@ -182,9 +182,9 @@ def bare_start(rounds: int) -> float:
     return min(found)
 
 
-def first_byte_report(place: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """How soon a server with many partitions sends the first byte of one of them."""
-    times = first_byte(many_partitions(place, options.partitions), options.starts)
+def first_byte_report(root: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Return how soon a server with many partitions sends the first byte of one of them."""
+    times = first_byte(many_partitions(root, options.partitions), options.starts)
     walls = [wall for wall, _ in times]
     return {
         "partitions": options.partitions,
@@ -216,7 +216,7 @@ def _free_port() -> list[int]:
 
 
 def many_partitions(directory: Path, count: int) -> Path:
-    """A log directory with so many partitions, of which the first is asked for."""
+    """Return a log directory with so many partitions, of which the first is asked for."""
     make_log(directory, 200_000)
     for number in range(1, count):
         shutil.copytree(directory / f"{TOPIC}-0", directory / f"{TOPIC}-{number}", copy_function=os.link)
@@ -224,7 +224,7 @@ def many_partitions(directory: Path, count: int) -> Path:
 
 
 def taking_turns(peers: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """What each peer reaches, round by round."""
+    """Return what each peer reaches, round by round."""
     found: dict[str, list[float]] = {name: [] for name in peers}
     for _ in range(rounds):
         for name, measured in peers.items():
@@ -232,13 +232,13 @@ def taking_turns(peers: dict[str, Callable[[], float]], rounds: int) -> dict[str
     return found
 
 
-def compare(place: Path, options: argparse.Namespace) -> dict[str, Any]:
+def compare(root: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Everything, with servers that run at the same time and are asked in turns."""
-    logs = place / "logs"
+    logs = root / "logs"
     end = make_log(logs, options.size * MEBI)
     with ExitStack() as running:
         ours, ours_id = running.enter_context(our_server(logs))
-        broker = running.enter_context(broker_with(logs / f"{TOPIC}-0", place / "broker"))
+        broker = running.enter_context(broker_with(logs / f"{TOPIC}-0", root / "broker"))
         found = {
             f"{clients} {'client' if clients == 1 else 'clients'}": taking_turns(
                 {
@@ -277,11 +277,11 @@ def main() -> int:
     options = parser.parse_args()
     if options.first_byte and options.report is None:
         parser.error("--first-byte needs --report")
-    with tempfile.TemporaryDirectory(prefix="serve-bench-") as place:
-        first = first_byte_report(Path(place) / "many", options)
+    with tempfile.TemporaryDirectory(prefix="serve-bench-") as root:
+        first = first_byte_report(Path(root) / "many", options)
         if options.first_byte:
             return write(json.loads(options.report.read_text(encoding="utf-8")) | {"first_byte_ms": first}, options)
-        measured = compare(Path(place), options)
+        measured = compare(Path(root), options)
     result = {
         "seglog_format": our_version(),
         "kafka": RELEASE,

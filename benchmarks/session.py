@@ -55,7 +55,7 @@ class Row:
         """Megabytes of the log a second, in the best pass; lookups a second."""
         return (1.0 if self.work.per_lookup else self.data.size / 1e6) / self.best
 
-    def told(self) -> dict[str, Any]:
+    def reported(self) -> dict[str, Any]:
         """For the report."""
         row = {
             "work": self.work.key,
@@ -110,8 +110,8 @@ class Session(AbstractContextManager["Session"]):
             data: with which.
             rounds: how often.
         """
-        here = [(work, each) for work in works for each in work.contenders if each.program in self.processes]
-        rows = [Row(work, data, each) for work, each in here if not each.is_reference or data.size <= each.largest]
+        pairs = [(work, each) for work in works for each in work.contenders if each.program in self.processes]
+        rows = [Row(work, data, each) for work, each in pairs if not each.is_reference or data.size <= each.largest]
         passes = {id(row): self._warmed_up(row) for row in rows}
         for number in range(rounds):
             for row in rows:
@@ -170,7 +170,7 @@ class Session(AbstractContextManager["Session"]):
         return self._process(row.contender.program).run(row.work.name, path=str(row.data.path), **fields)
 
     def _process(self, name: str) -> Process:
-        """That of a program; another one where it has ended."""
+        """Return the process of a program; another one where it has ended."""
         if self.processes[name].has_ended:
             program = next(each for each in PROGRAMS if each.name == name)
             self.processes[name] = self._stack.enter_context(program.start())

@@ -118,14 +118,14 @@ class Measuring:
         spark: the session.
         broker: with the records.
         logs: a copy of its directories.
-        place: for what is written.
+        root: for what is written.
     """
 
-    def __init__(self, spark: SparkSession, broker: Broker, logs: Path, place: Path) -> None:
+    def __init__(self, spark: SparkSession, broker: Broker, logs: Path, root: Path) -> None:
         self.spark = spark
         self.broker = broker
         self.logs = logs
-        self.place = place
+        self.root = root
 
     def ours(self, codec: str, columns: tuple[str, ...] = ()) -> DataFrame:
         """With the columns of the connector, or only some."""
@@ -133,24 +133,24 @@ class Measuring:
         return (reader.schema(projection(*columns)) if columns else reader).load(str(self.logs))
 
     def peers(self, codec: str, *, with_by_hand: bool) -> dict[str, DataFrame]:
-        """A frame of each."""
+        """Return a frame of each."""
         found = {"seglog": self.ours(codec), "connector": connector(self.spark, self.broker.address, [name_of(codec)])}
         if codec == "none":
-            found["ceiling"] = self.spark.read.format("ceiling").load(str(self.place / "ceiling"))
+            found["ceiling"] = self.spark.read.format("ceiling").load(str(self.root / "ceiling"))
             if with_by_hand and (PEERS / "aiokafka").is_dir():
                 found["by hand"] = by_hand(self.spark, str(self.logs), name_of(codec))
         return found
 
     def touch(self) -> None:
         """Bring every file into memory: the system has dropped some since, and the first peer would pay for that."""
-        for directory in (self.broker.logs, self.logs, self.place / "ceiling"):
+        for directory in (self.broker.logs, self.logs, self.root / "ceiling"):
             for path in directory.rglob("*"):
                 if path.is_file():
                     path.read_bytes()
 
     def works(self, frame: DataFrame) -> dict[str, Case]:
-        """What is done with a frame."""
-        target = str(self.place / "parquet")
+        """Return what is done with a frame."""
+        target = str(self.root / "parquet")
         return {
             "count": frame.count,
             "sum": lambda: frame.selectExpr("sum(length(value))").collect()[0][0],
@@ -217,7 +217,7 @@ def timed(case: Case) -> tuple[float, object]:
 
 
 def make_big(directory: Path, size: int) -> int:
-    """A log of about so many bytes in segments of 1 GiB, with a record each few milliseconds; how many records."""
+    """Write a log of about so many bytes in segments of 1 GiB, a record each few milliseconds; return its count."""
     made = [new_record(value=os.urandom(BIG_VALUE), timestamp_ms=each * BIG_STEP_MS) for each in range(BIG_BATCH)]
     template = encode_batch(build_batch(made))
     config = LogConfig(segment_bytes=BIG_SEGMENT, retention_ms=-1)
@@ -234,9 +234,9 @@ def make_big(directory: Path, size: int) -> int:
     return offset
 
 
-def big(spark: SparkSession, place: Path, size: int) -> dict[str, Any]:
+def big(spark: SparkSession, root: Path, size: int) -> dict[str, Any]:
     """Bytes of a large log that are read for one offset, and for one minute; counted as pages that came into memory."""
-    logs = place / "big"
+    logs = root / "big"
     count = make_big(logs / "big-0", size)
     total = sum(path.stat().st_size for path in logs.rglob("*") if path.suffix in {".log", ".index", ".timeindex"})
     minute = START_MS + count // 2 * BIG_STEP_MS
@@ -265,7 +265,7 @@ def big(spark: SparkSession, place: Path, size: int) -> dict[str, Any]:
 
 
 def ratios(codecs: Mapping[str, Any], point: Mapping[str, list[float]] | None) -> list[dict[str, Any]]:
-    """What is asked for, and what came out."""
+    """Return what is asked for, and what came out."""
     found: list[dict[str, Any]] = []
     for (codec, work, peer), wanted in TARGETS.items():
         times = codecs.get(codec, {}).get(work, {})
@@ -310,20 +310,20 @@ class Report(Sections):
         super().write()
 
 
-def run(place: Path, options: argparse.Namespace, report: Report) -> None:
+def run(root: Path, options: argparse.Namespace, report: Report) -> None:
     """All sections."""
     count = int(RECORDS * options.scale)
     subprocess.run([sys.executable, "-m", "seglog_format.cli", "warm"], check=True, stdout=subprocess.DEVNULL)
-    spark = connector_session("bench-spark", place)
+    spark = connector_session("bench-spark", root)
     spark.dataSource.register(Ceiling)
-    broker = new_broker(place / "broker", {})
+    broker = new_broker(root / "broker", {})
     with broker.running(LIFETIME_SECONDS):
         report.known["machine"] = {**machine(), "java": java_version(), "spark": spark.version}
         fill(spark, broker, count)
-        logs = place / "logs"
+        logs = root / "logs"
         shutil.copytree(broker.logs, logs, ignore=lambda _, names: [each for each in names if each.startswith(".")])
-        prepare_ceiling(spark, str(logs), name_of("none"), place / "ceiling")
-        measuring = Measuring(spark, broker, logs, place)
+        prepare_ceiling(spark, str(logs), name_of("none"), root / "ceiling")
+        measuring = Measuring(spark, broker, logs, root)
         for codec in CODECS:
             report.section(f"seconds, {codec}", partial(in_turns, measuring, codec, options.rounds))
         report.section("seconds, one offset", lambda: rounded(measuring.point(count)))
@@ -333,7 +333,7 @@ def run(place: Path, options: argparse.Namespace, report: Report) -> None:
                 codec: sum(path.stat().st_size for path in logs.glob(f"{name_of(codec)}-*/*.log")) for codec in CODECS
             },
         }
-    report.section("large log", lambda: big(spark, place, int(2 * 2**30 * options.scale)))
+    report.section("large log", lambda: big(spark, root, int(2 * 2**30 * options.scale)))
     report.known["machine"]["load_average_in_the_end"] = round(os.getloadavg()[0], 1)
     report.write()
     spark.stop()
@@ -355,8 +355,8 @@ def main() -> int:
         "seglog_format": our_version(),
         "connector": "spark-sql-kafka-0-10_2.13 4.2.0",
     }
-    with tempfile.TemporaryDirectory(prefix="bench-spark-") as place:
-        run(Path(place), options, report)
+    with tempfile.TemporaryDirectory(prefix="bench-spark-") as root:
+        run(Path(root), options, report)
     for each in report.known["ratios"]:
         wanted = f">= {each['at_least']}" if "at_least" in each else f"<= {each['at_most']}"
         print(f"{each['what']:45} {each['median']:6} {wanted:8} {'' if each['is_met'] else 'missed'}")

@@ -28,15 +28,15 @@ class Ceiling(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format."""
+        """Return the name of the format."""
         return "ceiling"
 
     def schema(self) -> str:
-        """The same as the connector's."""
+        """Return the same as the connector's."""
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A task for each file."""
+        """Return a task for each file."""
         assert schema is not None
         return CeilingReader(self.options["path"])
 
@@ -48,11 +48,11 @@ class CeilingReader(DataSourceReader):
         self._path = path
 
     def partitions(self) -> list[InputPartition]:
-        """A task for each file."""
+        """Return a task for each file."""
         return [InputPartition(str(path)) for path in sorted(Path(self._path).glob("*.arrow"))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The batches of a file; nothing is copied."""
+        """Yield the batches of a file; nothing is copied."""
         with pa.memory_map(partition.value) as mapped:
             yield from _batches(pa.ipc.open_file(mapped))
 
@@ -81,7 +81,7 @@ def _kept(target: str, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> 
 
 
 def by_hand(spark: SparkSession, logs: str, topic: str) -> DataFrame:
-    """What people do who know no better: whole files, and a client library in a loop over pandas frames."""
+    """Return what people do who know no better: whole files, and a client library in a loop over pandas frames."""
     files = spark.read.format("binaryFile").option("pathGlobFilter", "*.log").load(f"{logs}/{topic}-*")
     return files.select("path", "content").mapInPandas(_parsed, SCHEMA)
 

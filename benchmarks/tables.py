@@ -13,7 +13,7 @@ WIDTH: Final = 34
 
 
 def say_rows(title: str, rows: Sequence[Mapping[str, Any]], say: Say) -> None:
-    """A line for each contender, a column for each set."""
+    """Print a line for each contender, a column for each set."""
     if not rows:
         return
     sets = list(dict.fromkeys(row["data"] for row in rows))
@@ -38,7 +38,7 @@ def _cell(row: Mapping[str, Any]) -> str:
 
 
 def say_limits(limits: Mapping[str, Any], say: Say) -> None:
-    """The best way of each, and all ways."""
+    """Print the best way of each contender, and all ways."""
     say("\nlimits, MB/s of log")
     for kind, ways in {**limits["megabytesPerSecond"], **limits["codecs"]}.items():
         named = ", ".join(f"{name} {speed:,.0f}" for name, speed in ways.items() if name != "best")
@@ -48,7 +48,7 @@ def say_limits(limits: Mapping[str, Any], say: Say) -> None:
 
 
 def say_ratios(rows: Sequence[Mapping[str, Any]], say: Say) -> None:
-    """A line for each target."""
+    """Print a line for each target."""
     if rows:
         say("\nratios to the best of others")
     for row in rows:
@@ -64,7 +64,7 @@ def say_ratios(rows: Sequence[Mapping[str, Any]], say: Say) -> None:
 
 
 def say_memory(rows: Sequence[Mapping[str, Any]], say: Say) -> None:
-    """A line for each log."""
+    """Print a line for each log."""
     if rows:
         say("\nanonymous memory of a scan, MB: before, and at most while it runs")
     for row in rows:
@@ -76,7 +76,7 @@ def say_memory(rows: Sequence[Mapping[str, Any]], say: Say) -> None:
 
 
 def say_articles(rows: Sequence[Mapping[str, Any]], say: Say) -> None:
-    """A line for each claim."""
+    """Print a line for each claim."""
     say("\nwhat articles say")
     for row in rows:
         ways = ", ".join(f"{name} {figure:.3g}" for name, figure in row["ways"].items())

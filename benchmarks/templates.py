@@ -32,7 +32,7 @@ assert HEADER.size == HEADER_SIZE
 
 
 def varint(number: int) -> bytes:
-    """A number in zigzag form, seven bits a byte."""
+    """Return a number in zigzag form, seven bits a byte."""
     rest, found = number << 1 ^ number >> 63, bytearray()
     while rest >> 7:
         found.append(rest & 127 | 128)
@@ -159,7 +159,7 @@ class Template:
         return Entries(data.tobytes(), sizes, crcs, last, latest, columns, data.size)
 
     def _columns(self, data: NDArray[np.uint8], bases: NDArray[np.int64], times: NDArray[np.int64]) -> Columns:
-        ends = [data[:, places].astype(np.int64) << 8 * place for place, places in enumerate(self._edges)]
+        ends = [data[:, places].astype(np.int64) << 8 * index for index, places in enumerate(self._edges)]
         total = len(bases) * self.count
         return Columns(
             (bases[:, None] + np.arange(self.count)).ravel(),

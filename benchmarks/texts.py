@@ -41,8 +41,8 @@ def text_rows(dice: np.random.Generator, size: int) -> list[Row]:
     choices = [dice.integers(0, top, count).tolist() for top in (1 << 62, 7, 40_000, 6, 5000, 20, 2000, 3, 500, 100)]
     rows: list[Row] = []
     for rest in zip(*choices, strict=True):
-        identity, event, user, place, item, status, took, agent, whole, part = rest
-        words = EVENTS[event].encode(), user, PLACES[place].encode(), item, 200 if status else 404, took
+        identity, event, user, country, item, status, took, agent, whole, part = rest
+        words = EVENTS[event].encode(), user, PLACES[country].encode(), item, 200 if status else 404, took
         value = TEXT % (identity, *words, AGENTS[agent].encode(), whole, part)
         rows.append((b"user-%05d" % user, value))
         size -= len(value) + 20
@@ -67,7 +67,7 @@ def times_of(dice: np.random.Generator, number: int, count: int) -> list[int]:
 
 
 def batch(codec: CompressionCodec, base_offset: int, times: Sequence[int], rows: Sequence[Row]) -> Entries:
-    """A compressed batch of magic 2."""
+    """Return a compressed batch of magic 2."""
     records = b"".join(_record(number, times, row) for number, row in enumerate(rows))
     payload = compress(codec, records)
     size, last = HEADER.size - SIZE_FROM + len(payload), len(rows) - 1
@@ -84,7 +84,7 @@ def _one(data: bytes, crc: int, uncompressed: int, inside: Columns) -> Entries:
 
 
 def columns(base_offset: int, times: Sequence[int], rows: Sequence[Row]) -> Columns:
-    """What the number of the contents is made of."""
+    """Return what the number of the contents is made of."""
     return Columns(
         np.arange(base_offset, base_offset + len(rows)),
         np.array(times, np.int64),
@@ -104,7 +104,7 @@ def _record(number: int, times: Sequence[int], row: Row) -> bytes:
 
 
 def message(offset: int, timestamp: int, row: Row, codec: CompressionCodec = CompressionCodec.NONE) -> bytes:
-    """A message of magic 1; a wrapper where there is a codec."""
+    """Return a message of magic 1; a wrapper where there is a codec."""
     key, value = row
     sized_key = b"\xff\xff\xff\xff" if key is None else len(key).to_bytes(4, "big") + key
     rest = sized_key + len(value).to_bytes(4, "big") + value
@@ -115,7 +115,7 @@ def message(offset: int, timestamp: int, row: Row, codec: CompressionCodec = Com
 
 
 def messages(base_offset: int, times: Sequence[int], rows: Sequence[Row]) -> Entries:
-    """A plain message for each row."""
+    """Return a plain message for each row."""
     pairs = enumerate(zip(times, rows, strict=True), base_offset)
     made = [message(offset, time, row) for offset, (time, row) in pairs]
     inside, data = columns(base_offset, times, rows), b"".join(made)
@@ -125,7 +125,7 @@ def messages(base_offset: int, times: Sequence[int], rows: Sequence[Row]) -> Ent
 
 
 def wrapper(codec: CompressionCodec, base_offset: int, times: Sequence[int], rows: Sequence[Row]) -> Entries:
-    """A compressed message that holds one for each row, with offsets from 0."""
+    """Return a compressed message that holds one for each row, with offsets from 0."""
     pairs = enumerate(zip(times, rows, strict=True))
     inner = b"".join(message(number, time, row) for number, (time, row) in pairs)
     payload = compress(codec, inner)
@@ -134,5 +134,5 @@ def wrapper(codec: CompressionCodec, base_offset: int, times: Sequence[int], row
 
 
 def crc_of(data: bytes) -> int:
-    """The CRC in a message."""
+    """Return the CRC in a message."""
     return int.from_bytes(data[SIZE_FROM:MESSAGE_CRC_FROM], "big")

@@ -56,18 +56,18 @@ class Part:
         if not self._way:
             self._words.sum()
             return
-        expand = wheels(self._codec)[self._way]
+        decompress = wheels(self._codec)[self._way]
         for payload in self._payloads:
-            expand(payload)
+            decompress(payload)
 
 
 _known: dict[tuple[Any, ...], Part] = {}
 
 
-def _run(told: tuple[Any, ...]) -> None:
-    if told not in _known:
-        _known[told] = Part(*told)
-    _known[told].worked()
+def _run(reported: tuple[Any, ...]) -> None:
+    if reported not in _known:
+        _known[reported] = Part(*reported)
+    _known[reported].worked()
 
 
 def second_core(data: DataSet, codec: Limit | None, rounds: int) -> Gain:
@@ -79,8 +79,8 @@ def second_core(data: DataSet, codec: Limit | None, rounds: int) -> Gain:
         rounds: how many.
     """
     way = "" if codec is None else max(codec.ways, key=codec.ways.__getitem__)
-    anew = get_context("spawn")
-    with ProcessPoolExecutor(1, anew) as first, ProcessPoolExecutor(1, anew) as second:
+    spawning = get_context("spawn")
+    with ProcessPoolExecutor(1, spawning) as first, ProcessPoolExecutor(1, spawning) as second:
         alone = [(first, (data.path, 0, 1, way))]
         shared = [(first, (data.path, 0, 2, way)), (second, (data.path, 1, 2, way))]
         seconds = [(_timed(alone), _timed(shared)) for _ in range(min(rounds, MAX_RUNS) + 1)][1:]
@@ -90,6 +90,6 @@ def second_core(data: DataSet, codec: Limit | None, rounds: int) -> Gain:
 
 def _timed(jobs: Sequence[tuple[ProcessPoolExecutor, tuple[Any, ...]]]) -> float:
     started = time.perf_counter()
-    for running in [pool.submit(_run, told) for pool, told in jobs]:
+    for running in [pool.submit(_run, reported) for pool, reported in jobs]:
         running.result()
     return time.perf_counter() - started

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from datasets import BUILD, SEGMENT
-from peers import class_path, java_options
+from peers import JAVA, class_path, java_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,14 +26,14 @@ LARGEST: Final = 2 << 30
 
 
 def verify_commands(data: DataSet, *, java: bool) -> dict[str, list[str]]:
-    """Processes that read every record of a log and check it, by name.
+    """Return processes that read every record of a log and check it, by name.
 
     Args:
         data: the log.
         java: whether Kafka's tool is there.
     """
     ours = [sys.executable, "-m", "seglog_format.cli", "verify", str(data.directory)]
-    tool = ["java", *java_options(), "-cp", class_path() if java else "", "kafka.tools.DumpLogSegments"]
+    tool = ["java", *java_options(), "-cp", class_path(JAVA.home) if java else "", "kafka.tools.DumpLogSegments"]
     found = {"seglog verify": ours}
     if java:
         found["kafka-dump-log --deep-iteration"] = [*tool, "--deep-iteration", "--files", str(data.path)]
@@ -41,13 +41,13 @@ def verify_commands(data: DataSet, *, java: bool) -> dict[str, list[str]]:
 
 
 def has_engine() -> bool:
-    """Whether `seglog verify` can use the columnar engine."""
+    """Tell whether `seglog verify` can use the columnar engine."""
     command = [sys.executable, "-m", "seglog_format.cli", "verify", "--help"]
     return "--engine" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def process_seconds(command: list[str]) -> float | None:
-    """How long a process took, its output thrown away; None where it failed or was not done in time."""
+    """Return how long a process took, its output thrown away; None where it failed or was not done in time."""
     start = time.perf_counter()
     try:
         subprocess.run(
@@ -102,15 +102,15 @@ def memory_growth(ours: Process, data: DataSet, scale: float) -> list[dict[str, 
     try:
         paths = [_repeated(data, int(size * scale), home / f"{size}-0") for size in (SMALLEST, LARGEST)]
         for path in paths:
-            told = ours.run("memory", path=str(path), how="", warm_up=str(paths[0])).more
-            found.append({"data": data.name, "bytes": path.stat().st_size, **told})
+            reported = ours.run("memory", path=str(path), how="", warm_up=str(paths[0])).more
+            found.append({"data": data.name, "bytes": path.stat().st_size, **reported})
     finally:
         shutil.rmtree(home, ignore_errors=True)
     return found
 
 
 def _repeated(data: DataSet, size: int, directory: Path) -> Path:
-    """The batches of a log again and again, at other offsets: those are not part of the CRC."""
+    """Return the batches of a log again and again, at other offsets: those are not part of the CRC."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{SEGMENT}.log"
     log = np.frombuffer(data.path.read_bytes(), np.uint8).copy()

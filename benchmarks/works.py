@@ -13,8 +13,11 @@ OPENED: Final = Contender("seglog-format, opened each time", "ours", "open")
 TRUSTING: Final = Contender("seglog-format, trusting indexes", "ours", "trusted")
 REFERENCE: Final = Contender("seglog-format reference", "ours", "reference", 1 << 20)
 MAPPED: Final = Contender("Java, mapped", "java", "mmap")
-HEAP: Final = Contender("Java, in memory", "java", "heap", 600 << 20)
-FILE: Final = Contender("Java FileRecords", "java", "file")
+HEAP: Final = Contender("Java, in memory", "java-heap", "heap", 600 << 20)
+FILE: Final = Contender("Java FileRecords", "java-file", "file")
+JAVA_LOOP: Final = Contender("Java loop, in memory", "java-loop", "loop")
+OLDEST: Final = Contender("Java of Kafka 2.1, in memory", "java-oldest", "heap", 600 << 20)
+KRABKA: Final = Contender("krabka-protocol", "krabka", magics=(2,))
 RUST: Final = Contender("kafka-protocol", "rust", magics=(2,))
 FRANZ: Final = Contender("franz-go", "go", "franz-go")
 SEGMENTIO: Final = Contender("kafka-go", "go", "kafka-go", 600 << 20)
@@ -31,6 +34,8 @@ EVERY: Final = (
 TEXT: Final = ("jlz4", "jzstd", "jsnappy", "jgzip")
 ONCE: Final = ("u100", "u1k", "h100", "s100", *TEXT, "m1u100", "m1lz4")
 TWO_CORES: Final = ("u100", "u1k", *TEXT)
+GROWING: Final = ("u100_8m", "u100_96m")
+LOOKUPS: Final = (*GROWING, "u100")
 ENDS: Final = ("u100", "s100", "m1u100", "u100_1g")
 
 
@@ -77,7 +82,7 @@ WORKS: Final = (
         "crc",
         "T2 CRC of every batch",
         EVERY,
-        (OURS, OPENED, *JAVA, RUST_LOOP, GO, AIOKAFKA, KAFKA_PYTHON),
+        (OURS, OPENED, *JAVA, OLDEST, RUST_LOOP, KRABKA, GO, AIOKAFKA, KAFKA_PYTHON),
         'Partition.scan(("offset",))',
         "crcs",
     ),
@@ -85,7 +90,7 @@ WORKS: Final = (
         "visit",
         "T3 every record visited, CRC checked",
         EVERY,
-        (*JAVA, RUST, FRANZ, SEGMENTIO, SARAMA, REFERENCE),
+        (*JAVA, JAVA_LOOP, OLDEST, RUST, KRABKA, FRANZ, SEGMENTIO, SARAMA, REFERENCE),
         "Partition.records(engine=Engine.REFERENCE)",
     ),
     Work("columns", "T4 columns, CRC checked", EVERY, (OURS, OPENED, COPIED, MAPPED, HEAP, RUST, AIOKAFKA), SCAN),
@@ -93,7 +98,7 @@ WORKS: Final = (
     Work(
         "lookup-warm",
         "T5 point lookup, warm",
-        ("u100",),
+        LOOKUPS,
         (OURS, TRUSTING, MAPPED),
         "Partition.records(offset)",
         "",
@@ -102,7 +107,7 @@ WORKS: Final = (
     Work(
         "lookup-cold",
         "T5 point lookup, opened each time",
-        ("u100",),
+        LOOKUPS,
         (OURS, TRUSTING, MAPPED),
         "open_partition(path).records(offset)",
         "",
@@ -133,7 +138,7 @@ WORKS: Final = (
         "encode_columns(table)",
         "crcs",
     ),
-    Work("visit", "T3 in two threads", TWO_CORES, (MAPPED, RUST, FRANZ), "", threads=2),
+    Work("visit", "T3 in two threads", TWO_CORES, (MAPPED, JAVA_LOOP, RUST, FRANZ), "", threads=2),
     Work("columns", "T4 in two threads", TWO_CORES, (OURS, OPENED, MAPPED, RUST), SCAN, threads=2),
 )
 
@@ -187,7 +192,10 @@ TARGETS: Final = (
     *_rows("CRC check", "crc", "crc", {"u100": 1.0, "s100": 1.0}),
     *_rows("verify and rebuild indexes", "recover", "recover", {"u100": 4.0, "p100": 4.0}),
     *_rows("encode from columns", "encode", "encode", {"u100": 2.2, "u1k": 1.2}),
-    Target("trusted lookup, cold", "lookup-cold", "lookup-cold", "u100", 4.0, TRUSTING.name, limit="", is_time=True),
+    *(
+        Target("trusted lookup, cold", "lookup-cold", "lookup-cold", data, 4.0, TRUSTING.name, limit="", is_time=True)
+        for data in LOOKUPS
+    ),
     *(
         Target("Python record objects", "objects", "objects", data, 1.25, rivals=(AIOKAFKA.name,), limit="")
         for data in ONCE

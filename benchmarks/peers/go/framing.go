@@ -68,7 +68,7 @@ func some(data []byte, limit int) int {
 	return end
 }
 
-func scan(part []byte) (Contents, error) {
+func scan(part []byte, _ bool) (Contents, error) {
 	contents := Contents{}
 	for size := entry(part); size > 0; size = entry(part) {
 		last := binary.BigEndian.Uint64(part)
@@ -82,7 +82,7 @@ func scan(part []byte) (Contents, error) {
 }
 
 // crc uses what franz-go uses: Go's own checksums.
-func crc(part []byte) (Contents, error) {
+func crc(part []byte, _ bool) (Contents, error) {
 	contents := Contents{}
 	for size := entry(part); size > 0; size = entry(part) {
 		var stored, found uint32

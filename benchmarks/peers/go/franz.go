@@ -8,8 +8,8 @@ import (
 const fetchSize = 1 << 20
 
 // visitFranz has fetches of a megabyte processed as its consumer does.
-func visitFranz(part []byte) (Contents, error) {
-	contents, decompressor := Contents{}, kgo.DefaultDecompressor()
+func visitFranz(part []byte, check bool) (Contents, error) {
+	contents, decompressor := Contents{isSum: !check}, kgo.DefaultDecompressor()
 	offset := int64(-1)
 	for len(part) > 0 {
 		end := some(part, fetchSize)

@@ -18,12 +18,13 @@ type Request struct {
 	How     string `json:"how"`
 	Threads int    `json:"threads"`
 	Passes  int    `json:"passes"`
+	Check   bool   `json:"check"`
 }
 
 type object = map[string]any
 
 // Work goes from one end of a part of the log to the other.
-type Work func(part []byte) (Contents, error)
+type Work func(part []byte, check bool) (Contents, error)
 
 var works = map[string]Work{
 	"scan loop": scan, "crc loop": crc, "visit franz-go": visitFranz, "visit kafka-go": visitSegmentio, "visit sarama": visitSarama,
@@ -71,7 +72,7 @@ func answerTo(request Request) (object, error) {
 	parts, seconds, found := split(knownData, max(1, request.Threads)), []float64{}, []Contents{}
 	for range max(1, request.Passes) {
 		start := time.Now()
-		done, err := each(parts, work)
+		done, err := each(parts, work, request.Check)
 		if err != nil {
 			return nil, err
 		}
@@ -84,17 +85,17 @@ func answerTo(request Request) (object, error) {
 	return object{"seconds": seconds, "parts": told}, nil
 }
 
-func each(parts [][]byte, work Work) ([]Contents, error) {
+func each(parts [][]byte, work Work, check bool) ([]Contents, error) {
 	found, failed := make([]Contents, len(parts)), make([]error, len(parts))
 	var group sync.WaitGroup
 	for i, part := range parts[1:] {
 		group.Add(1)
 		go func() {
 			defer group.Done()
-			found[i+1], failed[i+1] = work(part)
+			found[i+1], failed[i+1] = work(part, check)
 		}()
 	}
-	found[0], failed[0] = work(parts[0])
+	found[0], failed[0] = work(parts[0], check)
 	group.Wait()
 	for _, err := range failed {
 		if err != nil {

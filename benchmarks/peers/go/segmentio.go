@@ -10,8 +10,8 @@ import (
 )
 
 // visitSegmentio reads fetches of a megabyte; their size stands before them.
-func visitSegmentio(part []byte) (Contents, error) {
-	contents := Contents{}
+func visitSegmentio(part []byte, check bool) (Contents, error) {
+	contents := Contents{isSum: !check}
 	for len(part) > 0 {
 		end := some(part, fetchSize)
 		prefix := binary.BigEndian.AppendUint32(nil, uint32(end))

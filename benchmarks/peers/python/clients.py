@@ -26,7 +26,7 @@ CRC_AT = 17
 
 @cache
 def data_of(path: str) -> bytes:
-    """A log; one is kept."""
+    """Return a log; one is kept."""
     data_of.cache_clear()
     return Path(path).read_bytes()
 
@@ -44,7 +44,7 @@ def batches(request: Request) -> Iterator[Any]:
 
 
 def checked(batch: Any) -> Any:  # noqa: ANN401 - two libraries
-    """A batch, if its CRC is right."""
+    """Return a batch, if its CRC is right."""
     if not batch.validate_crc():
         msg = "a CRC is wrong"
         raise ValueError(msg)
@@ -74,7 +74,7 @@ def crc(request: Request) -> Callable[[], None]:
 
 
 def crc_parts(request: Request, _: object) -> Iterable[Part]:
-    """The stored CRCs; a wrong one has been refused."""
+    """Return the stored CRCs; a wrong one has been refused."""
     at, found, data = 0, [], data_of(request["path"])
     while at < len(data):
         found.append(struct.unpack_from(">I", data, at + (CRC_AT if data[at + 16] > 1 else 12))[0])
@@ -95,7 +95,7 @@ def objects(request: Request) -> Callable[[], None]:
 
 
 def object_parts(request: Request, _: object) -> Iterable[Part]:
-    """What is in the records."""
+    """Return what is in the records."""
     total, rows = Part(), []
     for record in records(request):
         rows.append(row_of(record))
@@ -105,7 +105,7 @@ def object_parts(request: Request, _: object) -> Iterable[Part]:
 
 
 def row_of(record: Any) -> tuple[int, ...]:  # noqa: ANN401 - two libraries
-    """What the number of the contents is made of."""
+    """Return what the number of the contents is made of."""
     key, value = record.key, record.value
     sizes = [-1 if data is None else len(data) for data in (key, value)]
     return (record.offset, record.timestamp, *sizes, edges_of(key, value), len(record.headers))
@@ -169,13 +169,13 @@ def encode(request: Request) -> Callable[[], list[bytes]]:
 
 @cache
 def encoder_input(path: str) -> list[list[tuple[int, bytes, bytes]]]:
-    """Records of every batch."""
+    """Return records of every batch."""
     request = {"path": path, "how": "aiokafka"}
     return [[(each.timestamp, each.key, each.value) for each in batch] for batch in batches(request)]
 
 
 def encoded_parts(_: Request, made: list[bytes]) -> Iterable[Part]:
-    """The CRCs of what was made."""
+    """Return the CRCs of what was made."""
     return [Part().then(np.array([struct.unpack_from(">I", each, CRC_AT)[0] for each in made], np.uint64))]
 
 

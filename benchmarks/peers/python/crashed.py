@@ -22,7 +22,7 @@ class Crashed:
     def forget(self) -> None:
         """Remove all but the log."""
         self.directory.mkdir(exist_ok=True)
-        for place in (self.directory, self.directory.parent):
-            for file in place.iterdir():
+        for parent in (self.directory, self.directory.parent):
+            for file in parent.iterdir():
                 if file.is_file() and file != self._log:
                     file.unlink()

@@ -40,7 +40,7 @@ fn answer(request: &Value, known: &mut Known) -> Result<Value, String> {
         found = match work {
             "scan" => each(&known.parts, scan)?,
             "crc" => each(&known.parts, crc)?,
-            "visit" => each(&known.parts, visit)?,
+            "visit" => each(&known.parts, |part| visit(part, check))?,
             "columns" => each(&known.parts, |part| columns(part, check))?,
             "encode" => vec![encode(&known.batches)?],
             _ => return Err("no such work".into()),

@@ -89,10 +89,15 @@ fn decoded(rest: &mut Bytes) -> Result<Vec<Record>, String> {
     RecordBatchDecoder::decode(rest).map(|set| set.records).map_err(|error| format!("{error:#}"))
 }
 
-pub fn visit(part: &Bytes) -> Done {
+pub fn visit(part: &Bytes, check: bool) -> Done {
     let (mut contents, mut rest) = (Contents::default(), part.clone());
     while !rest.is_empty() {
-        decoded(&mut rest)?.iter().for_each(|record| contents.add(record));
+        let records = decoded(&mut rest)?;
+        if check {
+            records.iter().for_each(|record| contents.add(record));
+        } else {
+            records.iter().for_each(|record| contents.sum(record));
+        }
     }
     Ok(contents)
 }

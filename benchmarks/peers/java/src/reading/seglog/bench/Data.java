@@ -8,10 +8,10 @@ import java.nio.file.Files;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.kafka.common.record.FileRecords;
-import org.apache.kafka.common.record.MemoryRecords;
-import org.apache.kafka.common.record.RecordBatch;
-import org.apache.kafka.common.record.Records;
+import org.apache.kafka.common.record.internal.FileRecords;
+import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.record.internal.RecordBatch;
+import org.apache.kafka.common.record.internal.Records;
 
 /** The log that is read, in one part for each thread; it is kept for the next pass. */
 final class Data {
@@ -36,7 +36,7 @@ final class Data {
     private static Records open(File file, String how) throws IOException {
         return switch (how) {
             case "mmap" -> MemoryRecords.readableRecords(map(file));
-            case "heap" -> MemoryRecords.readableRecords(ByteBuffer.wrap(Files.readAllBytes(file.toPath())));
+            case "heap", "loop" -> MemoryRecords.readableRecords(ByteBuffer.wrap(Files.readAllBytes(file.toPath())));
             default -> FileRecords.open(file, false);
         };
     }
